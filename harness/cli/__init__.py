@@ -1,0 +1,93 @@
+"""The ``yarnfair`` command: finds the verb's module only when it is called, and turns errors into one line and a code.
+
+Start-up counts: nothing here imports numpy, pandas or numba.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+import harness
+from harness.model.errors import YarnfairError
+
+#: verb -> ("module:attribute", short help). The module is imported when the verb is called.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
+    "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
+    "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
+    "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
+    "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
+    "validate": ("harness.cli.render:validate", "Check an allocation file for what the RM gets wrong silently."),
+    "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
+    "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(harness.__version__, prog_name="yarnfair")
+def cli() -> None:
+    """Long-term and hierarchical fairness for an unmodified YARN cluster.
+
+    Exit codes: 0 fine, 1 error, 2 usage, 3 regression found, 4 the run is not valid (jobs failed),
+    5 timed out, 130 interrupted.
+    """
+
+
+def _print_error(line: str) -> None:
+    print(f"yarnfair: {line}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
+    try:
+        result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
+        code = result if isinstance(result, int) else 0
+        sys.stdout.flush()
+    except YarnfairError as error:
+        _print_error(error.line())
+        code = error.exit_code
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.exceptions.Abort:
+        _print_error("interrupted")
+        code = 130
+    except click.ClickException as error:
+        hint = f" (see 'yarnfair {error.ctx.info_name} --help')" if _has_command(error) else ""
+        _print_error(" ".join(error.format_message().split()) + hint)
+        code = 2 if isinstance(error, click.UsageError) else 1
+    except KeyboardInterrupt:
+        _print_error("interrupted")
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output went away (`yarnfair ... | head`): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _has_command(error: click.ClickException) -> bool:
+    ctx = getattr(error, "ctx", None)
+    return ctx is not None and ctx.parent is not None

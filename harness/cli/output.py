@@ -1,0 +1,28 @@
+"""Printing shared by the commands: one JSON document on standard output, or text; progress goes to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import click
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities as None, so that the document is JSON for every reader."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def print_json(document: Any) -> None:
+    """The result of a command with ``--json``: one document, nothing else, on standard output."""
+    click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

@@ -1,0 +1,67 @@
+"""The tree of exceptions that a user may see, and the exit code of each.
+
+::
+
+    YarnfairError            1   anything below, caught in one place (harness.cli)
+    ├── InputError           1   a file, trace or answer that cannot be used: what, where, how to mend it
+    ├── CallError            2   a wrong call: an unknown setting, policy or option value
+    ├── RegressionFound      3   a run is outside its recorded bounds
+    ├── RunInvalid           4   the run ended but does not count (jobs failed)
+    └── RunTimedOut          5   the run did not end in its time
+"""
+
+from __future__ import annotations
+
+
+class YarnfairError(Exception):
+    """Base of all errors that are reported as one line.
+
+    Parameters
+    ----------
+    what : what is wrong, in plain words.
+    where : file, line, queue, host ... or None.
+    mend : how to mend it, or None.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__(self.line())
+
+    def line(self) -> str:
+        """The one line that is printed: ``where: what; mend``."""
+        text = " ".join(self.what.split())
+        if self.where:
+            text = f"{self.where}: {text}"
+        if self.mend:
+            text = f"{text}; {' '.join(self.mend.split())}"
+        return text
+
+
+class InputError(YarnfairError):
+    """A file, trace or answer from outside that cannot be used."""
+
+
+class CallError(YarnfairError):
+    """A wrong call: an unknown policy, setting or option value."""
+
+    exit_code = 2
+
+
+class RegressionFound(YarnfairError):
+    """A run lies outside the bounds recorded for it."""
+
+    exit_code = 3
+
+
+class RunInvalid(YarnfairError):
+    """A run ended but does not count, because jobs failed."""
+
+    exit_code = 4
+
+
+class RunTimedOut(YarnfairError):
+    """A run did not end in the time it was given."""
+
+    exit_code = 5

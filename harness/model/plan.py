@@ -1,0 +1,85 @@
+"""What a policy answers: how the scheduler is to order queues (inside), and what to write to it (from outside).
+
+One policy gives both. Inside the scheduler (of the simulator, or on paper in ``yarnfair allocate``) the `Order` is
+evaluated at every allocation; from outside the `Plan`'s attributes are written to the stock Fair Scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.model.resources import Resource
+
+ResourceName = Literal["memory", "vcores", "dominant"]
+#: Ordering inside a leaf (between its applications) or below a parent (between its children).
+SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
+
+#: Fair Scheduler weights stay within these (see docs/decisions/weights.md): beyond them shares go wrong in float32.
+WEIGHT_MIN, WEIGHT_MAX = 1e-3, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """How accumulated resources are counted (tang-thesis section 5.5.1; LTYARN section 6.2).
+
+    ``discount`` is eta of eq. (5.7): the fraction counted of what exceeds the own share S_i. ``round_s`` is the length
+    L of a round (None: fully long-term, F-LTMM; else S-LTMM). ``pseudo``: pseudo accumulated resources for late
+    arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
+    (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
+    self-tuning). ``theta`` weights per node (eq. 5.9) come with the cluster, not from here.
+    """
+
+    resource: ResourceName = "memory"
+    discount: float = 1.0
+    round_s: float | None = None
+    pseudo: bool = False
+    quantum_s: float | None = None
+    adaptive_quantum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who gets the next container, as a rule the engine evaluates by itself at each allocation.
+
+    measure
+        ``stock``: the Fair Scheduler's own comparators, by the plan's weights and each queue's scheduling policy.
+        ``accumulated``: smallest accumulated / weight first (LTRF, Algorithm 1), accumulated as ``ledger`` says.
+        ``arrival``: the leaf with the oldest application that still asks for containers.
+        ``keys``: the smallest key first, keys given by the policy's own ``keys()`` at each allocation (user policies).
+    flat
+        leaves are ordered against each other, the tree above them only limits (True), or level by level from the
+        root (False; a parent's accumulated is the sum of its leaves').
+    t_wait_s
+        H-LTRF (Algorithm 2): before each allocation the demanding leaf with the smallest accumulated / weight gets
+        it if it has waited at least this long (None: never). 0 is LTRF, infinity the naive approach.
+    horizon_s
+        0: the papers' rule. Greater: queues are ordered by usage / x with x from water-filling over this horizon
+        (docs/decisions/horizon.md), recomputed at each scheduler update.
+    affinity
+        with a horizon: 1 fills level by level, 0 fills the leaves flat, in between interpolates.
+    """
+
+    measure: Literal["stock", "accumulated", "arrival", "keys"] = "stock"
+    flat: bool = False
+    t_wait_s: float | None = None
+    horizon_s: float = 0.0
+    affinity: float = 1.0
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A policy's answer to one snapshot. Queues are full paths; what is not named is left as it is.
+
+    ``weights`` are finite and within [WEIGHT_MIN, WEIGHT_MAX]. ``reasons`` says in words why a queue gets what it
+    gets (for ``explain``, ``decisions.jsonl``).
+    """
+
+    order: Order = field(default_factory=Order)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    min_shares: Mapping[str, Resource] = field(default_factory=dict)
+    max_shares: Mapping[str, Resource] = field(default_factory=dict)
+    scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)

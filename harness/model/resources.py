@@ -1,0 +1,37 @@
+"""A vector of the two resources that YARN's Fair Scheduler accounts: memory and virtual cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Resource:
+    """An amount of memory (MiB, as YARN counts "mb") and of virtual cores."""
+
+    memory_mb: int = 0
+    vcores: int = 0
+
+    def __add__(self, other: Resource) -> Resource:
+        return Resource(self.memory_mb + other.memory_mb, self.vcores + other.vcores)
+
+    def __sub__(self, other: Resource) -> Resource:
+        return Resource(self.memory_mb - other.memory_mb, self.vcores - other.vcores)
+
+    def __mul__(self, count: int) -> Resource:
+        return Resource(self.memory_mb * count, self.vcores * count)
+
+    def fits_in(self, other: Resource) -> bool:
+        """Whether neither component exceeds the other's."""
+        return self.memory_mb <= other.memory_mb and self.vcores <= other.vcores
+
+    def dominant_share(self, capacity: Resource) -> float:
+        """The larger of the two fractions of `capacity` (0 where the capacity is 0)."""
+        memory = self.memory_mb / capacity.memory_mb if capacity.memory_mb else 0.0
+        vcores = self.vcores / capacity.vcores if capacity.vcores else 0.0
+        return max(memory, vcores)
+
+
+ZERO = Resource(0, 0)
+#: What Hadoop calls Resources.unbounded(): no limit.
+UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
