@@ -22,7 +22,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
     "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
     "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
-    "validate": ("harness.cli.render:validate", "Check an allocation file for what the RM gets wrong silently."),
+    "validate": (
+        "harness.cli.render:validate",
+        "Check an allocation file for what the RM gets wrong silently.",
+    ),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
 }
@@ -46,7 +49,9 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(harness.__version__, prog_name="yarnfair")
 def cli() -> None:
     """Long-term and hierarchical fairness for an unmodified YARN cluster.

@@ -1,0 +1,105 @@
+"""Jobs as the simulator and the real clusters take them: stages of tasks with demands, durations and dependencies.
+
+A job is one YARN application. Where jobs come from (workload files, traces) is harness.jobs' and harness.experiments'
+business; how they are played is harness.sim's and harness.clusters'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.model.resources import Resource
+
+JobKind = Literal["mapreduce", "spark", "dag", "service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A distribution of task durations in seconds; a draw is rounded to integer milliseconds (at least 1).
+
+    ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s.
+    ``uniform``: low_s to high_s. ``empirical``: one of values_s, each equally likely.
+    """
+
+    kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical"] = "constant"
+    value_s: float = 0.0
+    mu: float = 0.0
+    sigma: float = 0.0
+    low_s: float = 0.0
+    high_s: float = 0.0
+    values_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Tasks of one kind within a job.
+
+    ``after`` names stages of the same job; the stage's tasks are asked for when the fraction ``slow_start`` of those
+    stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of its tasks ends before
+    all of those stages' tasks have (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
+    """
+
+    name: str
+    tasks: int
+    demand: Resource
+    duration: Duration
+    after: tuple[str, ...] = ()
+    slow_start: float = 1.0
+    priority: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One application.
+
+    ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
+    ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
+    ``executor_slots`` at once each. ``service``: its tasks hold containers until ``lifetime_s`` after the submission.
+    Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
+    """
+
+    id: str
+    queue: str  # full path of a leaf, "root.facebook"
+    kind: JobKind
+    am: Resource
+    stages: tuple[Stage, ...]
+    user: str = "yarnfair"
+    name: str = ""  # job type, "uservisits aggregation"
+    submit_s: float = 0.0
+    after_job: str | None = None
+    think_s: float = 0.0
+    executors: int = 0
+    executor_demand: Resource = field(default_factory=Resource)
+    executor_slots: int = 1
+    lifetime_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFaults:
+    """What goes wrong with tasks, as probabilities a task attempt (drawn with the run's seed).
+
+    A failed attempt ends at a uniform fraction of its duration and is asked for again; after ``max_attempts`` the job
+    fails. A straggler takes ``straggler_factor`` times as long; with ``speculation`` a copy is asked for when a task has
+    run ``speculation_factor`` times the mean of its stage's finished tasks, and the first of the two to end wins.
+    """
+
+    failure: float = 0.0
+    max_attempts: int = 4
+    straggler: float = 0.0
+    straggler_factor: float = 5.0
+    speculation: bool = False
+    speculation_factor: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A NodeManager: what it advertises, its rack, its computing rate (1 = reference), when it is there (seconds)."""
+
+    name: str
+    memory_mb: int
+    vcores: int
+    rack: str = "/default-rack"
+    speed: float = 1.0
+    join_s: float = 0.0
+    leave_s: float | None = None
