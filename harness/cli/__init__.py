@@ -49,9 +49,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
 
 
-@click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
-)
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(harness.__version__, prog_name="yarnfair")
 def cli() -> None:
     """Long-term and hierarchical fairness for an unmodified YARN cluster.
@@ -80,7 +78,8 @@ def main(argv: list[str] | None = None) -> None:
         _print_error("interrupted")
         code = 130
     except click.ClickException as error:
-        hint = f" (see 'yarnfair {error.ctx.info_name} --help')" if _has_command(error) else ""
+        ctx: click.Context | None = getattr(error, "ctx", None)
+        hint = f" (see 'yarnfair {ctx.info_name} --help')" if ctx is not None and ctx.parent is not None else ""
         _print_error(" ".join(error.format_message().split()) + hint)
         code = 2 if isinstance(error, click.UsageError) else 1
     except KeyboardInterrupt:
@@ -91,8 +90,3 @@ def main(argv: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
-
-
-def _has_command(error: click.ClickException) -> bool:
-    ctx = getattr(error, "ctx", None)
-    return ctx is not None and ctx.parent is not None

@@ -80,8 +80,8 @@ class TaskFaults:
     """What goes wrong with tasks, as probabilities a task attempt (drawn with the run's seed).
 
     A failed attempt ends at a uniform fraction of its duration and is asked for again; after ``max_attempts`` the job
-    fails. A straggler takes ``straggler_factor`` times as long; with ``speculation`` a copy is asked for when a task has
-    run ``speculation_factor`` times the mean of its stage's finished tasks, and the first of the two to end wins.
+    fails. A straggler takes ``straggler_factor`` times as long; with ``speculation`` a copy is asked for when a task
+    has run ``speculation_factor`` times the mean of its stage's finished tasks, and the first of the two to end wins.
     """
 
     failure: float = 0.0

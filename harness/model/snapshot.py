@@ -1,4 +1,4 @@
-"""What a policy sees: the queue tree with demands and allocations at one instant. No history (that is the ledger's)."""
+"""What a policy sees: the queue tree with demands and allocations at one instant. No history."""
 
 from __future__ import annotations
 
