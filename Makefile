@@ -1,0 +1,55 @@
+# make run        sets up, then LTYARN's macro experiment on the simulator; a report at the end
+# make test       sets up, then every test that this machine can run; says what it left out and why
+# make test-long  the long series in full
+# make lint       ruff, mypy, import rules
+# make clean      removes the environment and caches (not ./runs)
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.requirements-installed
+JOBS ?= 2
+
+.PHONY: help setup run test test-long lint format lock clean
+
+help:
+	@sed -n 's/^# //p' Makefile | head -5
+
+setup: $(STAMP)
+
+$(STAMP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: Python 3.11 or newer is needed ($(PYTHON) is $$($(PYTHON) --version 2>&1)); set PYTHON=..." >&2; exit 1; }
+	@echo "Making $(VENV) from requirements.txt (pinned, hashed; some minutes the first time)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+run: setup
+	$(BIN)/yarnfair run experiments/ltyarn.yaml
+
+lint: setup
+	$(BIN)/ruff check harness tests
+	$(BIN)/ruff format --check harness tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" tests
+
+test-long: lint
+	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
+
+format: setup
+	$(BIN)/ruff check --fix harness tests
+	$(BIN)/ruff format harness tests
+
+# Pins every dependency with hashes and without any registry's address.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --group dev pyproject.toml --output-file requirements.txt
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
+	find harness tests -name __pycache__ -type d -prune -exec rm -rf {} +

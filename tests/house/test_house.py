@@ -1,0 +1,128 @@
+"""The house itself: layout, what is in the repository, start-up, the wheel, the command shell's exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tracked_files() -> list[Path]:
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / name for name in names.split("\0") if name and (ROOT / name).is_file()]
+
+
+def yarnfair(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_top_level_has_the_shape_that_users_were_promised() -> None:
+    for name in ("harness", "templates", "yarn-policy", "workloads", "docker", "tests", "docs", "experiments"):
+        assert (ROOT / name).is_dir(), name
+    for name in ("pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.txt"):
+        assert (ROOT / name).is_file(), name
+
+
+def test_nothing_in_the_repository_names_a_machine_or_a_registry() -> None:
+    # Put together at run time, so that this file does not contain them itself.
+    forbidden = ["/" + "work/main", "/" + "work/shared", "../" + "shared", "files.python" + "hosted.org", "pypi" + ".org"]
+    allowed = {ROOT / ".ci" / "run"}
+    found = []
+    for path in tracked_files():
+        if path in allowed or path.suffix in {".parquet", ".png", ".gz", ".tsv"}:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in forbidden if word in text]
+    assert not found
+
+
+def test_every_requirement_is_pinned_with_hashes() -> None:
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith((" ", "#"))]
+    assert len(pins) > 30
+    assert all("==" in line and line.rstrip().endswith("\\") for line in pins)
+    assert not [line for line in lines if "://" in line]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from harness.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit as stop:\n    assert stop.code == 0\n"
+        "heavy = {'numpy', 'pandas', 'numba', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Commands:" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("allocate",), ("shares", "--no-such-option")])
+def test_a_wrong_call_is_one_line_and_exit_code_2(arguments: tuple[str, ...]) -> None:
+    done = yarnfair(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("yarnfair: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["run", "allocate", "shares", "decide", "render", "validate", "report", "bench"])
+def test_every_command_has_help(verb: str) -> None:
+    done = yarnfair(verb, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage:" in done.stdout
+
+
+def test_the_wheel_works_as_the_checkout_does(tmp_path: Path) -> None:
+    env = dict(os.environ, PYTHONPATH=str(tmp_path / "site"))
+    wheel_dir = tmp_path / "wheel"
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheel_dir), str(ROOT)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    (wheel,) = wheel_dir.glob("*.whl")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(tmp_path / "site"), str(wheel)],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    queues = tmp_path / "queues.yaml"
+    queues.write_text("queues:\n  a: {weight: 3}\n  b: {weight: 1}\n")
+
+    def installed(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "harness", *arguments],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    where = subprocess.run(
+        [sys.executable, "-c", "import harness; print(harness.__file__)"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(tmp_path) in where.stdout, "the test must run the installed package, not the checkout"
+    rendered = installed("render", str(queues), "-o", "fair-scheduler.xml")
+    assert rendered.returncode == 0, rendered.stderr
+    shares = installed("shares", "fair-scheduler.xml", "--memory-mb", "4096", "--vcores", "4", "--json")
+    assert shares.returncode == 0, shares.stderr
+    assert '"memory_mb": 3072' in shares.stdout
+    run = installed("run", "no-such-experiment")
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
