@@ -1,0 +1,169 @@
+"""What a simulated run is given (`SimSetup`) and what it answers (`SimResult`). Values only: nothing runs here.
+
+The run itself is `harness.sim.simulate`; a policy that acts from outside is joined to it by `harness.control.virtual`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.model.jobs import JobSpec, NodeSpec, TaskFaults
+from harness.model.plan import ResourceName
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from harness.model.queues import AllocationFile
+
+Mode = Literal["inside", "outside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long YARN's parts take to hear of each other; the same for every policy. Milliseconds, or counts.
+
+    Sources: Hadoop 3.4.2's defaults (``yarn.resourcemanager.nodemanagers.heartbeat-interval-ms`` 1000,
+    ``yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`` 1000, ``yarn.scheduler.fair.update-interval-ms`` 500).
+    """
+
+    #: Period of a NodeManager's heartbeats; each node has its own phase, drawn from the run's seed.
+    node_heartbeat_ms: int = 1000
+    #: Period of an application master's heartbeats; its phase follows from when its container started.
+    am_heartbeat_ms: int = 1000
+    #: An AM acts on a response this many of its heartbeats after the response came (MRAppMaster 0; SLS' masters 1).
+    am_response_heartbeats: int = 1
+    #: From the grant of the AM's container to its first heartbeat.
+    am_start_ms: int = 0
+    #: From the launch of a task's container to the start of its work (0: durations include it).
+    container_start_ms: int = 0
+    #: Period of ``FairScheduler.update()``.
+    update_ms: int = 500
+    #: A job whose reduces hold containers while its maps wait and none runs gives one reduce back after this.
+    reduce_preempt_ms: int = 5000
+    #: Period at which an AM looks for tasks worth a speculative copy.
+    speculation_ms: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SimSetup:
+    """One run of the simulator.
+
+    jobs
+        In ascending order of ``submit_s`` when it is an iterator (it is read as virtual time goes on, so a trace of
+        any length needs little memory); a list or tuple may have any order. A job with ``after_job`` comes after the
+        job that it names.
+    entitlements
+        w_i of the papers by full queue path, parents too; a queue that is not named has weight 1. From these come
+        S_i of LTYARN eq. (2), over all queues whether they are active or not. They are not the Fair Scheduler's
+        weights, which stand in ``allocations`` and are what a policy from outside rewrites.
+    policy, mode
+        ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
+        Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
+        ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
+        file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
+    resource
+        What the fairness integrals are counted in (memory: MiB; vcores; dominant: MiB of the dominant share).
+    sample_s
+        Period of the samples in the result, from 0 on.
+    time_limit_s
+        The run stops there (virtual time), unfinished.
+    """
+
+    nodes: tuple[NodeSpec, ...]
+    allocations: AllocationFile
+    jobs: Iterable[JobSpec]
+    entitlements: Mapping[str, float] = field(default_factory=dict)
+    policy: Any = None  # harness.policies.Policy
+    mode: Mode = "inside"
+    period_s: float = 1.0
+    actuation_delay_s: float = 0.02
+    poll_s: float = 0.0
+    conf: Mapping[str, str] = field(default_factory=dict)
+    delays: Delays = field(default_factory=Delays)
+    faults: TaskFaults = field(default_factory=TaskFaults)
+    resource: ResourceName = "memory"
+    seed: int = 0
+    sample_s: float = 1.0
+    time_limit_s: float = 1e7
+    record_tasks: bool = False
+    #: Heartbeats that cannot change anything are skipped; False only to show that it makes no difference.
+    skip_heartbeats: bool = True
+
+
+@dataclass(slots=True)
+class Progress:
+    """What ``on_progress`` is told, some times a second of wall time."""
+
+    time_s: float
+    jobs_done: int
+    jobs_seen: int
+    events: int
+    wall_s: float
+
+
+@dataclass(slots=True)
+class Samples:
+    """The queues over time: arrays of shape (samples, queues), except ``time_s`` and ``capacity_*`` (samples,).
+
+    Columns are in the order of ``queues`` (full paths, parents included). Memory in MiB, times in seconds, integrals
+    in MiB·s (or the unit of ``SimSetup.resource``) up to the sample's time, exact, not sums over samples.
+    """
+
+    queues: tuple[str, ...]
+    leaf: NDArray[np.bool_]  # (queues,)
+    share_fraction: NDArray[np.float64]  # (queues,) S_i / capacity, from the entitlements
+    time_s: NDArray[np.float64]
+    capacity_mb: NDArray[np.int64]
+    capacity_vcores: NDArray[np.int64]
+    allocated_mb: NDArray[np.int64]
+    allocated_vcores: NDArray[np.int64]
+    demand_mb: NDArray[np.int64]  # allocated + pending, AMs included
+    demand_vcores: NDArray[np.int64]
+    fair_share_mb: NDArray[np.int64]  # instantaneous, as of the scheduler's last update
+    weight: NDArray[np.float64]  # the Fair Scheduler's
+    accumulated: NDArray[np.float64]  # plain integral of the allocation
+    counted: NDArray[np.float64]  # accumulated as the policy's ledger settings count it (inside only; else plain)
+    due: NDArray[np.float64]  # integral of min(d_i, S_i); 0 for parents
+    running: NDArray[np.int64]  # live containers, AMs excluded
+
+
+@dataclass(slots=True)
+class SimResult:
+    """What one run gave. Times in seconds of virtual time; resources in MiB·s and vcore·s.
+
+    ``jobs``: column name -> list or array, one row a job in order of submission: id, name, queue, kind, submitted_s,
+    started_s (AM's container), finished_s (NaN: not finished), tasks, failed (bool), attempts_failed,
+    memory_mb_s, vcore_s, task_s (mean duration of its finished tasks, NaN: none).
+    ``tasks`` (with ``record_tasks``): job (row in ``jobs``), stage, task, attempt, node (index), granted_ms, start_ms,
+    end_ms, outcome (0 finished, 1 failed, 2 killed).
+    ``max_wait_s`` / ``max_wait_at_s``: by leaf, the longest time that a leaf with pending containers went without
+    getting one, and when that time ended. ``mean_between_ends_s``: by queue (parents too), mean time between two
+    container ends in its subtree. ``writes``: (time_s, {queue: weight}) as they took effect (outside only).
+    """
+
+    jobs: dict[str, Any]
+    samples: Samples
+    makespan_s: float
+    end_s: float
+    finished: bool
+    failed_jobs: int
+    events: int  # container starts + ends
+    assignments: int
+    heartbeats: int  # that did something
+    heartbeats_skipped: int
+    updates: int
+    ticks: int
+    max_wait_s: dict[str, float]
+    max_wait_at_s: dict[str, float]
+    mean_between_ends_s: dict[str, float]
+    wall_s: float
+    tasks: dict[str, Any] | None = None
+    writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+
+
+#: Called with a `Progress` now and then.
+ProgressCallback = Callable[[Progress], None]
