@@ -19,10 +19,11 @@ class Duration:
     """A distribution of task durations in seconds; a draw is rounded to integer milliseconds (at least 1).
 
     ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s.
-    ``uniform``: low_s to high_s. ``empirical``: one of values_s, each equally likely.
+    ``uniform``: low_s to high_s. ``empirical``: one of values_s, each equally likely. ``listed``: the k-th task of the
+    stage takes values_s[k] (a recorded trace); as many values as tasks.
     """
 
-    kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical"] = "constant"
+    kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical", "listed"] = "constant"
     value_s: float = 0.0
     mu: float = 0.0
     sigma: float = 0.0

@@ -1,0 +1,260 @@
+"""Hadoop's SLS JSON traces (jobs and nodes) as `JobSpec` and `NodeSpec` values. Rumen traces are not read here.
+
+The format is that of hadoop-sls 3.4.2 ("SLS JSON input file format" and "Simulator input topology file format" of its
+manual): a file of JSON objects one after another, one a job (or a rack of nodes). A task's life is ``duration.ms`` or
+``container.end.ms`` - ``container.start.ms``; sizes are ``container.memory-mb`` and ``container.vcores`` (hadoop-sls'
+own defaults otherwise). As in SLS' MapReduce master, reduces are asked for when the last map has ended. Hosts are not
+used: asks go to any node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.resources import Resource
+
+#: hadoop-sls 3.4.2's defaults for containers and AMs: yarn.sls.container.* and yarn.sls.am.*
+DEFAULT_CONTAINER = Resource(1024, 1)
+DEFAULT_AM = Resource(1024, 1)
+#: What one file may hold; a longer one is split, or a mistake.
+MAX_BYTES = 1 << 30
+MAX_TASKS = 10_000_000
+MAX_MS = 1 << 40
+
+_SPACE = " \t\r\n"
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+class _Where:
+    """Names a place in a file: the line where a JSON object of the stream begins."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self._at, self._line = 0, 1
+
+    def line(self, position: int) -> str:
+        if position < self._at:
+            self._at, self._line = 0, 1
+        self._line += self.text.count("\n", self._at, position)
+        self._at = position
+        return f"{self.path}:{self._line}"
+
+
+def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) for each JSON object of a file of concatenated ones."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(f"the trace is larger than {MAX_BYTES >> 20} MiB", where=str(path), mend="split the file")
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", where=str(path), mend="check the path"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="is it an SLS JSON trace?") from None
+    where = _Where(path, text)
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    at, found = 0, 0
+    while True:
+        while at < len(text) and text[at] in _SPACE:
+            at += 1
+        if at == len(text):
+            break
+        start = at
+        place = where.line(start)
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+                raise InputError(
+                    "the trace ends within the object that begins here", where=place, mend="the file is truncated"
+                ) from None
+            raise InputError(
+                f"not JSON: {error.msg}", where=f"{path}:{error.lineno}", mend="mend the syntax there"
+            ) from None
+        except (ValueError, RecursionError) as error:
+            what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            raise InputError(f"not usable JSON: {what}", where=place, mend="mend this object") from None
+        if not isinstance(value, dict):
+            raise InputError(f"expected an object, found {type(value).__name__}", where=place, mend="see SLS' manual")
+        found += 1
+        yield place, value
+    if not found:
+        raise InputError("the trace is empty", where=str(path), mend="give a file with at least one object")
+
+
+def _whole(item: dict[str, Any], key: str, place: str, *, low: int, high: int, default: int | None = None) -> int:
+    """A whole number of ``item``; SLS writes numbers as numbers or as strings."""
+    if key not in item:
+        if default is None:
+            raise InputError(f"{key} is missing", where=place, mend=f"add {key}")
+        return default
+    value = item[key]
+    if isinstance(value, str) and value.strip().lstrip("+-").isascii() and value.strip().lstrip("+-").isdigit():
+        value = int(value) if len(value) <= 24 else high + 1
+    if isinstance(value, float) and value == value and abs(value) < 2**53 and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{key} is {str(value)[:40]!r}, not a whole number", where=place, mend=f"mend {key}")
+    if not low <= value <= high:
+        raise InputError(f"{key} is {str(value)[:40]}, outside {low} .. {high}", where=place, mend=f"mend {key}")
+    return value
+
+
+def _text(item: dict[str, Any], key: str, place: str, default: str | None) -> str:
+    value = item.get(key, default)
+    if value is None:
+        raise InputError(f"{key} is missing", where=place, mend=f"add {key}")
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise InputError(f"{key} is {str(value)[:40]!r}, not a name", where=place, mend=f"mend {key}")
+    return str(value)
+
+
+def _resource(item: dict[str, Any], prefix: str, place: str, default: Resource) -> Resource:
+    """``prefix``memory-mb (older traces: ``prefix``memory) and ``prefix``vcores."""
+    memory_key = f"{prefix}memory-mb" if f"{prefix}memory-mb" in item else f"{prefix}memory"
+    return Resource(
+        _whole(item, memory_key, place, low=1, high=1 << 40, default=default.memory_mb),
+        _whole(item, f"{prefix}vcores", place, low=1, high=1 << 30, default=default.vcores),
+    )
+
+
+def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
+    """A job's tasks, grouped by type, priority and size; reduces after the last map."""
+    groups: dict[tuple[int, int, Resource], list[float]] = {}
+    total = 0
+    for index, task in enumerate(tasks):
+        at = f"{place}, job.tasks[{index}]"
+        if not isinstance(task, dict):
+            raise InputError(f"expected an object, found {type(task).__name__}", where=at, mend="see SLS' manual")
+        kind = _text(task, "container.type", at, "map")
+        if kind not in ("map", "reduce"):
+            raise InputError(f"container.type is {kind[:40]!r}", where=at, mend="map or reduce")
+        if "duration.ms" in task or "container.duration.ms" in task:
+            key = "duration.ms" if "duration.ms" in task else "container.duration.ms"
+            life_ms = _whole(task, key, at, low=0, high=MAX_MS)
+        else:
+            start_ms = _whole(task, "container.start.ms", at, low=0, high=MAX_MS)
+            end_ms = _whole(task, "container.end.ms", at, low=0, high=MAX_MS)
+            if end_ms < start_ms:
+                raise InputError("container.end.ms is before container.start.ms", where=at, mend="swap them")
+            life_ms = end_ms - start_ms
+        count = _whole(task, "count", at, low=1, high=MAX_TASKS, default=1)
+        total += count
+        if total > MAX_TASKS:
+            raise InputError(f"more than {MAX_TASKS} tasks in one job", where=at, mend="mend count")
+        priority = _whole(task, "container.priority", at, low=0, high=1 << 20, default=20)
+        size = _resource(task, "container.", at, DEFAULT_CONTAINER)
+        groups.setdefault((0 if kind == "map" else 1, priority, size), []).extend([life_ms / 1000.0] * count)
+    names: dict[tuple[int, int, Resource], str] = {}
+    for group in groups:
+        base = ("map", "reduce")[group[0]]
+        taken = sum(1 for name in names.values() if name.startswith(base))
+        names[group] = base if not taken else f"{base}{taken + 1}"
+    maps = tuple(name for key, name in names.items() if key[0] == 0)
+    return tuple(
+        Stage(
+            name=names[key],
+            tasks=len(lives),
+            demand=key[2],
+            duration=Duration(kind="listed", values_s=tuple(lives)),
+            after=maps if key[0] == 1 else (),
+            priority=key[1],
+        )
+        for key, lives in groups.items()
+    )
+
+
+def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]:
+    """The jobs of an SLS JSON trace, by start time (seconds from the trace's own zero).
+
+    A queue without ``root.`` gets ``queue_prefix``. Raises InputError with file and line for a file that is empty,
+    truncated, not JSON, or has a field that cannot be.
+    """
+    path = Path(path)
+    jobs: list[JobSpec] = []
+    seen: dict[str, str] = {}
+    numbered = 0
+    for place, item in _objects(path):
+        if "job.tasks" not in item and ("num.nodes" in item or "rack" in item):
+            continue
+        if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
+            raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, mend="mapreduce, stream or dag")
+        tasks = item.get("job.tasks")
+        if not isinstance(tasks, list) or not tasks:
+            raise InputError("job.tasks is missing or empty", where=place, mend="add at least one task")
+        queue = _text(item, "job.queue.name", place, None)
+        stages = _stages(tasks, place)
+        count = _whole(item, "job.count", place, low=1, high=1_000_000, default=1)
+        if len(jobs) + count > 10_000_000:
+            raise InputError("more than 10,000,000 jobs in one trace", where=place, mend="mend job.count")
+        for _ in range(count):
+            given = "job.id" in item and count == 1
+            name = _text(item, "job.id", place, None) if given else f"job_{numbered}"
+            numbered += 1
+            if name in seen:
+                raise InputError(f"job.id {name!r} stands at {seen[name]} too", where=place, mend="rename one")
+            seen[name] = place
+            jobs.append(
+                JobSpec(
+                    id=name,
+                    queue=queue if queue == "root" or queue.startswith("root.") else queue_prefix + queue,
+                    kind="mapreduce",
+                    am=_resource(item, "am.", place, DEFAULT_AM),
+                    stages=stages,
+                    user=_text(item, "job.user", place, "default"),
+                    name=name,
+                    submit_s=_whole(item, "job.start.ms", place, low=0, high=MAX_MS, default=0) / 1000.0,
+                )
+            )
+    if not jobs:
+        raise InputError("the trace has no job", where=str(path), mend="is it a file of nodes?")
+    jobs.sort(key=lambda job: job.submit_s)
+    return jobs
+
+
+def load_nodes(path: str | Path, *, memory_mb: int = 10240, vcores: int = 10) -> list[NodeSpec]:
+    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
+
+    ``memory_mb`` and ``vcores``: what a node has when the file does not say (hadoop-sls' own defaults).
+    """
+    path = Path(path)
+    default = Resource(memory_mb, vcores)
+    nodes: list[NodeSpec] = []
+    seen: set[str] = set()
+    for place, item in _objects(path):
+        if "num.nodes" in item:
+            racks = _whole(item, "num.racks", place, low=1, high=1_000_000, default=1)
+            for index in range(_whole(item, "num.nodes", place, low=1, high=1_000_000)):
+                nodes.append(
+                    NodeSpec(f"node{index}", default.memory_mb, default.vcores, rack=f"/default-rack{index % racks}")
+                )
+            continue
+        if "nodes" not in item:
+            if "job.tasks" in item:
+                continue
+            raise InputError("neither nodes nor num.nodes", where=place, mend="see SLS' manual")
+        rack = "/" + _text(item, "rack", place, "default-rack").lstrip("/")
+        if not isinstance(item["nodes"], list):
+            raise InputError("nodes is not a list", where=place, mend="see SLS' manual")
+        for index, node in enumerate(item["nodes"]):
+            at = f"{place}, nodes[{index}]"
+            if not isinstance(node, dict):
+                raise InputError(f"expected an object, found {type(node).__name__}", where=at, mend="see SLS' manual")
+            name = _text(node, "node", at, None)
+            if name in seen:
+                raise InputError(f"node {name!r} twice", where=at, mend="rename one")
+            seen.add(name)
+            size = _resource(node, "", at, default)
+            nodes.append(NodeSpec(name, size.memory_mb, size.vcores, rack=rack))
+    if not nodes:
+        raise InputError("the file has no node", where=str(path), mend="is it a file of jobs?")
+    return nodes

@@ -1,0 +1,177 @@
+"""How long a task takes, drawn when it starts and stored nowhere: a function of (run seed, job, stage, task, attempt).
+
+Every policy therefore sees the same tasks, whatever order it runs them in, and memory does not grow with a trace.
+Random numbers are a counter-based hash (the finaliser of SplitMix64); logarithm, exponential and the inverse normal
+distribution (Wichura, Algorithm AS 241, PPND16) are written out in plain IEEE arithmetic, because a C library's differ
+in the last place from machine to machine. What is drawn is here; what it is for is harness.sim.apps'.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+from numba import njit
+
+#: Kinds of `harness.model.jobs.Duration`, in the order of their codes.
+KINDS = ("constant", "lognormal", "exponential", "uniform", "empirical", "listed")
+CONSTANT, LOGNORMAL, EXPONENTIAL, UNIFORM, EMPIRICAL, LISTED = range(6)
+
+#: No task takes longer (some 34 years): sums of times stay far from the end of int64.
+LONGEST_MS = 1 << 40
+
+#: What a draw is for: independent streams of one attempt.
+STREAM_DURATION, STREAM_FAILS, STREAM_FAILS_AT, STREAM_STRAGGLES = range(4)
+
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_S27, _S30, _S31, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+_TO_UNIT = 2.0**-53
+_LN2_HI, _LN2_LO = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+def job_key(seed: int, job_id: str) -> int:
+    """The 63-bit key of a job's draws, from the run's seed and the job's id."""
+    digest = hashlib.blake2b(f"{seed}\0{job_id}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+@njit(cache=True)
+def _mix(z: np.uint64) -> np.uint64:
+    z = (z ^ (z >> _S30)) * _M1
+    z = (z ^ (z >> _S27)) * _M2
+    return z ^ (z >> _S31)
+
+
+@njit(cache=True)
+def unit(key: int, stage: int, task: int, attempt: int, stream: int) -> float:
+    """A number in (0, 1), the same for the same arguments."""
+    z = _mix(np.uint64(key) + _GAMMA)
+    z = _mix(z ^ (np.uint64(stage) * np.uint64(4) + np.uint64(stream)) * _GAMMA)
+    z = _mix(z ^ (np.uint64(task) * np.uint64(256) + np.uint64(attempt) + np.uint64(1)) * _GAMMA)
+    return (float(z >> _S11) + 0.5) * _TO_UNIT
+
+
+@njit(cache=True)
+def log_portable(x: float) -> float:
+    """Natural logarithm of a positive finite number, within 1e-15 relative of the true value."""
+    m, e = math.frexp(x)
+    if m < 0.7071067811865476:
+        m *= 2.0
+        e -= 1
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    # atanh series: ln m = 2 (s + s^3/3 + s^5/5 + ...), abs(s) < 0.172, so z^12 is below double precision.
+    p = 0.0
+    for k in range(12, 0, -1):
+        p = (p + 1.0 / (2 * k + 1)) * z
+    return e * _LN2_HI + (2.0 * s * (1.0 + p) + e * _LN2_LO)
+
+
+@njit(cache=True)
+def exp_portable(x: float) -> float:
+    """Exponential, within some 1e-15 relative; infinity above 709.7, 0 below -745."""
+    if x > 709.7:
+        return math.inf
+    if x < -745.0:
+        return 0.0
+    k = math.floor(x / math.log(2.0) + 0.5)
+    r = (x - k * _LN2_HI) - k * _LN2_LO
+    p = 1.0
+    for i in range(16, 0, -1):
+        p = 1.0 + p * r / i
+    return math.ldexp(p, int(k))
+
+
+@njit(cache=True)
+def normal_quantile(p: float) -> float:
+    """Standard normal deviate with lower tail area p, 0 < p < 1 (AS 241, relative accuracy about 1e-16)."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        num = 2.5090809287301226727e3
+        num = num * r + 3.3430575583588128105e4
+        num = num * r + 6.7265770927008700853e4
+        num = num * r + 4.5921953931549871457e4
+        num = num * r + 1.3731693765509461125e4
+        num = num * r + 1.9715909503065514427e3
+        num = num * r + 1.3314166789178437745e2
+        num = num * r + 3.3871328727963666080e0
+        den = 5.2264952788528545610e3
+        den = den * r + 2.8729085735721942674e4
+        den = den * r + 3.9307895800092710610e4
+        den = den * r + 2.1213794301586595867e4
+        den = den * r + 5.3941960214247511077e3
+        den = den * r + 6.8718700749205790830e2
+        den = den * r + 4.2313330701600911252e1
+        den = den * r + 1.0
+        return q * num / den
+    r = p if q < 0.0 else 1.0 - p
+    r = math.sqrt(-log_portable(r))
+    if r <= 5.0:
+        r -= 1.6
+        num = 7.74545014278341407640e-4
+        num = num * r + 2.27238449892691845833e-2
+        num = num * r + 2.41780725177450611770e-1
+        num = num * r + 1.27045825245236838258e0
+        num = num * r + 3.64784832476320460504e0
+        num = num * r + 5.76949722146069140550e0
+        num = num * r + 4.63033784615654529590e0
+        num = num * r + 1.42343711074968357734e0
+        den = 1.05075007164441684324e-9
+        den = den * r + 5.47593808499534494600e-4
+        den = den * r + 1.51986665636164571966e-2
+        den = den * r + 1.48103976427480074590e-1
+        den = den * r + 6.89767334985100004550e-1
+        den = den * r + 1.67638483018380384940e0
+        den = den * r + 2.05319162663775882187e0
+        den = den * r + 1.0
+    else:
+        r -= 5.0
+        num = 2.01033439929228813265e-7
+        num = num * r + 2.71155556874348757815e-5
+        num = num * r + 1.24266094738807843860e-3
+        num = num * r + 2.65321895265761230930e-2
+        num = num * r + 2.96560571828504891230e-1
+        num = num * r + 1.78482653991729133580e0
+        num = num * r + 5.46378491116411436990e0
+        num = num * r + 6.65790464350110377720e0
+        den = 2.04426310338993978564e-15
+        den = den * r + 1.42151175831644588870e-7
+        den = den * r + 1.84631831751005468180e-5
+        den = den * r + 7.86869131145613259100e-4
+        den = den * r + 1.48753612908506148525e-2
+        den = den * r + 1.36929880922735805310e-1
+        den = den * r + 5.99832206555887937690e-1
+        den = den * r + 1.0
+    return -num / den if q < 0.0 else num / den
+
+
+@njit(cache=True)
+def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: int, count: int) -> float:
+    """A duration in ms (not yet rounded) from a number in (0, 1).
+
+    kind, a, b: LOGNORMAL mu, sigma; UNIFORM low_s, high_s; CONSTANT and EXPONENTIAL value_s, unused.
+    EMPIRICAL: ``values[first:first + count]`` in seconds (LISTED is the caller's: it takes no draw).
+    """
+    if kind == LOGNORMAL:
+        seconds = exp_portable(a + b * normal_quantile(u))
+    elif kind == EXPONENTIAL:
+        seconds = -a * log_portable(u)
+    elif kind == UNIFORM:
+        seconds = a + (b - a) * u
+    elif kind == EMPIRICAL:
+        seconds = values[first + min(int(u * count), count - 1)]
+    else:
+        seconds = a
+    return seconds * 1000.0
+
+
+@njit(cache=True)
+def whole_ms(ms: float) -> int:
+    """Rounded to integer milliseconds, half up, at least 1, at most LONGEST_MS."""
+    if not ms < LONGEST_MS:
+        return LONGEST_MS
+    return max(1, math.floor(ms + 0.5))
