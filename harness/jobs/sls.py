@@ -198,7 +198,9 @@ def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]
             raise InputError("more than 10,000,000 jobs in one trace", where=place, mend="mend job.count")
         for _ in range(count):
             given = "job.id" in item and count == 1
-            name = _text(item, "job.id", place, None) if given else f"job_{numbered}"
+            while not given and str(numbered) in seen:
+                numbered += 1
+            name = _text(item, "job.id", place, None) if given else str(numbered)
             numbered += 1
             if name in seen:
                 raise InputError(f"job.id {name!r} stands at {seen[name]} too", where=place, mend="rename one")
