@@ -1,0 +1,234 @@
+"""Allocation files and queue trees as values: what the Fair Scheduler's file says, and what a queue is by it.
+
+Two layers. `AllocationFile` holds what a file says, attribute by attribute, unsaid ones being None, with Hadoop's
+look-ups (own value, else default). `QueueTree` holds the queues that the ResourceManager makes of it, every setting
+in effect. Reading and writing files is harness.yarn.allocation's business; fair shares are harness.sim's.
+
+Facts are those of Hadoop 3.4.2 (AllocationConfiguration, ConfigurableResource, FSQueue). Weights, AM shares and
+thresholds are Java floats: Python floats here that hold a float32's value (NaN and infinities included).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.model.resources import UNBOUNDED, ZERO, Resource
+
+QueuePolicy = Literal["fair", "drf", "fifo"]
+
+ROOT = "root"
+JAVA_INT_MAX = 2**31 - 1
+JAVA_LONG_MAX = 2**63 - 1
+#: The time-outs' and limits' "never" and "none".
+NEVER_MS = JAVA_LONG_MAX
+NO_APP_LIMIT = JAVA_INT_MAX
+EVERYBODY_ACL, NOBODY_ACL = "*", " "
+
+
+def java_cast(value: float, limit: int) -> int:
+    """Java's cast of a double to long or int (`limit`: its largest value): toward zero, saturating, NaN gives 0."""
+    if value != value:
+        return 0
+    if value >= limit:
+        return limit
+    if value <= -limit - 1:
+        return -limit - 1
+    return int(value)
+
+
+def ensure_root_prefix(name: str) -> str:
+    """The full path of a queue that may be named without ``root.`` (QueueManager.ensureRootPrefix)."""
+    return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimit:
+    """A limit in absolute resources, or in fractions of the cluster's (ConfigurableResource): one of the two is set."""
+
+    absolute: Resource | None = None
+    memory_fraction: float = 1.0
+    vcores_fraction: float = 1.0
+
+    def resolve(self, cluster: Resource) -> Resource:
+        """The limit in a cluster of this size, cut toward zero as Hadoop casts doubles."""
+        if self.absolute is not None:
+            return self.absolute
+        return Resource(
+            java_cast(cluster.memory_mb * self.memory_fraction, JAVA_LONG_MAX),
+            java_cast(cluster.vcores * self.vcores_fraction, JAVA_INT_MAX),
+        )
+
+
+UNLIMITED = ResourceLimit(UNBOUNDED)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What an allocation file says of one queue; None: it does not say.
+
+    ``name`` is the key that Hadoop files the settings under: the full path, but for a top element
+    ``<queue name="Root">`` (not all lower case), whose settings Hadoop files under ``Root...`` and never finds again.
+    A minimum or a container maximum in percent is read and dropped by Hadoop (``minimum_dropped``,
+    ``container_maximum_dropped``).
+    """
+
+    name: str
+    weight: float | None = None
+    min_resources: Resource | None = None
+    max_resources: ResourceLimit | None = None
+    max_child_resources: ResourceLimit | None = None
+    max_container_allocation: Resource | None = None
+    max_running_apps: int | None = None
+    max_am_share: float | None = None
+    min_share_preemption_timeout_ms: int | None = None
+    fair_share_preemption_timeout_ms: int | None = None
+    fair_share_preemption_threshold: float | None = None
+    preemptable: bool = True
+    scheduling_policy: QueuePolicy | None = None
+    reservable: bool = False
+    #: aclSubmitApps, aclAdministerApps, aclAdministerReservations, aclListReservations, aclSubmitReservations -> text
+    acls: Mapping[str, str] = field(default_factory=dict)
+    minimum_dropped: bool = False
+    container_maximum_dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRule:
+    """One rule of ``queuePlacementPolicy``."""
+
+    name: str
+    create: bool = True
+    queue: str | None = None
+    parent: PlacementRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationFile:
+    """An allocation file as Hadoop reads it. Look-ups take the queue's full path and give the value in effect.
+
+    ``configured_leaves`` and ``configured_parents`` hold names in the order of the file, each once (a name that is
+    written twice may stand in both).
+    """
+
+    settings: Mapping[str, QueueSettings] = field(default_factory=dict)
+    configured_leaves: tuple[str, ...] = ()
+    configured_parents: tuple[str, ...] = ()
+    user_max_apps: Mapping[str, int] = field(default_factory=dict)
+    user_max_apps_default: int = NO_APP_LIMIT
+    queue_max_apps_default: int = NO_APP_LIMIT
+    queue_max_resources_default: ResourceLimit = UNLIMITED
+    queue_max_am_share_default: float = 0.5
+    default_min_share_preemption_timeout_ms: int = NEVER_MS
+    default_fair_share_preemption_timeout_ms: int = NEVER_MS
+    default_fair_share_preemption_threshold: float = 0.5
+    default_scheduling_policy: QueuePolicy = "fair"
+    #: None: no ``queuePlacementPolicy`` in the file, yarn-site.xml decides.
+    placement_rules: tuple[PlacementRule, ...] | None = None
+    reservation_planner: str | None = None
+    reservation_agent: str | None = None
+    reservation_policy: str | None = None
+
+    def _of(self, name: str) -> QueueSettings:
+        return self.settings.get(name) or QueueSettings(name)
+
+    def configured(self, name: str) -> bool:
+        """Whether the file names this queue (else it is an ad hoc one)."""
+        return name in self.configured_leaves or name in self.configured_parents
+
+    def weight(self, name: str) -> float:
+        weight = self._of(name).weight
+        return 1.0 if weight is None else weight
+
+    def min_resources(self, name: str) -> Resource:
+        return self._of(name).min_resources or ZERO
+
+    def max_resources(self, name: str) -> ResourceLimit:
+        return self._of(name).max_resources or self.queue_max_resources_default
+
+    def max_child_resources(self, name: str) -> ResourceLimit | None:
+        return self._of(name).max_child_resources
+
+    def max_container_allocation(self, name: str) -> Resource:
+        """The queue's own; what its ancestors say applies where this is UNBOUNDED (`Queue` has it resolved)."""
+        return self._of(name).max_container_allocation or UNBOUNDED
+
+    def max_running_apps(self, name: str) -> int:
+        limit = self._of(name).max_running_apps
+        return self.queue_max_apps_default if limit is None else limit
+
+    def max_am_share(self, name: str) -> float:
+        share = self._of(name).max_am_share
+        return self.queue_max_am_share_default if share is None else share
+
+    def max_user_apps(self, user: str) -> int:
+        return self.user_max_apps.get(user, self.user_max_apps_default)
+
+    def scheduling_policy(self, name: str) -> QueuePolicy:
+        return self._of(name).scheduling_policy or self.default_scheduling_policy
+
+    def acl(self, name: str, kind: str) -> str:
+        """The text of an access list, with Hadoop's default: everybody for root, nobody elsewhere."""
+        return self._of(name).acls.get(kind, EVERYBODY_ACL if name == ROOT else NOBODY_ACL)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as the Fair Scheduler has it, every setting in effect."""
+
+    path: str
+    parent: str | None  # None for root
+    leaf: bool
+    policy: QueuePolicy = "fair"
+    weight: float = 1.0
+    min_share: Resource = ZERO
+    max_limit: ResourceLimit = UNLIMITED
+    max_child_limit: ResourceLimit | None = None
+    max_container_allocation: Resource = UNBOUNDED  # the nearest ancestor's where its own is unbounded
+    max_running_apps: int = NO_APP_LIMIT
+    max_am_share: float = 0.5
+    min_share_preemption_timeout_ms: int = NEVER_MS
+    fair_share_preemption_timeout_ms: int = NEVER_MS
+    fair_share_preemption_threshold: float = 0.5
+    preemptable: bool = True
+    #: Not in the file: made for an application, removed when empty.
+    dynamic: bool = False
+
+    def max_share(self, cluster: Resource) -> Resource:
+        """FSQueue.getMaxShare: the limit in this cluster, but never below the minimum, component by component."""
+        limit = self.max_limit.resolve(cluster)
+        return Resource(max(limit.memory_mb, self.min_share.memory_mb), max(limit.vcores, self.min_share.vcores))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedQueue:
+    """A queue of the file that the ResourceManager does not make, for which it only logs an error."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTree:
+    """All queues, parents before children, siblings in byte order of their names; root is always there."""
+
+    queues: Mapping[str, Queue]
+    refused: tuple[RefusedQueue, ...] = ()
+
+    def __iter__(self) -> Iterator[Queue]:
+        return iter(self.queues.values())
+
+    def __getitem__(self, path: str) -> Queue:
+        return self.queues[path]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.queues
+
+    def leaves(self) -> list[Queue]:
+        """The leaf queues, in the order of the tree."""
+        return [queue for queue in self if queue.leaf]
+
+    def children(self, path: str) -> list[Queue]:
+        """Immediate children of a queue, in the order of the tree."""
+        return [queue for queue in self if queue.parent == path]

@@ -1,0 +1,173 @@
+"""Numbers and strings as Java reads them: what ``Float.parseFloat`` and its like accept, and their exact results.
+
+An allocation file's numbers mean what Java makes of them ("0x1p3", "NaN", "1f" are numbers; "1_000" and "inf" are not).
+Every function raises ValueError where Java throws NumberFormatException.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from decimal import Decimal
+
+from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
+_HEX = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]*)(\.([0-9a-fA-F]*))?[pP]([+-]?[0-9]+)[fFdD]?")
+_INTEGER = re.compile(r"[+-]?\d+")
+_BELOW_OR_AT_SPACE = "".join(map(chr, range(0x21)))
+
+
+def trim(text: str) -> str:
+    """``String.trim``: without leading and trailing characters up to U+0020."""
+    return text.strip(_BELOW_OR_AT_SPACE)
+
+
+def split(text: str, separator: str) -> list[str]:
+    """``String.split`` at a plain separator: trailing empty parts are dropped, a text without it is one part."""
+    if separator not in text:
+        return [text]
+    parts = text.split(separator)
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def float32(value: float) -> float:
+    """The nearest float32 to a double (ties to even, beyond the range: infinity), as a Python float."""
+    return float(ctypes.c_float(value).value)
+
+
+def parse_double(text: str) -> float:
+    """``Double.parseDouble``."""
+    text = trim(text)
+    unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
+    if unsigned in ("NaN", "Infinity") and len(text) - len(unsigned) <= 1:
+        value = math.nan if unsigned == "NaN" else math.inf
+        return -value if text[0] == "-" else value
+    if _DECIMAL.fullmatch(text):
+        return float(text.rstrip("fFdD"))
+    if (match := _HEX.fullmatch(text)) and (match[2] or match[4]):
+        sign, whole, _, fraction, exponent = match.groups()
+        digits, shift = whole + (fraction or ""), -4 * len(fraction or "")
+        if not int(digits, 16):
+            return -0.0 if sign == "-" else 0.0
+        try:
+            # Beyond these exponents every number of this length is 0 or infinite.
+            bounded = max(-10_000 - 4 * len(digits), min(10_000 + 4 * len(digits), _long_digits(exponent)))
+            value = float.fromhex(f"0x{digits}p{bounded + shift}")
+        except OverflowError:
+            value = math.inf
+        return -value if sign == "-" else value
+    raise ValueError(f"{text!r} is not a number")
+
+
+def _long_digits(text: str) -> int:
+    """An integer of any length, cut to what matters as an exponent."""
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-").lstrip("0")
+    return sign * (int(digits) if 0 < len(digits) < 12 else (10**12 if digits else 0))
+
+
+def parse_float(text: str) -> float:
+    """``Float.parseFloat``: rounded to float32 once, not by way of a double."""
+    value = parse_double(text)
+    nearest = float32(value)
+    if not math.isfinite(value) or value == nearest or not _DECIMAL.fullmatch(trim(text)):
+        return nearest
+    # The double may be halfway between two floats only because it was rounded itself: then the text decides.
+    return _nearest_of_text(trim(text).rstrip("fFdD"), value, nearest)
+
+
+def _neighbour(value: float, up: bool) -> float:
+    """The next float32 above or below a float32."""
+    bits = ctypes.c_int32.from_buffer_copy(ctypes.c_float(value)).value
+    if value == 0.0:
+        bits = 1 if up else -0x7FFFFFFF
+    elif (value > 0) == up:
+        bits += 1
+    else:
+        bits -= 1
+    return float(ctypes.c_float.from_buffer_copy(ctypes.c_int32(bits)).value)
+
+
+def _nearest_of_text(text: str, value: float, nearest: float) -> float:
+    if not math.isfinite(nearest):
+        return nearest
+    other = _neighbour(nearest, up=value > nearest)
+    if not math.isfinite(other) or value - nearest != other - value:
+        return nearest
+    exact, halfway = Decimal(text), Decimal(value)
+    if exact == halfway:
+        return nearest
+    low, high = min(nearest, other), max(nearest, other)
+    return high if exact > halfway else low
+
+
+def parse_int(text: str) -> int:
+    """``Integer.parseInt``."""
+    return _parse_integer(text, JAVA_INT_MAX)
+
+
+def parse_long(text: str) -> int:
+    """``Long.parseLong``."""
+    return _parse_integer(text, JAVA_LONG_MAX)
+
+
+def _parse_integer(text: str, limit: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{text!r} is not an integer")
+    sign, digits = (-1 if text[0] == "-" else 1), text.lstrip("+-").lstrip("0")
+    value = sign * (int(digits or "0") if len(digits) < 25 else 10**25)
+    if not -limit - 1 <= value <= limit:
+        raise ValueError(f"{text!r} is beyond {limit}")
+    return value
+
+
+def wrap_long(value: int) -> int:
+    """A product as Java's long arithmetic leaves it (two's complement, silently)."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def string_hash(text: str) -> int:
+    """``String.hashCode``: over UTF-16 units, 32 bits, signed."""
+    result = 0
+    units = text.encode("utf-16-le", "surrogatepass")
+    for index in range(0, len(units), 2):
+        result = (31 * result + units[index] + 256 * units[index + 1]) & 0xFFFFFFFF
+    return result - 2**32 if result >= 2**31 else result
+
+
+def hash_set_order(names: list[str]) -> list[str]:
+    """The order in which a ``java.util.HashSet`` iterates over strings that were added in the order given.
+
+    Buckets in order, within a bucket in order of insertion; the table doubles beyond three quarters full, and when a
+    bucket of a table below 64 would hold more than 8. (A bucket of more than 8 in a larger table becomes a tree, whose
+    order is not followed here.)
+    """
+    size, buckets, count = 16, [[] for _ in range(16)], 0  # type: int, list[list[tuple[int, int, str]]], int
+    seen: set[str] = set()
+
+    def grow() -> None:
+        nonlocal size, buckets
+        entries = sorted(entry for bucket in buckets for entry in bucket)
+        size *= 2
+        buckets = [[] for _ in range(size)]
+        for entry in entries:
+            buckets[entry[1] & (size - 1)].append(entry)
+
+    for name in names:
+        if name in seen:
+            continue
+        seen.add(name)
+        spread = string_hash(name) & 0xFFFFFFFF
+        spread ^= spread >> 16
+        bucket = buckets[spread & (size - 1)]
+        bucket.append((count, spread, name))
+        count += 1
+        if len(bucket) > 8 and size < 64:
+            grow()
+        if count > size * 3 // 4:
+            grow()
+    return [name for bucket in buckets for _, _, name in bucket]
