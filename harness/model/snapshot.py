@@ -39,11 +39,15 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All queues at one instant. ``queues`` is keyed by full path, parents before children, siblings by name."""
+    """All queues at one instant. ``queues`` is keyed by full path, parents before children, siblings by name.
+
+    ``period_s`` is the time until the next snapshot of a controller outside the scheduler (0 inside it).
+    """
 
     time_s: float
     capacity: Resource
     queues: Mapping[str, QueueView]
+    period_s: float = 0.0
 
     def leaves(self) -> list[QueueView]:
         """Leaf queues in the order of ``queues``."""

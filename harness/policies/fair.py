@@ -1,0 +1,31 @@
+"""``fair``: the memoryless max-min fairness of Hadoop's Fair Scheduler, by entitlement."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Order, Plan
+from harness.model.snapshot import Snapshot
+from harness.policies.base import LedgerView, Policy
+
+
+class Fair(Policy):
+    """The stock order; the weights are the entitlements themselves. What the others are compared with."""
+
+    name = "fair"
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot))
+
+
+def entitlement_weights(snapshot: Snapshot) -> Mapping[str, float]:
+    """Every queue's entitlement as a Fair Scheduler weight: rounded to float32, within [WEIGHT_MIN, WEIGHT_MAX]."""
+    weights = {}
+    for name, queue in snapshot.queues.items():
+        if queue.parent is not None:
+            bounded = min(max(queue.weight, WEIGHT_MIN), WEIGHT_MAX)
+            as_float32: float = struct.unpack("<f", struct.pack("<f", bounded))[0]
+            # The nearest float32 of WEIGHT_MIN may lie below it on other bounds: the range holds after rounding too.
+            weights[name] = min(max(as_float32, WEIGHT_MIN), WEIGHT_MAX)
+    return weights

@@ -1,0 +1,204 @@
+"""What ``ltrf``, ``naive-hltrf`` and ``hltrf`` share: settings, horizon, T_wait, weights from outside.
+
+Each policy's own rule is in its own file. Sources: LTYARN sections 5-6 (Algorithms 1 and 2, eq. 7), tang-thesis 5.5.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import LedgerView, Policy, flag, number, word
+from harness.policies.tree import Tree, tree_of
+from harness.policies.weights import lift, long_term_shares, named, share_weights, usage_of
+
+#: From outside the horizon is this many mean task lengths (docs/decisions/horizon.md).
+HORIZON_TASKS = 4.0
+#: Mean task length that is assumed until a task has ended, seconds: LTYARN's Fig. 11a has 23.6 s.
+TASK_S_AT_FIRST = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class LongTermSettings:
+    """Settings of every long-term policy. Times are seconds (on paper: steps)."""
+
+    resource: str = word("memory", "memory", "vcores", "dominant", doc="what is accumulated")
+    discount: float = number(1.0, at_least=0, at_most=1, doc="eta of thesis eq. 5.7, counted of what exceeds S_i")
+    round: float = number(math.inf, above=0, infinite=True, doc="L of eq. 5.12: accumulation starts anew every L")
+    pseudo: bool = flag(doc="pseudo accumulated resources for late arrivals, eq. 5.10, frozen at the arrival")
+    horizon_s: float | str = number(
+        "auto",
+        at_least=0,
+        words=("auto",),
+        doc="H; auto: 0 in the scheduler and on paper, from outside four mean task lengths, at least the period",
+    )
+    quantum_s: float | None = number(None, at_least=0, doc="assumed execution time Q of running tasks")
+    adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchicalSettings(LongTermSettings):
+    """Settings of ``hltrf`` besides."""
+
+    t_wait: float | str = number(
+        10.0, at_least=0, infinite=True, words=("auto",), doc="T_wait of Algorithm 2; auto: T_avg / n_task (eq. 7)"
+    )
+    n_task: float = number(10.0, above=0, doc="N_task of eq. 7: tasks that a starved queue is to have running")
+    affinity: float = number(1.0, at_least=0, at_most=1, doc="lending affinity: 1 level by level, 0 leaves flat")
+    lift: str = word("weight", "weight", "min_share", doc="what lifts a starved path from outside")
+
+
+class LongTermPolicy(Policy):
+    """Base of the long-term policies: subclasses say flat or by levels, affinity and T_wait."""
+
+    Settings: ClassVar[type] = LongTermSettings
+    settings: LongTermSettings
+
+    @abstractmethod
+    def shape(self) -> tuple[bool, float]:
+        """(whether leaves are ordered flat in the scheduler, affinity from outside)."""
+
+    def t_wait_s(self, snapshot: Snapshot) -> float | None:
+        """T_wait in seconds, None: nobody is ever starved by definition."""
+        return None
+
+    def lifts_weights(self) -> bool:
+        """Whether a starved leaf is lifted by its path's weights."""
+        return True
+
+    def ledger_settings(self) -> LedgerSettings:
+        """How this policy's ledger counts. Does not depend on what happens."""
+        s = self.settings
+        return LedgerSettings(
+            resource=s.resource,  # type: ignore[arg-type]
+            discount=s.discount,
+            round_s=None if math.isinf(s.round) else s.round,
+            pseudo=s.pseudo,
+            quantum_s=s.quantum_s,
+            adaptive_quantum=s.adaptive_quantum,
+        )
+
+    def horizon_s(self, snapshot: Snapshot) -> float:
+        """H from outside, seconds."""
+        given = self.settings.horizon_s
+        if given != "auto":
+            return float(given)
+        return max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        flat, affinity = self.shape()
+        given = self.settings.horizon_s
+        t_wait = self.t_wait_s(snapshot)
+        order = Order(
+            measure="accumulated",
+            flat=flat,
+            t_wait_s=t_wait,
+            horizon_s=0.0 if given == "auto" else float(given),
+            affinity=affinity,
+            ledger=self.ledger_settings(),
+        )
+        tree = tree_of(snapshot)
+        if not tree.leaves:
+            return Plan(order=order)
+        horizon = self.horizon_s(snapshot)
+        shares = fill(tree, snapshot, ledger, self.settings.resource, horizon, affinity)
+        weights = share_weights(tree, shares)
+        reasons: dict[str, str] = {}
+        min_shares: Mapping[str, Resource] = {}
+        if t_wait is not None and t_wait != math.inf:
+            late = starved(tree, snapshot, t_wait)
+            if late:
+                for q in late:
+                    waited = waited_s(snapshot, tree, q)
+                    reasons[tree.names[q]] = f"has waited {waited:.1f} s, T_wait {t_wait:g} s: lifted"
+                if self.lifts_weights():
+                    self._lift(tree, snapshot, weights, late)
+            min_shares = self._min_shares(tree, snapshot, late)
+        drf: Mapping[str, SchedulingPolicy] = (
+            dict.fromkeys(tree.names, "drf") if self.settings.resource == "dominant" else {}
+        )
+        return Plan(
+            order=order, weights=named(tree, weights), min_shares=min_shares, scheduling_policies=drf, reasons=reasons
+        )
+
+    def _lift(self, tree: Tree, snapshot: Snapshot, weights: list[float], late: list[int]) -> None:
+        dominant = self.settings.resource == "dominant"
+        queues = [snapshot.queues[name] for name in tree.names]
+        usage = [usage_of(queue.allocated, snapshot.capacity, dominant) for queue in queues]
+        sizes = [0.0] * len(queues)
+        for q in late:
+            sizes[q] = usage_of(next_container(queues[q]), snapshot.capacity, dominant)
+        lift(tree, snapshot, weights, late, usage, sizes)
+
+    def _min_shares(self, tree: Tree, snapshot: Snapshot, late: list[int]) -> Mapping[str, Resource]:
+        return {}
+
+
+def fill(
+    tree: Tree, snapshot: Snapshot, ledger: LedgerView, resource: str, horizon_s: float, affinity: float
+) -> list[float]:
+    """Each queue's part of its parent's by the water-filling law, from what the ledger has counted."""
+    counted = ledger.counted()
+    used = [0.0] * len(tree.names)
+    for q in tree.leaves:
+        value = counted.get(tree.names[q], 0.0)
+        # A ledger that answers nonsense must not hang or crash the scheduler through us.
+        used[q] = value if 0.0 <= value < math.inf else 0.0
+    used = tree.sum_up(used)
+    return long_term_shares(tree, used, capacity_of(snapshot, resource), horizon_s, affinity)
+
+
+def capacity_of(snapshot: Snapshot, resource: str) -> float:
+    """R in the ledger's unit: MiB, vcores, or 1 for the dominant resource; at least 1 (an empty cluster)."""
+    if resource == "dominant":
+        return 1.0
+    amount = snapshot.capacity.memory_mb if resource == "memory" else snapshot.capacity.vcores
+    return float(max(amount, 1))
+
+
+def mean_task_s(snapshot: Snapshot) -> float:
+    """T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
+    means = [q.mean_task_s for q in snapshot.queues.values() if q.leaf and q.mean_task_s is not None]
+    known = [mean for mean in means if 0.0 < mean < math.inf]
+    return sum(known) / len(known) if known else TASK_S_AT_FIRST
+
+
+def is_demanding(queue: QueueView) -> bool:
+    """Whether a leaf waits for containers."""
+    return queue.backlog_since_s is not None or queue.pending_containers > 0
+
+
+def waited_s(snapshot: Snapshot, tree: Tree, leaf: int) -> float:
+    """Seconds since the later of a leaf's last container and the begin of its backlog (0 where it wants nothing)."""
+    queue = snapshot.queues[tree.names[leaf]]
+    if not is_demanding(queue):
+        return 0.0
+    begins = [time for time in (queue.backlog_since_s, queue.last_start_s) if time is not None]
+    return max(snapshot.time_s - max(begins), 0.0) if begins else 0.0
+
+
+def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
+    """Demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=) and more than nothing."""
+    found = []
+    for q in tree.leaves:
+        if is_demanding(snapshot.queues[tree.names[q]]):
+            waited = waited_s(snapshot, tree, q)
+            if waited >= t_wait_s and waited > 0:
+                found.append(q)
+    return found
+
+
+def next_container(queue: QueueView) -> Resource:
+    """The mean size of the containers that a leaf waits for (1 GiB, 1 vcore where the snapshot does not say)."""
+    if queue.pending_containers <= 0:
+        return Resource(1024, 1)
+    pending = queue.demand - queue.allocated
+    return Resource(
+        max(pending.memory_mb // queue.pending_containers, 1), max(pending.vcores // queue.pending_containers, 1)
+    )

@@ -1,0 +1,14 @@
+"""``naive-hltrf``: long-term fairness level by level (LTYARN section 5.2.1). It can starve a leaf: see ``hltrf``."""
+
+from __future__ import annotations
+
+from harness.policies.longterm import LongTermPolicy
+
+
+class NaiveHltrf(LongTermPolicy):
+    """From the root down, the demanding child whose subtree has the smallest accumulated / weight."""
+
+    name = "naive-hltrf"
+
+    def shape(self) -> tuple[bool, float]:
+        return False, 1.0

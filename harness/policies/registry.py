@@ -1,0 +1,96 @@
+"""From a policy's name and settings, as a user writes them, to the policy object. User policies are found here too.
+
+A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, or ``path/to/file.py:Class``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import CallError, InputError
+from harness.policies.base import Policy, parse_settings
+
+#: name -> "module:class". Imported when asked for.
+POLICIES: dict[str, str] = {
+    "static": "harness.policies.static:Static",
+    "fair": "harness.policies.fair:Fair",
+    "drf": "harness.policies.drf:Drf",
+    "fifo": "harness.policies.fifo:Fifo",
+    "ltrf": "harness.policies.ltrf:Ltrf",
+    "naive-hltrf": "harness.policies.naive_hltrf:NaiveHltrf",
+    "hltrf": "harness.policies.hltrf:Hltrf",
+}
+ENTRY_POINT_GROUP = "yarnfair.policies"
+
+
+def policy_names() -> list[str]:
+    """The built-in policies and those of installed packages."""
+    return [*POLICIES, *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))]
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The class behind a name. CallError for an unknown name, InputError for a file that cannot be used."""
+    if name in POLICIES:
+        module, attribute = POLICIES[name].split(":")
+        found: type[Policy] = getattr(importlib.import_module(module), attribute)
+        return found
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name == name:
+            return _checked(point.load(), name)
+    path, colon, attribute = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        return _from_file(Path(path), attribute)
+    shown = name if len(name) <= 60 else name[:57] + "..."
+    raise CallError(
+        f"no policy {shown!r}", where="--policy", mend=f"one of {', '.join(policy_names())}, or path/to/file.py:Class"
+    )
+
+
+def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
+    """A policy with its settings, given as text or numbers ({"t_wait": "inf", "discount": "0.5"}).
+
+    Raises CallError (exit 2) for an unknown policy or setting or a bad value, each with the valid ones.
+    """
+    cls = policy_class(name)
+    parsed, exact = parse_settings(cls, settings or {})
+    return cls(parsed, exact)
+
+
+def settings_of(name: str) -> list[str]:
+    """The settings that a policy takes."""
+    return list(getattr(policy_class(name).Settings, "__dataclass_fields__", {}))
+
+
+def _from_file(path: Path, attribute: str) -> type[Policy]:
+    where = f"{path}:{attribute}"
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="give --policy path/to/file.py:Class")
+    module_name = f"yarnfair_user_policy_{abs(hash(str(path.resolve())))}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None  # a .py file always has a spec and a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name while they are made.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
+        del sys.modules[module_name]
+        raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
+    if not hasattr(module, attribute):
+        raise InputError(f"has no class {attribute}", where=str(path))
+    return _checked(getattr(module, attribute), where)
+
+
+def _checked(found: Any, where: str) -> type[Policy]:
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        raise InputError("is not a subclass of harness.policies.base.Policy", where=where)
+    if not found.name:
+        found.name = found.__name__
+    return found

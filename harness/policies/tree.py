@@ -1,0 +1,86 @@
+"""The queue tree's shape in index form, for policies that walk it at every tick. No changing figures are here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from harness.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Queues by index in the order of the snapshot (parents before children, siblings by name).
+
+    ``entitlement`` is w_i; ``share`` the queue's part of the cluster level by level (root 1: the product, down the
+    path, of weight over the sum of the siblings' weights); ``flat_share`` a leaf's part of eq. (2) over all leaves by
+    their own weights (0 for parents).
+    """
+
+    names: tuple[str, ...]
+    parent: tuple[int, ...]  # -1 for root
+    children: tuple[tuple[int, ...], ...]
+    parents: tuple[int, ...]  # queues with children, from the root down
+    leaves: tuple[int, ...]
+    entitlement: tuple[float, ...]
+    share: tuple[float, ...]
+    flat_share: tuple[float, ...]
+    index: Mapping[str, int]
+
+    def path(self, queue: int) -> list[int]:
+        """The queue and its ancestors, root left out, from the queue up."""
+        found = []
+        while self.parent[queue] >= 0:
+            found.append(queue)
+            queue = self.parent[queue]
+        return found
+
+    def sum_up(self, leaf_values: list[float]) -> list[float]:
+        """Values of leaves (others 0) -> values of all queues, a parent's being the sum of its leaves'."""
+        total = list(leaf_values)
+        parent = self.parent
+        for queue in range(len(total) - 1, 0, -1):
+            total[parent[queue]] += total[queue]
+        return total
+
+
+def tree_of(snapshot: Snapshot) -> Tree:
+    """The shape of a snapshot's tree, cached: shapes change when an administrator changes them."""
+    queues = snapshot.queues.values()
+    return _build(tuple(snapshot.queues), tuple([(queue.parent, queue.leaf, queue.weight) for queue in queues]))
+
+
+@lru_cache(maxsize=64)
+def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], ...]) -> Tree:
+    index = {name: position for position, name in enumerate(names)}
+    parent = tuple(-1 if row[0] is None else index[row[0]] for row in rows)
+    if any(above >= own for own, above in enumerate(parent)) or parent.count(-1) != 1:
+        raise ValueError("a snapshot names the root first and parents before their children")
+    children: list[list[int]] = [[] for _ in names]
+    for own, above in enumerate(parent):
+        if above >= 0:
+            children[above].append(own)
+    entitlement = tuple(row[2] for row in rows)
+    share = [1.0] * len(names)
+    for siblings in children:
+        total = sum(entitlement[child] for child in siblings)
+        for child in siblings:
+            share[child] = share[parent[child]] * (entitlement[child] / total if total > 0 else 1 / len(siblings))
+    # A queue without children is a leaf only if the snapshot says so: an empty parent holds nothing.
+    leaves = tuple(own for own, row in enumerate(rows) if row[1] and parent[own] >= 0)
+    leaf_total = sum(entitlement[leaf] for leaf in leaves)
+    flat = [0.0] * len(names)
+    for leaf in leaves:
+        flat[leaf] = entitlement[leaf] / leaf_total if leaf_total > 0 else 1 / len(leaves)
+    return Tree(
+        names=names,
+        parent=parent,
+        children=tuple(tuple(siblings) for siblings in children),
+        parents=tuple(own for own, siblings in enumerate(children) if siblings),
+        leaves=leaves,
+        entitlement=entitlement,
+        share=tuple(share),
+        flat_share=tuple(flat),
+        index=index,
+    )

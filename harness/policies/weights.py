@@ -1,0 +1,173 @@
+"""From accumulated resources to Fair Scheduler weights: fill by level, flat or between; lift starved paths.
+
+Weights decide who gets the next container through usage / weight (smallest first). What is written is finite, within
+[WEIGHT_MIN, WEIGHT_MAX] and exact in float32: see docs/decisions/weights.md. The law: docs/decisions/horizon.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.resources import Resource
+from harness.model.snapshot import Snapshot
+from harness.policies.filling import water_fill
+from harness.policies.tree import Tree
+
+#: Weights carry this many binary digits: exact in float32 (24) and short as decimals, and a target that moves by less
+#: than 1 in 4,000 is not a new weight.
+WEIGHT_BITS = 12
+#: What the weights of the children of one queue sum to before floors and lifts: three decades below WEIGHT_MAX, so
+#: that a lifted queue has room above, and six above WEIGHT_MIN.
+LEVEL_SUM = 1000.0
+#: How many containers beyond what it holds a starved queue is lifted by (docs/decisions/weights.md).
+LIFT_CONTAINERS = 2
+
+_SCALE = float(1 << WEIGHT_BITS)
+
+
+def _on_grid(value: float, rounding: Callable[[float], int]) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(rounding(mantissa * _SCALE), exponent - WEIGHT_BITS)
+
+
+#: The smallest and the largest weight on the grid within [WEIGHT_MIN, WEIGHT_MAX].
+GRID_MIN, GRID_MAX = _on_grid(WEIGHT_MIN, math.ceil), _on_grid(WEIGHT_MAX, math.floor)
+
+
+def grid_weight(value: float) -> float:
+    """The nearest weight on the grid: 12 significant bits, within [WEIGHT_MIN, WEIGHT_MAX]; NaN is the smallest."""
+    if not value > GRID_MIN:
+        return GRID_MIN
+    if value >= GRID_MAX:
+        return GRID_MAX
+    return _on_grid(value, round)
+
+
+def level_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: float) -> list[float]:
+    """Level by level: each queue's part (0..1) of what its parent hands on, by water-filling among its siblings.
+
+    ``used`` is u of every queue (a parent's the sum of its leaves'). A level fills what its parent was filled with,
+    at least the parent's own share: a group that owes would otherwise have nothing to divide, and its children's
+    order would fall back to horizon 0.
+    """
+    part = [1.0] * len(tree.names)
+    filled = [capacity] * len(tree.names)
+    entitlement = tree.entitlement
+    for above in tree.parents:
+        siblings = tree.children[above]
+        if len(siblings) == 1:
+            filled[siblings[0]] = filled[above]
+            continue
+        room = max(filled[above], tree.share[above] * capacity)
+        x = water_fill([used[q] for q in siblings], [entitlement[q] for q in siblings], room, horizon_s)
+        for q, amount in zip(siblings, x, strict=True):
+            filled[q] = amount
+            part[q] = amount / room
+    return part
+
+
+def flat_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: float) -> list[float]:
+    """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
+    (NaN below a parent that got nothing: it says nothing about how to divide it)."""
+    leaves = tree.leaves
+    x = water_fill([used[q] for q in leaves], [tree.entitlement[q] for q in leaves], capacity, horizon_s)
+    filled = [0.0] * len(tree.names)
+    for q, amount in zip(leaves, x, strict=True):
+        filled[q] = amount
+    filled = tree.sum_up(filled)
+    parent = tree.parent
+    part = [1.0] * len(tree.names)
+    for q in range(1, len(part)):
+        above = filled[parent[q]]
+        part[q] = filled[q] / above if above > 0 else math.nan
+    return part
+
+
+def long_term_shares(
+    tree: Tree, used: Sequence[float], capacity: float, horizon_s: float, affinity: float
+) -> list[float]:
+    """Each queue's part of its parent's under long-term fairness: 1 level by level, 0 flat, in between their mixture.
+
+    The mixture is taken of the parts below each parent, affinity x level + (1 - affinity) x flat, so that both ends
+    are exact and every part stays between them. ``used`` is u of every queue.
+    """
+    if affinity >= 1.0:
+        return level_shares(tree, used, capacity, horizon_s)
+    flat = flat_shares(tree, used, capacity, horizon_s)
+    level = level_shares(tree, used, capacity, horizon_s)
+    if affinity <= 0.0:
+        return [f if f == f else v for f, v in zip(flat, level, strict=True)]
+    rest = 1.0 - affinity
+    return [affinity * v + rest * f if f == f else v for f, v in zip(flat, level, strict=True)]
+
+
+def share_weights(tree: Tree, shares: Sequence[float]) -> list[float]:
+    """Weights on the grid from parts of the parent's; the root's is 1."""
+    weights = [grid_weight(LEVEL_SUM * part) for part in shares]
+    weights[0] = 1.0
+    return weights
+
+
+def lift(
+    tree: Tree,
+    snapshot: Snapshot,
+    weights: list[float],
+    starved: Sequence[int],
+    usage: Sequence[float],
+    container: Sequence[float],
+) -> None:
+    """Raise, in place, the weights along the paths of starved leaves so that each comes first at every level.
+
+    At each level on the path the queue's usage / weight is put below the smallest of its demanding siblings that are
+    not lifted themselves, with room for LIFT_CONTAINERS more containers, and not more: a freed container then reaches
+    the starved leaf, whatever its parent has used, and after that its siblings come first again even before the next
+    tick. Siblings without demand do not compete. Several starved leaves share the places in the order of their usage.
+
+    Parameters
+    ----------
+    usage : what each queue holds now, in the unit the scheduler compares (see `usage_of`).
+    container : the size of one container of each starved leaf, same unit, by queue index.
+    """
+    lifted: dict[int, float] = {}
+    for leaf in starved:
+        for queue in tree.path(leaf):
+            lifted[queue] = max(lifted.get(queue, 0.0), container[leaf])
+    queues = [snapshot.queues[name] for name in tree.names]
+    for above in {tree.parent[queue] for queue in lifted}:
+        siblings = tree.children[above]
+        # A demanding sibling that holds nothing has the smallest key there is, whatever its weight: it goes first once.
+        rivals = [
+            usage[q] / weights[q]
+            for q in siblings
+            if q not in lifted and usage[q] > 0 and queues[q].demand != queues[q].allocated
+        ]
+        ours = [q for q in siblings if q in lifted]
+        if not rivals and len(ours) == 1:
+            continue
+        if rivals:
+            lowest = min(rivals)
+        else:
+            lowest = sum(usage[q] for q in ours) / sum(weights[q] for q in ours) or 1.0
+        wanted = {q: (usage[q] + LIFT_CONTAINERS * lifted[q]) / lowest for q in ours}
+        # No room above: lower the others instead.
+        excess = max(wanted.values()) / GRID_MAX
+        if excess > 1.0:
+            wanted = {q: weight / excess for q, weight in wanted.items()}
+            for q in siblings:
+                if q not in lifted:
+                    weights[q] = grid_weight(weights[q] / excess)
+        for q, weight in wanted.items():
+            # Upwards: rounding must not take the lead away again. Never below what the filling gave it.
+            weights[q] = max(weights[q], min(grid_weight(weight * (1 + 1 / _SCALE)), GRID_MAX))
+
+
+def usage_of(allocated: Resource, capacity: Resource, dominant: bool) -> float:
+    """What the Fair Scheduler divides by the weight: MiB under ``fair``, the dominant share under ``drf``."""
+    return allocated.dominant_share(capacity) if dominant else float(allocated.memory_mb)
+
+
+def named(tree: Tree, weights: Sequence[float]) -> Mapping[str, float]:
+    """Queue path -> weight, without the root (whose weight nobody reads)."""
+    return dict(zip(tree.names[1:], weights[1:], strict=True))
