@@ -15,9 +15,7 @@ _PACKAGE = Path(harness.__file__).resolve().parent
 def data_path(folder: str, *parts: str) -> Path:
     """The path of a file (or folder) that the project brings: ``data_path("templates", "report.html.j2")``.
 
-    The checkout comes first, then the package's own data. A path that is in neither is given as it would be in the
-    checkout, so that the error of opening it names a place that makes sense.
+    Whether it is there is the caller's business. A wheel has ``_data``, a checkout has not.
     """
-    checkout = _PACKAGE.parent.joinpath(folder, *parts)
-    installed = _PACKAGE.joinpath("_data", folder, *parts)
-    return installed if installed.exists() and not checkout.exists() else checkout
+    data = _PACKAGE / "_data"
+    return (data if data.is_dir() else _PACKAGE.parent).joinpath(folder, *parts)
