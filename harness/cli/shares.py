@@ -1,0 +1,86 @@
+"""``yarnfair shares``: the fair shares that the Fair Scheduler would compute for an allocation file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.yarn.allocation.manager import QueueManager
+
+
+@click.command()
+@click.argument("allocations", type=click.Path())
+@click.option("--memory-mb", type=click.IntRange(0, 2**63 - 1), required=True, help="Memory of the cluster, MiB.")
+@click.option("--vcores", type=click.IntRange(0, 2**31 - 1), required=True, help="Virtual cores of the cluster.")
+@click.option(
+    "--active",
+    "active",
+    multiple=True,
+    metavar="Q[,Q...]",
+    help="Leaf queues that have runnable applications; their ancestors follow. Without it all are active.",
+)
+@json_option
+def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...], as_json: bool) -> None:
+    """The steady and instantaneous fair shares of every queue of ALLOCATIONS, to the megabyte.
+
+    Every file that the ResourceManager loads is accepted. Below a parent whose policy is fair, vcores stay 0.
+    """
+    from harness.model.resources import Resource
+    from harness.sim.shares import fair_shares
+    from harness.yarn.allocation.manager import QueueManager
+    from harness.yarn.allocation.parse import read_allocations
+
+    manager = QueueManager(read_allocations(allocations))
+    names = None if not active else _active_leaves(manager, active, allocations)
+    tree = manager.tree()
+    for refused in tree.refused:
+        click.echo(f"yarnfair: {allocations}: the RM does not make queue {refused.path}: {refused.why}", err=True)
+    found = fair_shares(tree, Resource(memory_mb, vcores), names)
+    if as_json:
+        print_json(
+            {
+                path: {
+                    "steady": {"memory_mb": share.steady.memory_mb, "vcores": share.steady.vcores},
+                    "instantaneous": {
+                        "memory_mb": share.instantaneous.memory_mb,
+                        "vcores": share.instantaneous.vcores,
+                    },
+                }
+                for path, share in found.items()
+            }
+        )
+        return
+    width = max(len(path) for path in found)
+    click.echo(f"{'queue':<{width}}  {'steady mb':>12} {'vcores':>7}  {'instant. mb':>12} {'vcores':>7}")
+    for path, share in found.items():
+        click.echo(
+            f"{path:<{width}}  {share.steady.memory_mb:>12} {share.steady.vcores:>7}"
+            f"  {share.instantaneous.memory_mb:>12} {share.instantaneous.vcores:>7}"
+        )
+
+
+def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -> set[str]:
+    """The paths of the active leaves; root.default is made if the file has none, as for an application's sake.
+
+    An empty text names no queue: nothing is active.
+    """
+    from harness.model.errors import CallError
+    from harness.model.queues import ROOT, ensure_root_prefix
+
+    found: set[str] = set()
+    for name in (part.strip() for text in given if text for part in text.split(",")):
+        path = ensure_root_prefix(name)
+        leaf = manager.leaf(path, create=path == f"{ROOT}.default") if name else None
+        if leaf is None:
+            leaves = [queue.path for queue in manager.tree().leaves()]
+            shown = ", ".join(leaves[:8]) + (", ..." if len(leaves) > 8 else "")
+            raise CallError(
+                f"--active names {name!r}, which is no leaf queue of {source}",
+                mend=f"its leaves are: {shown}" if leaves else "the file has no leaf queues",
+            )
+        found.add(leaf)
+    return found
