@@ -1,0 +1,1 @@
+"""The control loop: its pure core (core, events) and its drivers."""

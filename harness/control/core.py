@@ -1,0 +1,242 @@
+"""The control loop's pure core: observe, account, decide, act. A state machine without I/O and clock.
+
+Drivers feed it events and carry its actions out: harness.control.virtual in virtual time; on a real cluster the wall
+clock. One method per event, in the manner of dask's worker state machine.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from harness.control.events import (
+    Action,
+    Actuated,
+    Attributes,
+    Event,
+    ObservationFailed,
+    Observe,
+    Observed,
+    RaiseAlarm,
+    ReadBack,
+    Record,
+    Refresh,
+    Shown,
+    Tick,
+    Write,
+)
+from harness.ledger import Ledger, Usage
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.snapshot import Snapshot
+from harness.policies.base import CountedLedger, Policy
+
+#: An observation or actuation that has not been answered after this many periods raises an alarm.
+LATE_PERIODS = 3
+
+
+class ControlCore:
+    """Decides what to write. ``handle(event)`` returns the actions, in the order in which they are to be done.
+
+    Parameters
+    ----------
+    policy : whose plan is enforced.
+    period_s : control period, seconds; policies see it in the snapshot.
+    write_gap_s : writes are at least this far apart. 0 where the driver refreshes the scheduler itself; above 5 s
+        where the RM's own poll loads the file (a file that is rewritten every 5 s or less may never be loaded).
+    read_back : whether to verify what is in force after each write.
+    start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
+        was consumed before it does not count.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        period_s: float,
+        write_gap_s: float = 0.0,
+        read_back: bool = False,
+        start_s: float | None = None,
+    ) -> None:
+        if not (0 < period_s < math.inf):
+            raise ValueError(f"period_s is {period_s}, not a finite number above 0")
+        self.policy = policy
+        self.period_s = period_s
+        self.write_gap_s = write_gap_s
+        self.read_back = read_back
+        self.start_s = start_s
+        #: Made at the first observation, from its leaves. Afterwards never None.
+        self.ledger: Ledger | None = None
+        #: What was last written. None: nothing yet, or it is not known what is in force. Equal plans write nothing.
+        self.written: Attributes | None = None
+        self.last_write_s = -math.inf
+        #: Since when an Observe has not been answered (None: none outstanding).
+        self.observing_since_s: float | None = None
+        #: Since when a Write has not been answered (None: none outstanding).
+        self.actuating_since_s: float | None = None
+        self._consumed: dict[str, Usage] = {}
+        self._leaf_weights: tuple[tuple[str, float], ...] = ()
+        self._capacity: Any = None
+
+    def handle(self, event: Event) -> list[Action]:
+        """The actions that an event asks for. Never raises for what comes from outside: that becomes RaiseAlarm."""
+        if type(event) is Observed:
+            return self._observed(event)
+        if type(event) is Actuated:
+            return self._actuated(event)
+        if type(event) is Tick:
+            return self._tick(event)
+        if type(event) is Shown:
+            return self._shown(event)
+        if type(event) is ObservationFailed:
+            self.observing_since_s = None
+            return [RaiseAlarm("observation", event.reason)]
+        raise TypeError(f"{type(event).__name__} is no event of the control core")
+
+    # --- one method per event ---
+
+    def _tick(self, event: Tick) -> list[Action]:
+        actions: list[Action] = []
+        if self.observing_since_s is not None:
+            waited = event.now_s - self.observing_since_s
+            if waited < LATE_PERIODS * self.period_s:
+                return []
+            actions.append(RaiseAlarm("late", f"no answer to an observation for {waited:.1f} s: asking again"))
+        if self.actuating_since_s is not None:
+            waited = event.now_s - self.actuating_since_s
+            if waited >= LATE_PERIODS * self.period_s:
+                actions.append(RaiseAlarm("late", f"no answer to a write for {waited:.1f} s: it will be repeated"))
+                self.actuating_since_s, self.written = None, None
+        self.observing_since_s = event.now_s
+        return [*actions, Observe()]
+
+    def _observed(self, event: Observed) -> list[Action]:
+        self.observing_since_s = None
+        snapshot = event.snapshot
+        if problem := self._account(event):
+            return [RaiseAlarm("observation", problem)]
+        ledger = self.ledger
+        assert ledger is not None  # _account made it
+        now = snapshot.time_s
+        if snapshot.period_s != self.period_s:
+            snapshot = Snapshot(now, snapshot.capacity, snapshot.queues, self.period_s)
+        counted = CountedLedger(ledger.counted())
+        try:
+            plan = self.policy.plan(snapshot, counted)
+        except Exception as error:
+            # A user's policy may raise anything; the cluster must keep its last good weights, and a person must know.
+            return [RaiseAlarm("policy", f"{self.policy.name}: {type(error).__name__}: {error}")]
+        before = self.written
+        wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
+        if wanted == before or now - self.last_write_s < self.write_gap_s:
+            return []
+        sound, problem = _sound(wanted, snapshot)
+        if problem:
+            return [RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
+        if sound == before:
+            return []
+        self.written, self.last_write_s, self.actuating_since_s = sound, now, now
+        record = Record(now, sound, _changed(before, sound), counted.by_leaf, plan.reasons)
+        return [Write(sound), Refresh(), record]
+
+    def _actuated(self, event: Actuated) -> list[Action]:
+        self.actuating_since_s = None
+        if not event.ok:
+            self.written = None
+            return [RaiseAlarm("actuation", event.reason or "a write failed")]
+        return [ReadBack()] if self.read_back else []
+
+    def _shown(self, event: Shown) -> list[Action]:
+        if self.written is None:
+            return []
+        wrong = [
+            f"{queue} has {event.weights.get(queue)} instead of {weight:g}"
+            for queue, weight in self.written.weights.items()
+            if event.weights.get(queue) != weight
+        ]
+        if not wrong:
+            return []
+        self.written = None
+        return [RaiseAlarm("not-in-force", "; ".join(wrong[:5]) + ("; ..." if len(wrong) > 5 else ""))]
+
+    # --- accounting ---
+
+    def _account(self, event: Observed) -> str:
+        """Bring the ledger up to the observation; what is wrong with the observation, or ''."""
+        snapshot, consumed = event.snapshot, event.consumed
+        leaf_weights = tuple([(q.name, q.weight) for q in snapshot.queues.values() if q.leaf])
+        ledger = self.ledger
+        if ledger is None:
+            settings = self.policy.plan(snapshot, CountedLedger()).order.ledger
+            start_s = snapshot.time_s if self.start_s is None else self.start_s
+            ledger = self.ledger = Ledger(settings, dict(leaf_weights), snapshot.capacity, start_s=start_s)
+            self._leaf_weights, self._capacity = leaf_weights, snapshot.capacity
+        elif leaf_weights != self._leaf_weights:
+            ledger.set_weights(dict(leaf_weights))
+            self._leaf_weights = leaf_weights
+        if snapshot.time_s < ledger.time_s:
+            return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
+        used = {}
+        last = self._consumed
+        for leaf, _ in leaf_weights:
+            now = consumed.get(leaf)
+            if now is None:
+                continue
+            before = last.get(leaf)
+            if before is None:
+                before = _NOTHING
+            elif now[0] < before[0] or now[1] < before[1]:
+                # The RM has forgotten applications: what they used since the last look is lost, nothing is counted twice.
+                before = now
+            used[leaf] = Usage(now[0] - before[0], now[1] - before[1])
+            last[leaf] = now
+        try:
+            ledger.observe(snapshot.time_s, used, event.active)
+        except ValueError as error:
+            return str(error)
+        if snapshot.capacity is not self._capacity:
+            ledger.set_capacity(snapshot.capacity)
+            self._capacity = snapshot.capacity
+        if event.assumed is not None:
+            ledger.assume(event.assumed)
+        return ""
+
+
+_NOTHING = Usage()
+
+
+def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
+    """The attributes with weights rounded to float32, or what makes them unfit to be written."""
+    weights: dict[str, float] = {}
+    for queue, weight in wanted.weights.items():
+        if queue not in snapshot.queues:
+            return wanted, f"a weight for {queue}, which is no queue"
+        if not isinstance(weight, int | float) or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
+            return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
+        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(weight))[0]
+        weights[queue] = rounded
+    return Attributes(weights, wanted.min_shares, wanted.max_shares, wanted.scheduling_policies), ""
+
+
+_FLOAT32 = struct.Struct("<f")
+
+
+def _changed(before: Attributes | None, after: Attributes) -> tuple[str, ...]:
+    """Queues of which any attribute differs."""
+    if before is None:
+        return tuple(sorted({*after.weights, *after.min_shares, *after.max_shares, *after.scheduling_policies}))
+    changed: dict[str, None] = {}
+    pairs: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+        (before.weights, after.weights),
+        (before.min_shares, after.min_shares),
+        (before.max_shares, after.max_shares),
+        (before.scheduling_policies, after.scheduling_policies),
+    ]
+    for old, new in pairs:
+        for queue, value in new.items():
+            if old.get(queue) != value:
+                changed[queue] = None
+        if len(old) != len(new):
+            changed.update(dict.fromkeys(queue for queue in old if queue not in new))
+    return tuple(changed)

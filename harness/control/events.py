@@ -1,0 +1,129 @@
+"""What the control core is told (events) and what it wants done (actions). Values only.
+
+Events: Tick, Observed, ObservationFailed, Actuated, Shown.
+Actions: Observe, Write, Refresh, ReadBack, RaiseAlarm, Record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.ledger import Usage
+from harness.model.plan import SchedulingPolicy
+from harness.model.resources import Resource
+from harness.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What the controller owns of the allocation file: all that its policy declares, no other attribute."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    min_shares: Mapping[str, Resource] = field(default_factory=dict)
+    max_shares: Mapping[str, Resource] = field(default_factory=dict)
+    scheduling_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
+
+
+# --- events ---
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A control period has passed (drivers that observe on request)."""
+
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The cluster was looked at.
+
+    ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed): a
+    missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: what running tasks
+    are assumed to use yet (harness.ledger.quantum), where the driver knows tasks.
+    """
+
+    snapshot: Snapshot
+    consumed: Mapping[str, Usage]
+    active: Collection[str] = ()
+    assumed: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationFailed:
+    """The cluster could not be looked at."""
+
+    now_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Actuated:
+    """A Write and its Refresh ended. ``ok`` False: it is not known what is in force."""
+
+    now_s: float
+    ok: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a ReadBack found in force: queue path -> weight."""
+
+    now_s: float
+    weights: Mapping[str, float]
+
+
+Event = Tick | Observed | ObservationFailed | Actuated | Shown
+
+
+# --- actions ---
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """Look at the cluster and answer with Observed or ObservationFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Put these attributes into the allocation file, atomically. Always the whole set, not a difference."""
+
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Make the scheduler load the file (or leave it to its own poll), then answer with Actuated."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """Read what is in force and answer with Shown."""
+
+
+AlarmKind = Literal["observation", "policy", "actuation", "not-in-force", "late"]
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseAlarm:
+    """A person should look. The core goes on with what it last knew to be good."""
+
+    kind: AlarmKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision and why, for decisions.jsonl. ``changed``: queues whose attributes differ from the last write."""
+
+    time_s: float
+    attributes: Attributes
+    changed: tuple[str, ...]
+    counted: Mapping[str, float]
+    reasons: Mapping[str, str]
+
+
+Action = Observe | Write | Refresh | ReadBack | RaiseAlarm | Record

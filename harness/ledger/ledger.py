@@ -1,0 +1,188 @@
+"""Accumulated resources per leaf, as LTYARN section 6.2 and tang-thesis section 5.5.1 count them. Pure arithmetic.
+
+This is the reference definition: the simulator's compiled twin (harness.sim.scheduler.longterm) is tested against it.
+Assumed execution times are in harness.ledger.quantum; nothing is stored on disk here.
+
+What is counted
+---------------
+Time is cut into rounds of length L that begin at t_s (eq. 5.12; one round for ever without L). Of what a leaf i used
+since t_s the ledger counts, per interval of constant use g_i,
+
+    g'_i = min(g_i, S_i) + eta * max(g_i - S_i, 0)                                    (5.7)
+    f_i(t) = integral from t_s to t of g'_i + phi_i (+ what its running tasks are assumed to use yet, 5.15)   (5.13)
+
+with S_i = R w_i / sum of w_k over all leaves (eq. 2), by their own weights.
+
+phi_i, the pseudo accumulated resources (eq. 5.16), is 0 unless ``pseudo`` is set; then it is fixed at the leaf's round
+arrival, the first moment of the round at which it is active, to
+
+    phi_i = w_i * max f_k / w_k over the leaves k active at that moment that arrived earlier in the round
+
+or 0 where there are none. Two points differ from the text, see docs/decisions/pseudo-accumulated.md: the maximum is
+taken once, not anew at each t, and of f / w, not of f (the same for equal weights).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.model.plan import LedgerSettings
+from harness.model.resources import Resource
+
+
+class Usage(NamedTuple):
+    """What a leaf used since the last observation: MiB-seconds and vcore-seconds."""
+
+    memory_mb_s: float = 0.0
+    vcore_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Account:
+    counted: float = 0.0  # integral of g' since the round began
+    pseudo: float = 0.0  # phi, fixed at the round arrival
+    arrived: bool = False  # active at some moment of this round
+    assumed: float = 0.0  # what running tasks are assumed to use yet
+    plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
+
+
+def _check_weights(weights: Mapping[str, float]) -> None:
+    for leaf, weight in weights.items():
+        if not (0 < weight < math.inf):
+            raise ValueError(f"the entitlement of {leaf} is {weight}, not a finite number above 0")
+
+
+class Ledger:
+    """Counted accumulated resources of each leaf.
+
+    Parameters
+    ----------
+    settings : how it counts; times in seconds.
+    weights : leaf path -> entitlement w_i > 0. All leaves, active or not.
+    capacity : R at the start; `set_capacity` follows a cluster that changes.
+    start_s : when it begins; rounds are counted from here.
+    """
+
+    def __init__(
+        self, settings: LedgerSettings, weights: Mapping[str, float], capacity: Resource, *, start_s: float = 0.0
+    ) -> None:
+        _check_weights(weights)
+        if settings.round_s is not None and not settings.round_s > 0:
+            raise ValueError(f"round_s is {settings.round_s}, not above 0")
+        self.settings = settings
+        self._weights = dict(weights)
+        self._weight_sum = sum(self._weights.values())
+        self._capacity = capacity
+        self._accounts = {leaf: _Account() for leaf in weights}
+        self._start_s = start_s
+        self._round = 0  # index of the round that time_s lies in
+        #: Time of the last observation. Invariant: never decreases.
+        self.time_s = start_s
+
+    def set_capacity(self, capacity: Resource) -> None:
+        """R from the last observation on."""
+        self._capacity = capacity
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten."""
+        _check_weights(weights)
+        self._weights = dict(weights)
+        self._weight_sum = sum(self._weights.values())
+        self._accounts = {leaf: self._accounts.get(leaf) or _Account() for leaf in weights}
+
+    def observe(self, time_s: float, used: Mapping[str, Usage], active: Collection[str] = ()) -> None:
+        """Account for what was used since the last observation.
+
+        Parameters
+        ----------
+        time_s : now. Earlier than the last observation: ValueError. The same: only ``active`` is looked at.
+        used : leaf -> usage in the interval, taken as spread evenly over it (exact if the allocation was constant).
+            An interval that crosses the begin of a round is cut there, pro rata.
+        active : leaves with pending or running tasks at ``time_s``; only ``pseudo`` needs them.
+        """
+        interval = time_s - self.time_s
+        if not interval >= 0:
+            raise ValueError(f"time went back from {self.time_s} s to {time_s} s")
+        length = self.settings.round_s
+        fraction = 1.0
+        if length is not None:
+            current = math.floor((time_s - self._start_s) / length)
+            if current > self._round:
+                self._round = current
+                began = self._start_s + current * length
+                for account in self._accounts.values():
+                    account.counted, account.pseudo, account.arrived = 0.0, 0.0, False
+                fraction = (time_s - began) / interval if interval > 0 else 1.0
+        if interval > 0:
+            counted_s = interval * fraction
+            for leaf, usage in used.items():
+                if leaf not in self._accounts:
+                    raise ValueError(f"{leaf} is not a leaf of this ledger")
+                account = self._accounts[leaf]
+                amount = self._measure(usage, interval)
+                account.plain += amount
+                # Of the mean rate: exact while the allocation is constant.
+                account.counted += self._discounted(amount * fraction, self._due(leaf) * counted_s)
+        self.time_s = time_s
+        if self.settings.pseudo and active:
+            self._arrive(active)
+
+    def assume(self, assumed: Mapping[str, float]) -> None:
+        """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.ledger.quantum)."""
+        for leaf, amount in assumed.items():
+            self._accounts[leaf].assumed = amount
+
+    def counted(self) -> Mapping[str, float]:
+        """f_i of every leaf, resource-seconds of the settings' resource (``dominant``: seconds of the cluster)."""
+        return {leaf: a.counted + a.pseudo + a.assumed for leaf, a in self._accounts.items()}
+
+    def plain(self) -> Mapping[str, float]:
+        """The integral of the allocation since the start, eq. (1), without discount, rounds or pseudo resources."""
+        return {leaf: account.plain for leaf, account in self._accounts.items()}
+
+    def share(self, leaf: str) -> float:
+        """S_i of eq. (2) now, in resource units."""
+        return self._due(leaf)
+
+    def _due(self, leaf: str) -> float:
+        resource = self.settings.resource
+        if resource == "dominant":
+            total = 1.0
+        else:
+            total = float(self._capacity.memory_mb if resource == "memory" else self._capacity.vcores)
+        return total * self._weights[leaf] / self._weight_sum
+
+    def _measure(self, usage: Usage, interval: float) -> float:
+        memory, vcores = usage
+        if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
+            raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds cannot be")
+        resource = self.settings.resource
+        if resource == "memory":
+            return memory
+        if resource == "vcores":
+            return vcores
+        r = self._capacity
+        return max(memory / r.memory_mb if r.memory_mb else 0.0, vcores / r.vcores if r.vcores else 0.0)
+
+    def _discounted(self, amount: float, due: float) -> float:
+        discount = self.settings.discount
+        if discount == 1.0 or amount <= due:
+            return amount
+        return due + (amount - due) * discount
+
+    def _arrive(self, active: Collection[str]) -> None:
+        accounts, weights = self._accounts, self._weights
+        newcomers = [leaf for leaf in active if not accounts[leaf].arrived]
+        if not newcomers:
+            return
+        earlier = [leaf for leaf in active if accounts[leaf].arrived]
+        highest = max(
+            ((accounts[k].counted + accounts[k].pseudo + accounts[k].assumed) / weights[k] for k in earlier),
+            default=0.0,
+        )
+        for leaf in newcomers:
+            accounts[leaf].arrived = True
+            accounts[leaf].pseudo = weights[leaf] * highest
