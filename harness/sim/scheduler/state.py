@@ -1,0 +1,150 @@
+"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
+
+No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64. A slot that is free has
+``alive == 0`` and is chained by its ``next``-like field from a head in the globals. -1 means "none" in every index.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# What a kernel answers besides an index or a count.
+NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
+REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
+INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
+IGNORED = -4  # no such live thing; nothing was changed
+
+# Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
+FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
+
+# How the next queue is chosen (G.order_mode).
+STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
+
+# Kinds of log records (LOG.kind).
+ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM, AM_LOST = 1, 2, 3, 4, 5, 6
+
+# Why a container completed (LOG.why).
+FINISHED, RELEASED, PREEMPTED, LOST, APP_END = 1, 2, 3, 4, 5
+
+# Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run).
+MUT_WEIGHTS = 1 << 0
+MUT_MIN = 1 << 1
+MUT_MAX = 1 << 2
+MUT_MAXAPPS = 1 << 3
+MUT_AMSHARE = 1 << 4
+MUT_DRF = 1 << 5
+MUT_FIFO = 1 << 6
+MUT_RESERVE = 1 << 7
+MUT_PREEMPT = 1 << 8
+MUT_ASSIGNMULTIPLE = 1 << 9
+MUT_INCREMENTS = 1 << 10
+MUT_SIZEWEIGHT = 1 << 11
+MUT_TIES = 1 << 12
+MUT_STALE = 1 << 13
+MUT_USERLIMIT = 1 << 14
+MUT_LAUNCH = 1 << 15
+MUT_HASHORDER = 1 << 16
+
+_i8, _f8, _f4, _i4 = np.int64, np.float64, np.float32, np.int32
+
+
+def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
+    fields = [(n, _i8) for n in ints.split()] + [(n, _f8) for n in floats.split()] + [(n, _f4) for n in singles.split()]
+    return np.dtype(fields, align=True)
+
+
+#: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
+#: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists.
+G = _record(
+    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores "
+    "min_mb min_vcores inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known "
+    "max_by_nodes reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption "
+    "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
+    "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
+    "n_dirty shares_dirty n_leaves kill_head kill_n n_cand ask_min_mb ask_min_vcores ask_max_mb ask_max_vcores "
+    "track n_running n_pending_apps app_shares updates heap_top hooks policy_state0 policy_state1",
+    "period_ms",
+    "reservable_ratio utilisation_threshold",
+)
+
+#: Queues. ``usage_*`` live; ``demand_*`` as of the last update (Hadoop's); ``pending_*`` live outstanding asks of all
+#: applications; ``rank``: place of the full name among all (string order); ``n_cand``: applications in the subtree that
+#: could be given something; ``key``: order in the KEYED modes; ``steady_*``/``fair_*``: shares as of the last update.
+Q = _record(
+    "alive parent first_child next_sibling leaf policy rank dynamic "
+    "min_mb min_vcores max_mb max_vcores raw_max_mb raw_max_vcores max_is_pct max_c_mb max_c_vcores max_apps "
+    "fair_mb fair_vcores steady_mb steady_vcores usage_mb usage_vcores demand_mb demand_vcores sum_mb sum_vcores "
+    "pending_mb pending_vcores am_mb am_vcores n_run n_nonrun run_head run_tail nr_head nr_tail "
+    "preemptable am_preemptable min_timeout_ms fair_timeout_ms last_at_min_ms "
+    "heap_off heap_cap heap0_n heap1_n n_cand am_min_mb am_min_vcores members_dirty n_live_c tag",
+    "pct_mb pct_vcores key weight_now integral integral_ms",
+    "weight max_am_share fair_threshold",
+)
+
+#: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
+#: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
+#: the attempt; ``key``: order in a leaf under LTRF; ``tag``: the driver's own.
+A = _record(
+    "alive q user id name_key attempt serial hash managed am_running am_seen am_mb am_vcores start_ms runnable "
+    "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks n_asks_max "
+    "req_head n_req req_cap live_head live_tail n_live live_cap n cid heap heap_pos dirty "
+    "run_prev run_next nr_prev nr_next user_prev user_next "
+    "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms next_check_ms preempt_mb preempt_vcores "
+    "n_reserved free_next tag tag2",
+    "k0 k1 key integral integral_ms",
+    "weight",
+)
+
+#: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
+#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
+N = _record(
+    "alive total_mb total_vcores avail_mb avail_vcores hb n_launch c_head c_tail n_c map_cap done_head done_tail n_done "
+    "res_app res_serial res_mb res_vcores res_priority res_alloc_id res_cid pre_head pre_mb pre_vcores hash rack seq "
+    "tag tag2"
+)
+
+#: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
+#: the node; ``done``: in the node's list of completed ones to report; ``tag``: the driver's own.
+C = _record(
+    "alive app app_serial n node mb vcores priority alloc_id cid start_ms am live on_node acquired finishing done "
+    "hb_left acq_hb launched marked node_marked a_prev a_next n_prev n_next d_next serial from_reservation "
+    "ask_mb ask_vcores free_next tag"
+)
+
+#: Outstanding asks, a list per application ordered by (priority, alloc_id).
+R = _record("app priority alloc_id mb vcores count next seq")
+
+#: Resources preempted on a node for an application (a list per node).
+P = _record("app serial mb vcores next")
+
+#: Kills to come (a ring, in order of ``t``).
+K = _record("t c serial")
+
+#: Users.
+U = _record("n_run max_apps nr_head nr_tail")
+
+#: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
+LOG = _record(
+    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms tag "
+    "attempt"
+)
+
+
+class S(NamedTuple):
+    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    g: np.ndarray
+    q: np.ndarray
+    a: np.ndarray
+    n: np.ndarray
+    c: np.ndarray
+    r: np.ndarray
+    p: np.ndarray
+    k: np.ndarray
+    u: np.ndarray
+    log: np.ndarray
+    heap: np.ndarray  # int32 application slots, two segments a leaf (ready; waiting for an AM)
+    leaves: np.ndarray  # int32 queue indices of the leaves, in order of creation
+    work: np.ndarray  # int64 scratch
