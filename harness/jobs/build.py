@@ -1,0 +1,277 @@
+"""From a workload file to the jobs of one queue: `load_workload`, `build_jobs`. What is random comes from the seed.
+
+Task durations are not drawn here (the simulator draws each when the task starts); experiments, and which queue runs
+which workload, are harness.experiments' business.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from harness.jobs.spec import (
+    KINDS,
+    BinsWorkload,
+    DemandSpec,
+    JobTemplate,
+    SequenceWorkload,
+    SlsWorkload,
+    TaskSpec,
+    TraceWorkload,
+    Workload,
+)
+from harness.jobs.swim import read_swim, swim_jobs
+from harness.jobs.yaml_file import KeyPath, YamlDocument, read_yaml, validated
+from harness.model.errors import InputError
+from harness.model.jobs import JobSpec, Stage
+from harness.model.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWorkload:
+    """A workload, the file it stands in (for messages) and the folder that its traces are relative to."""
+
+    spec: Workload
+    document: YamlDocument
+    at: KeyPath
+    folder: Path
+
+    def where(self, *path: str | int) -> str:
+        """``file:line: key`` for messages."""
+        full = (*self.at, *path)
+        return f"{self.document.where(full)}: {'.'.join(map(str, full))}" if full else self.document.where()
+
+    def trace(self) -> Path | None:
+        """The trace file that the workload reads, if any."""
+        spec = self.spec
+        if isinstance(spec, TraceWorkload | SlsWorkload):
+            return self.folder / spec.trace
+        if isinstance(spec, BinsWorkload) and spec.arrivals.trace is not None:
+            return self.folder / spec.arrivals.trace
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Factors on a workload: numbers of tasks (at least 1 stays), durations of tasks, times between submissions."""
+
+    tasks: float = 1.0
+    durations: float = 1.0
+    gaps: float = 1.0
+
+    def count(self, tasks: int) -> int:
+        """A number of tasks, scaled; what was there stays there."""
+        return max(1, math.floor(tasks * self.tasks + 0.5)) if tasks else 0
+
+
+def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: KeyPath = ()) -> LoadedWorkload:
+    """The workload that `document` (or `data` at key path `at` of it) describes.
+
+    Raises InputError with file, line and key.
+    """
+    found = document.data if data is None else data
+    if not isinstance(found, dict):
+        raise InputError("a workload is a mapping", where=document.where(at), mend="see docs/reference/workloads.md")
+    kind = found.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        mend = "give kind: one of " + ", ".join(KINDS)
+        raise InputError(f"workload of kind {str(kind)[:40]!r}", where=document.where((*at, "kind")), mend=mend)
+    return LoadedWorkload(validated(KINDS[kind], document, data=found, at=at), document, at, folder)
+
+
+def load_workload(path: Path) -> LoadedWorkload:
+    """The workload of a file.
+
+    Raises InputError with file, line and key.
+    """
+    return workload_of(read_yaml(path), folder=path.parent)
+
+
+def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
+    """(what it is, size) of each container that a workload asks for; not for SLS traces, whose jobs say it."""
+    if isinstance(spec, SlsWorkload):
+        return
+    yield "am", spec.am.resource()
+    if isinstance(spec, SequenceWorkload):
+        yield "task", spec.task.demand.resource()
+        for job in spec.jobs:
+            for label, found in (("map", job.map), ("reduce", job.reduce), ("executors", job.executors)):
+                if found is not None:
+                    yield f"job {job.name!r}, {label}", found.demand.resource()
+            for stage in job.stages or ():
+                if stage.demand is not None:
+                    yield f"job {job.name!r}, stage {stage.name!r}", stage.demand.resource()
+    else:
+        yield "map", spec.map.demand.resource()
+        yield "reduce", spec.reduce.demand.resource()
+
+
+def build_jobs(
+    workload: LoadedWorkload, *, queue: str, seed: int, start_s: float = 0.0, scale: Scale | None = None
+) -> Iterable[JobSpec]:
+    """The jobs of one queue: a list, or for a whole trace an iterator in ascending order of submission.
+
+    ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are ``<leaf>-<number>`` and
+    the same for every policy.
+
+    Raises InputError with file, line and key.
+    """
+    spec, by = workload.spec, scale or Scale()
+    if isinstance(spec, BinsWorkload):
+        return _bins(workload, spec, queue, seed, start_s, by)
+    if isinstance(spec, SequenceWorkload):
+        return _sequence(spec, queue, start_s, by)
+    if isinstance(spec, TraceWorkload):
+        return _trace(workload, spec, queue, start_s, by)
+    return _sls(workload, spec, queue, start_s)
+
+
+def _leaf(queue: str) -> str:
+    return queue.rpartition(".")[2]
+
+
+def _milliseconds(seconds: float) -> float:
+    """Seconds rounded to whole milliseconds (half up), as the simulator counts time."""
+    return math.floor(seconds * 1000.0 + 0.5) / 1000.0
+
+
+def _mapreduce(
+    maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, slow_start: float, by: Scale
+) -> tuple[Stage, ...]:
+    """MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
+    stages = [
+        Stage("map", by.count(maps), map_task.demand.resource(), map_task.duration.duration(by.durations), priority=20)
+    ]
+    if reduces:
+        demand, duration = reduce_task.demand.resource(), reduce_task.duration.duration(by.durations)
+        stages.append(Stage("reduce", by.count(reduces), demand, duration, ("map",), slow_start, priority=10))
+    return tuple(stages)
+
+
+def _bins(
+    workload: LoadedWorkload, spec: BinsWorkload, queue: str, seed: int, start_s: float, by: Scale
+) -> list[JobSpec]:
+    # A stream of its own for each queue and purpose: adding a workload does not change the others.
+    bins = [row for row in spec.bins for _ in range(row.jobs)]
+    random.Random(f"{seed}/{queue}/order of bins").shuffle(bins)
+    trace = workload.trace()
+    if trace is not None:
+        times = [float(row.submit_s) for row in islice(read_swim(trace), len(bins))]
+        if len(times) < len(bins):
+            what = f"the trace has {len(times)} jobs, the bins have {len(bins)}"
+            raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")
+    else:
+        assert spec.arrivals.mean_gap_s is not None
+        draws, now, times = random.Random(f"{seed}/{queue}/arrivals"), 0.0, []
+        for _ in bins:
+            now += draws.expovariate(1.0 / spec.arrivals.mean_gap_s)
+            times.append(now)
+    return [
+        JobSpec(
+            id=f"{_leaf(queue)}-{number:04d}",
+            queue=queue,
+            kind="mapreduce",
+            am=spec.am.resource(),
+            stages=_mapreduce(row.maps, row.reduces, spec.map, spec.reduce, spec.slow_start, by),
+            name=row.type,
+            submit_s=_milliseconds(start_s + spec.start_s + by.gaps * time),
+        )
+        for number, (row, time) in enumerate(zip(bins, times, strict=True), start=1)
+    ]
+
+
+def _sequence(spec: SequenceWorkload, queue: str, start_s: float, by: Scale) -> list[JobSpec]:
+    jobs: list[JobSpec] = []
+    first_s = start_s + spec.start_s
+    for number in range(1, len(spec.jobs) * spec.rounds + 1):
+        job = _templated(spec, spec.jobs[(number - 1) % len(spec.jobs)], by)
+        job = replace(job, id=f"{_leaf(queue)}-{number:04d}", queue=queue)
+        if spec.submission.every_s is not None:
+            gap_s = spec.submission.every_s * by.gaps
+            job = replace(job, submit_s=_milliseconds(first_s + (number - 1) * gap_s))
+        else:
+            assert spec.submission.think_s is not None
+            job = replace(job, submit_s=_milliseconds(first_s))
+            if jobs:
+                job = replace(job, after_job=jobs[-1].id, think_s=_milliseconds(spec.submission.think_s * by.gaps))
+        jobs.append(job)
+    return jobs
+
+
+def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobSpec:
+    am = spec.am.resource()
+    if template.maps is not None:
+        maps, reduces = template.map or spec.task, template.reduce or spec.task
+        stages = _mapreduce(template.maps, template.reduces, maps, reduces, spec.slow_start, by)
+        return JobSpec(id="", queue="", kind="mapreduce", am=am, stages=stages, name=template.name)
+    assert template.stages is not None
+    executors = template.executors
+    built: list[Stage] = []
+    for turn in range(template.iterations):
+        for at, stage in enumerate(template.stages):
+            # An iteration begins when the one before has ended; with one iteration names stay as written.
+            suffix = f" #{turn + 1}" if template.iterations > 1 else ""
+            after = tuple(name + suffix for name in stage.after)
+            if at == 0 and turn:
+                after = (*after, built[-1].name)
+            demand: DemandSpec = stage.demand or (executors.demand if executors else spec.task.demand)
+            duration = (stage.duration or spec.task.duration).duration(by.durations)
+            built.append(
+                Stage(stage.name + suffix, by.count(stage.tasks), demand.resource(), duration, after, stage.slow_start)
+            )
+    if executors is None:
+        return JobSpec(id="", queue="", kind="dag", am=am, stages=tuple(built), name=template.name)
+    return JobSpec(
+        id="",
+        queue="",
+        kind="spark",
+        am=am,
+        stages=tuple(built),
+        name=template.name,
+        executors=executors.count,
+        executor_demand=executors.demand.resource(),
+        executor_slots=executors.slots,
+    )
+
+
+def _trace(workload: LoadedWorkload, spec: TraceWorkload, queue: str, start_s: float, by: Scale) -> Iterator[JobSpec]:
+    path = workload.trace()
+    assert path is not None
+    rows: Iterator[Any] = read_swim(path)
+    if spec.first is not None:
+        rows = islice(rows, spec.first)
+    jobs = swim_jobs(
+        rows,
+        queue=queue,
+        map_demand=spec.map.demand.resource(),
+        map_duration=spec.map.duration.duration(by.durations),
+        reduce_demand=spec.reduce.demand.resource(),
+        reduce_duration=spec.reduce.duration.duration(by.durations),
+        am=spec.am.resource(),
+        slow_start=spec.slow_start,
+        start_s=start_s + spec.start_s,
+        time_scale=spec.time_scale * by.gaps,
+    )
+    for job in jobs:
+        stages = tuple(replace(stage, tasks=by.count(stage.tasks)) for stage in job.stages)
+        yield replace(job, id=f"{_leaf(queue)}-{job.id}", stages=stages, submit_s=_milliseconds(job.submit_s))
+
+
+def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float) -> list[JobSpec]:
+    from harness.jobs.sls import load_jobs
+
+    path = workload.trace()
+    assert path is not None
+    jobs = load_jobs(path)
+    if spec.only is not None:
+        wanted = spec.only if spec.only.startswith("root.") else f"root.{spec.only}"
+        jobs = [job for job in jobs if job.queue == wanted]
+        if not jobs:
+            raise InputError(f"no job of queue {spec.only!r}", where=str(path), mend="correct 'only'")
+    shift_s = start_s + spec.start_s
+    return [replace(job, queue=queue, submit_s=_milliseconds(job.submit_s + shift_s)) for job in jobs]

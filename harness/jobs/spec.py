@@ -1,0 +1,257 @@
+"""Workload files as models: what may stand in ``workloads/*/*.yaml`` (docs/reference/workloads.md).
+
+Strict: unknown keys are errors, numbers are finite and in range, stages name earlier stages only (so no cycles).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness.model.jobs import Duration
+from harness.model.resources import Resource
+
+#: Bounds that no experiment here comes near; beyond them a number is a slip of the pen.
+MOST_TASKS, MOST_JOBS, LONGEST_S = 10_000_000, 10_000_000, 1e9
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False)]
+Tasks = Annotated[int, Field(ge=0, le=MOST_TASKS)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DemandSpec(Strict):
+    """What a container asks for: MiB of memory and virtual cores."""
+
+    memory_mb: int = Field(ge=1, le=2**40)
+    vcores: int = Field(default=1, ge=1, le=2**20)
+
+    def resource(self) -> Resource:
+        return Resource(self.memory_mb, self.vcores)
+
+
+class LognormalSpec(Strict):
+    """``mean_s`` with ``sigma`` (of the logarithm), or ``mu_ms`` with ``sigma``: exp(N(mu, sigma)) milliseconds."""
+
+    mean_s: Positive | None = None
+    mu_ms: float | None = Field(default=None, ge=-20, le=40, allow_inf_nan=False)
+    sigma: float = Field(ge=0, le=5, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.mean_s is None) == (self.mu_ms is None):
+            raise ValueError("give either mean_s or mu_ms")
+        return self
+
+
+class UniformSpec(Strict):
+    """Evenly between two durations."""
+
+    low_s: Seconds
+    high_s: Seconds
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.high_s < self.low_s:
+            raise ValueError("high_s is below low_s")
+        return self
+
+
+class DurationSpec(Strict):
+    """One distribution of task durations: exactly one of the keys."""
+
+    constant_s: Positive | None = None
+    exponential_mean_s: Positive | None = None
+    lognormal: LognormalSpec | None = None
+    uniform: UniformSpec | None = None
+    values_s: list[Positive] | None = Field(default=None, min_length=1, max_length=100_000)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if sum(getattr(self, key) is not None for key in type(self).model_fields) != 1:
+            raise ValueError("give exactly one of " + ", ".join(type(self).model_fields))
+        return self
+
+    def duration(self, scale: float = 1.0) -> Duration:
+        """As the simulator takes it, every draw `scale` times as long."""
+        if self.constant_s is not None:
+            return Duration("constant", value_s=self.constant_s * scale)
+        if self.exponential_mean_s is not None:
+            return Duration("exponential", value_s=self.exponential_mean_s * scale)
+        if self.uniform is not None:
+            return Duration("uniform", low_s=self.uniform.low_s * scale, high_s=self.uniform.high_s * scale)
+        if self.values_s is not None:
+            return Duration("empirical", values_s=tuple(value * scale for value in self.values_s))
+        assert self.lognormal is not None
+        sigma = self.lognormal.sigma
+        if self.lognormal.mean_s is not None:
+            mu = math.log(self.lognormal.mean_s) - sigma * sigma / 2  # mean = exp(mu + sigma^2 / 2)
+        else:
+            assert self.lognormal.mu_ms is not None
+            mu = self.lognormal.mu_ms - math.log(1000.0)
+        return Duration("lognormal", mu=mu + math.log(scale), sigma=sigma)
+
+
+class TaskSpec(Strict):
+    """Tasks of one kind: what each asks for and how long each takes."""
+
+    demand: DemandSpec
+    duration: DurationSpec
+
+
+class StageSpec(Strict):
+    """One stage of a DAG or Spark job. ``after`` names earlier stages; ``slow_start`` is the part of them that must
+    have ended before this stage's tasks are asked for."""
+
+    name: Name
+    tasks: int = Field(ge=1, le=MOST_TASKS)
+    after: list[str] = []
+    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    demand: DemandSpec | None = None
+    duration: DurationSpec | None = None
+
+
+class ExecutorsSpec(Strict):
+    """Spark's executors: containers held from the start to the end of the application."""
+
+    count: int = Field(ge=1, le=100_000)
+    slots: int = Field(default=1, ge=1, le=1024)
+    demand: DemandSpec
+
+
+class JobTemplate(Strict):
+    """One job of a ``sequence``: MapReduce (``maps``, ``reduces``), a DAG (``stages``) or Spark (``executors``)."""
+
+    name: Name
+    maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
+    reduces: Tasks = 0
+    map: TaskSpec | None = None
+    reduce: TaskSpec | None = None
+    stages: list[StageSpec] | None = Field(default=None, min_length=1, max_length=1000)
+    executors: ExecutorsSpec | None = None
+    iterations: int = Field(default=1, ge=1, le=10_000)
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.maps is None) == (self.stages is None):
+            raise ValueError("give either maps (MapReduce) or stages (a DAG, or Spark with executors)")
+        if self.maps is not None and (self.executors is not None or self.iterations != 1):
+            raise ValueError("executors and iterations belong to stages, not to maps")
+        if self.stages is not None:
+            if self.reduces or self.map is not None or self.reduce is not None:
+                raise ValueError("reduces, map and reduce belong to maps, not to stages")
+            if len(self.stages) * self.iterations > 100_000:
+                raise ValueError("more than 100,000 stages")
+            known: set[str] = set()
+            for stage in self.stages:
+                for before in stage.after:
+                    if before not in known:
+                        raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
+                if stage.name in known:
+                    raise ValueError(f"two stages are named {stage.name!r}")
+                known.add(stage.name)
+        return self
+
+
+class SubmissionSpec(Strict):
+    """When the jobs of a sequence are submitted: at a fixed interval, or each some time after the one before ended."""
+
+    every_s: Seconds | None = None
+    think_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.every_s is None) == (self.think_s is None):
+            raise ValueError("give either every_s (a fixed interval) or think_s (after the one before has ended)")
+        return self
+
+
+class BinSpec(Strict):
+    """One row of LTYARN Table 3."""
+
+    type: Name
+    maps: int = Field(ge=1, le=MOST_TASKS)
+    reduces: Tasks = 0
+    jobs: int = Field(ge=1, le=MOST_JOBS)
+
+
+class ArrivalsSpec(Strict):
+    """Submission times: of a SWIM trace's first jobs, or at random with a mean gap (exponential, by the seed)."""
+
+    trace: Name | None = None
+    mean_gap_s: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.trace is None) == (self.mean_gap_s is None):
+            raise ValueError("give either trace or mean_gap_s")
+        return self
+
+
+class Common(Strict):
+    """What every workload says."""
+
+    about: str = ""
+    am: DemandSpec
+    start_s: Seconds = 0.0
+    slow_start: float = Field(default=0.05, ge=0, le=1, allow_inf_nan=False)
+
+
+class BinsWorkload(Common):
+    """Bins of MapReduce jobs in an order shuffled by the seed (LTYARN section 7.2, Facebook)."""
+
+    kind: Literal["bins"]
+    arrivals: ArrivalsSpec
+    map: TaskSpec
+    reduce: TaskSpec
+    bins: list[BinSpec] = Field(min_length=1, max_length=10_000)
+
+
+class SequenceWorkload(Common):
+    """Jobs one after another, the list ``rounds`` times over (Purdue, TPC-H, Spark)."""
+
+    kind: Literal["sequence"]
+    submission: SubmissionSpec
+    task: TaskSpec
+    jobs: list[JobTemplate] = Field(min_length=1, max_length=10_000)
+    rounds: int = Field(default=1, ge=1, le=100_000)
+
+
+class TraceWorkload(Common):
+    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on."""
+
+    kind: Literal["swim"]
+    trace: Name
+    map: TaskSpec
+    reduce: TaskSpec
+    first: int | None = Field(default=None, ge=1)
+    time_scale: Positive = 1.0
+
+
+class SlsWorkload(Strict):
+    """Jobs of a Hadoop SLS trace (JSON); those of other queues than ``only`` are left out when it is given."""
+
+    kind: Literal["sls"]
+    about: str = ""
+    trace: Name
+    only: Name | None = None
+    start_s: Seconds = 0.0
+
+
+Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload
+
+#: By the value of ``kind``.
+KINDS: dict[str, type[BinsWorkload] | type[SequenceWorkload] | type[TraceWorkload] | type[SlsWorkload]] = {
+    "bins": BinsWorkload,
+    "sequence": SequenceWorkload,
+    "swim": TraceWorkload,
+    "sls": SlsWorkload,
+}

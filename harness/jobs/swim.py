@@ -1,0 +1,138 @@
+"""SWIM's Facebook trace (FB-2009, one row a job): strict loading, row by row, and the whole trace as MapReduce jobs.
+
+The trace has bytes and submission times, no task durations and no numbers of reduces; what stands in for them is said
+in `swim_jobs`. Which trace a workload uses, and which part of it, is harness.jobs.build's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+
+#: One map reads one split of this many bytes (64 MiB, Hadoop's block size of the papers' time).
+SPLIT_BYTES = 64 * 2**20
+#: One reduce takes this much shuffled data (hive.exec.reducers.bytes.per.reducer until Hive 0.13) ...
+REDUCE_BYTES = 10**9
+#: ... up to this many reduces (hive.exec.reducers.max).
+MOST_REDUCES = 999
+COLUMNS = ("job id", "submit time (s)", "gap (s)", "map input bytes", "shuffle bytes", "reduce output bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class SwimRow:
+    """One job of a SWIM trace. Times in seconds, sizes in bytes."""
+
+    id: str
+    submit_s: int
+    input_bytes: int
+    shuffle_bytes: int
+    output_bytes: int
+
+    @property
+    def maps(self) -> int:
+        """max(1, ceil(input / 64 MiB))."""
+        return max(1, -(-self.input_bytes // SPLIT_BYTES))
+
+    @property
+    def reduces(self) -> int:
+        """0 without shuffled data (a map-only job), else one for each 10^9 bytes begun, 999 at most."""
+        return min(MOST_REDUCES, -(-self.shuffle_bytes // REDUCE_BYTES))
+
+
+def _number(text: str, column: int, where: str) -> int:
+    # int() would accept "1_000", " 7 " and other alphabets' digits; none of them is in a trace.
+    if not (text.isascii() and text.isdigit()):
+        what = f"column {column + 1} ({COLUMNS[column]}) is {text[:40]!r}, not a whole number from 0 up"
+        raise InputError(what, where=where, mend="restore the line from the original trace")
+    if len(text) > 18:
+        raise InputError(f"column {column + 1} ({COLUMNS[column]}) is beyond 10^18", where=where, mend="correct it")
+    return int(text)
+
+
+def read_swim(path: Path) -> Iterator[SwimRow]:
+    """The rows of a SWIM trace, one by one, in the file's order (ascending submission times).
+
+    Raises InputError with ``file:line`` for a file that is missing, empty or cut off, a line with other than six
+    tab-separated columns, anything but whole numbers from 0 up, submission times that go back, a job id twice.
+    """
+    name = str(path)
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=name, mend="check the path of the trace") from None
+    seen: set[str] = set()
+    before, at = -1, 0
+    with stream:
+        while True:
+            try:
+                raw = stream.readline(100_000)
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", where=name, mend="check the file") from None
+            if not raw:
+                break
+            at += 1
+            where = f"{name}:{at}"
+            if not raw.endswith(b"\n"):
+                # Even six columns may be a truncated number: "250" of "2500".
+                raise InputError(
+                    "the last line is cut off (no end of line)", where=where, mend="restore the whole trace"
+                )
+            try:
+                fields = raw.decode("utf-8").rstrip("\r\n").split("\t")
+            except UnicodeDecodeError:
+                raise InputError("not UTF-8 text", where=where, mend="restore the trace") from None
+            if len(fields) != len(COLUMNS):
+                what = f"{len(fields)} tab-separated column(s) where a SWIM trace has {len(COLUMNS)}"
+                raise InputError(what, where=where, mend="restore the line: " + ", ".join(COLUMNS))
+            submit, _gap, size, shuffle, output = (_number(fields[i], i, where) for i in range(1, 6))
+            if submit < before:
+                what = f"submission time {submit} s comes before the previous line's {before} s"
+                raise InputError(what, where=where, mend="sort the trace by its second column")
+            if not fields[0] or fields[0] in seen:
+                what = f"job id {fields[0][:40]!r} is empty or stands twice"
+                raise InputError(what, where=where, mend="give each job an id of its own")
+            seen.add(fields[0])
+            before = submit
+            yield SwimRow(fields[0], submit, size, shuffle, output)
+    if at == 0:
+        raise InputError("the trace is empty", where=name, mend="give it at least one job")
+
+
+def swim_jobs(
+    rows: Iterator[SwimRow],
+    *,
+    queue: str,
+    map_demand: Resource,
+    map_duration: Duration,
+    reduce_demand: Resource,
+    reduce_duration: Duration,
+    am: Resource,
+    slow_start: float,
+    start_s: float = 0.0,
+    time_scale: float = 1.0,
+) -> Iterator[JobSpec]:
+    """Each row as a MapReduce job, in the rows' order: `SwimRow.maps` maps, `SwimRow.reduces` reduces.
+
+    Durations are the given distributions, the same for every job (the trace says nothing of them); submission is at
+    ``start_s + time_scale * row.submit_s``.
+    """
+    for row in rows:
+        stages = [Stage("map", row.maps, map_demand, map_duration, priority=20)]
+        if row.reduces:
+            stages.append(
+                Stage("reduce", row.reduces, reduce_demand, reduce_duration, ("map",), slow_start, priority=10)
+            )
+        yield JobSpec(
+            id=row.id,
+            queue=queue,
+            kind="mapreduce",
+            am=am,
+            stages=tuple(stages),
+            name="map-only" if not row.reduces else "map-reduce",
+            submit_s=start_s + time_scale * row.submit_s,
+        )
