@@ -1,0 +1,80 @@
+"""The HTML report: one self-contained page from run directories. Metrics themselves are harness.results' business.
+
+::
+
+    data      run directories as the report reads them
+    findings  what the runs say about the papers' findings
+    curves    curves made small
+    figures   which curves, in which unit
+    svg       how a chart is drawn
+    page      tables, words, the template
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.model.errors import InputError
+
+if TYPE_CHECKING:
+    from harness.report.data import Run
+    from harness.report.findings import Finding
+
+__all__ = ["Report", "render_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was written: where, how many bytes, from which runs, with which findings."""
+
+    path: Path
+    size: int
+    runs: Sequence[Run]
+    findings: Sequence[Finding]
+
+
+def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
+    """Writes one self-contained HTML page about one run or several to `out`.
+
+    The same run directories give the same page byte for byte on one machine; it does not depend on the hour.
+
+    Raises
+    ------
+    InputError
+        A directory is not a run directory, a file in it is damaged, or `out` cannot be written. `out` is then as it
+        was before.
+    """
+    from harness.report.data import load_runs
+    from harness.report.findings import find
+    from harness.report.page import render_page
+
+    runs = load_runs([Path(directory) for directory in run_dirs])
+    if not runs:
+        raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
+    findings = find(runs)
+    page = render_page(runs, findings).encode("utf-8")
+    _write(Path(out), page)
+    return Report(Path(out), len(page), runs, findings)
+
+
+def _write(out: Path, page: bytes) -> None:
+    temporary = None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(page)
+        temporary.chmod(0o644)
+        os.replace(temporary, out)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"cannot be written: {error.strerror or error}", where=str(out), mend="choose another -o FILE"
+        ) from None

@@ -1,0 +1,56 @@
+"""``yarnfair report``: one self-contained HTML page from run directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
+@json_option
+def report(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """One self-contained HTML page from run directories.
+
+    RUN is a directory that `yarnfair run` has written, or one that holds several of them. Without -o the page is
+    RUN/report.html; for several RUNs it is report.html in the folder that they have in common.
+    """
+    from harness.report import render_report
+
+    written = render_report(list(runs), out or _default_out(runs))
+    if as_json:
+        print_json(
+            {
+                "report": str(written.path),
+                "bytes": written.size,
+                "runs": [
+                    {"directory": str(run.path), "label": run.label, "policy": run.policy, "state": run.state}
+                    for run in written.runs
+                ],
+                "findings": [
+                    {"title": f.title, "source": f.source, "rule": f.rule, "verdict": f.verdict, "evidence": f.evidence}
+                    for f in written.findings
+                ],
+            }
+        )
+        return
+    for run in written.runs:
+        if run.state != "finished":
+            click.echo(f"warning: {run.path}: {run.state}", err=True)
+    for finding in written.findings:
+        click.echo(f"{finding.verdict:>13}  {finding.title}")
+    click.echo(f"{written.path} ({written.size / 1e6:.1f} MB)")
+
+
+def _default_out(runs: tuple[Path, ...]) -> Path:
+    if len(runs) == 1:
+        return runs[0] / "report.html"
+    parents = [path.resolve().parent for path in runs]
+    common = parents[0]
+    while not all(common == parent or common in parent.parents for parent in parents):
+        common = common.parent
+    return common / "report.html"

@@ -1,0 +1,96 @@
+"""Curves made small enough for a page: means over buckets, envelopes, points left out. What is drawn, not how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points (x, y), x ascending; a NaN in y is a gap."""
+
+    x: Floats
+    y: Floats
+
+
+def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, float]:
+    """Time-weighted means of a right-continuous step function over at most `buckets` equal spans of time.
+
+    ``value[k]`` holds from ``time_s[k]`` to ``time_s[k + 1]`` (the last one has no width). Returns the curve at the
+    middles of the buckets and the bucket's width in seconds (0: nothing was averaged, the samples are returned).
+    """
+    if len(time_s) <= buckets or time_s[-1] <= time_s[0]:
+        return Curve(time_s, value), 0.0
+    edges = np.linspace(time_s[0], time_s[-1], buckets + 1)
+    clean = np.where(np.isfinite(value), value, 0.0)
+    area = np.concatenate([[0.0], np.cumsum(clean[:-1] * np.diff(time_s))])
+    at_edges = np.interp(edges, time_s, area)
+    means = np.diff(at_edges) / np.diff(edges)
+    return Curve((edges[:-1] + edges[1:]) / 2, means), float(edges[1] - edges[0])
+
+
+def thin(curve: Curve, *, tolerance: float) -> Curve:
+    """The curve with fewer points, nowhere further than `tolerance` (in units of y) from the one given.
+
+    The Ramer-Douglas-Peucker rule with vertical distance, without recursion. Gaps (NaN) are kept.
+    """
+    count = len(curve.x)
+    if count < 3:
+        return curve
+    keep = np.zeros(count, dtype=bool)
+    finite = np.isfinite(curve.y)
+    keep[~finite] = True
+    starts = np.flatnonzero(finite & ~np.concatenate([[False], finite[:-1]]))
+    ends = np.flatnonzero(finite & ~np.concatenate([finite[1:], [False]]))
+    stack = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    for first, last in stack:
+        keep[first] = keep[last] = True
+    while stack:
+        first, last = stack.pop()
+        if last - first < 2:
+            continue
+        x, y = curve.x[first + 1 : last], curve.y[first + 1 : last]
+        width = curve.x[last] - curve.x[first]
+        slope = (curve.y[last] - curve.y[first]) / width if width else 0.0
+        distance = np.abs(y - (curve.y[first] + slope * (x - curve.x[first])))
+        worst = int(np.argmax(distance))
+        if distance[worst] > tolerance:
+            middle = first + 1 + worst
+            keep[middle] = True
+            stack += [(first, middle), (middle, last)]
+    return Curve(curve.x[keep], curve.y[keep])
+
+
+def steps(time_s: Floats, value: Floats, until_s: float) -> Curve:
+    """A right-continuous step function as a polyline: only its changes, each with both of its corners."""
+    if len(time_s) == 0:
+        return Curve(time_s, value)
+    changed = np.concatenate([[True], value[1:] != value[:-1]])
+    at, level = time_s[changed], value[changed]
+    x = np.repeat(at, 2)[1:]
+    y = np.repeat(level, 2)[:-1]
+    return Curve(np.append(x, max(until_s, float(at[-1]))), np.append(y, level[-1]))
+
+
+def longest_true_s(time_s: Floats, holds: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """The longest span of time through which a sampled condition held: (length, from, to) in seconds; zeros if never.
+
+    A sample speaks for the time until the next one.
+    """
+    best = (0.0, 0.0, 0.0)
+    start: float | None = None
+    for now, true in zip(time_s.tolist(), holds.tolist(), strict=True):
+        if true and start is None:
+            start = now
+        elif not true and start is not None:
+            if now - start > best[0]:
+                best = (now - start, start, now)
+            start = None
+    if start is not None and len(time_s) and float(time_s[-1]) - start > best[0]:
+        best = (float(time_s[-1]) - start, start, float(time_s[-1]))
+    return best

@@ -1,0 +1,336 @@
+"""Run directories as the report reads them: identity, summary, the queues over time, jobs, decisions. No drawing.
+
+A directory whose run did not end is read as far as it goes and carries its state; one that is broken is an
+`InputError` that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from harness.model.errors import InputError
+from harness.report.curves import longest_true_s
+
+Floats = NDArray[np.float64]
+
+#: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
+NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
+#: Columns that are drawn when they are there.
+FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s")
+#: The first lines of decisions.jsonl are shown; this many.
+SHOWN_DECISIONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One queue over time. Arrays of one length; a quantity that was not recorded is None.
+
+    ``share_mb`` is S_i of LTYARN eq. (2), ``due_mb_s`` the integral of min(d_i, S_i), ``counted_mb_s`` the accumulated
+    resources as the policy's own settings count them.
+    """
+
+    time_s: Floats
+    allocated_mb: Floats
+    demand_mb: Floats
+    accumulated_mb_s: Floats
+    fair_share_mb: Floats | None = None
+    weight: Floats | None = None
+    due_mb_s: Floats | None = None
+    running: Floats | None = None
+    share_mb: Floats | None = None
+    counted_mb_s: Floats | None = None
+
+    def fairness_degree(self) -> Floats | None:
+        """rho_i(t) of LTYARN eq. (3); 1 while nothing was due."""
+        if self.due_mb_s is None:
+            return None
+        out = np.ones(len(self.time_s))
+        np.divide(self.accumulated_mb_s, self.due_mb_s, out=out, where=self.due_mb_s > 0)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The controller's decisions: how many, the first of them, how many by kind, and lines that could not be read."""
+
+    count: int = 0
+    first: tuple[Mapping[str, Any], ...] = ()
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run directory."""
+
+    path: Path
+    label: str
+    info: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    policy: str
+    mode: str
+    settings: Mapping[str, Any]
+    seed: int | None
+    state: str  # "finished", "unfinished", or "exit code N: ..."
+    leaves: tuple[str, ...]
+    parents: tuple[str, ...]  # without root
+    series: Mapping[str, Series]
+    capacity_mb: float | None
+    jobs: pd.DataFrame | None
+    decisions: Decisions
+    problems: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether findings may be drawn from it: it ended, no job failed, and it has a summary."""
+        return self.state == "finished" and bool(self.summary)
+
+    def figure(self, name: str) -> float | None:
+        """A number of the summary; None when it is absent or null."""
+        value = self.summary.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def number(self, name: str) -> float:
+        """A number of the summary; 0 where the summary has null (`last_loss_s` of a run that never lost)."""
+        return self.figure(name) or 0.0
+
+    def queue_figure(self, queue: str, name: str) -> float | None:
+        """A number of one queue's summary; None when it is absent or null."""
+        value = self.summary.get("queues", {}).get(queue, {}).get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def summary_queues(self) -> list[str]:
+        """Names of the queues in the summary, in its order."""
+        return list(self.summary.get("queues", {}))
+
+    def speedups(self) -> dict[str, float]:
+        """Mean completion under static / under this policy, for the queues where both are known."""
+        found = {queue: self.queue_figure(queue, "speedup_over_static") for queue in self.summary_queues()}
+        return {short(queue): value for queue, value in found.items() if value is not None and value > 0}
+
+    def worst_queue(self) -> tuple[str, float] | None:
+        """The queue with the lowest fairness degree at the end."""
+        degrees = {queue: self.queue_figure(queue, "fairness_degree") for queue in self.summary_queues()}
+        known = {queue: degree for queue, degree in degrees.items() if degree is not None}
+        if not known:
+            return None
+        worst = min(known, key=lambda queue: known[queue])
+        return short(worst), known[worst]
+
+    def starvation(self) -> dict[str, tuple[float, float, float]]:
+        """By leaf: the longest time with demand and nothing allocated, as (length, from, to) in seconds."""
+        return {
+            short(leaf): longest_true_s(
+                self.series[leaf].time_s, (self.series[leaf].allocated_mb <= 0) & (self.series[leaf].demand_mb > 0)
+            )
+            for leaf in self.leaves
+        }
+
+    def mean_running(self, queue: str, start_s: float, end_s: float) -> float | None:
+        """Mean number of running tasks of a leaf (short name) over the samples of a span; None: not recorded."""
+        for leaf in self.leaves:
+            series = self.series[leaf]
+            if short(leaf) == queue and series.running is not None:
+                inside = (series.time_s >= start_s) & (series.time_s <= end_s)
+                return float(series.running[inside].mean()) if inside.any() else None
+        return None
+
+    def is_plain(self) -> bool:
+        """Whether it runs with the papers' rule (no horizon), the reference for runs from outside."""
+        return not self.settings.get("horizon_s")
+
+    def end_s(self) -> float:
+        """The last sample's time."""
+        return max((float(s.time_s[-1]) for s in self.series.values() if len(s.time_s)), default=0.0)
+
+
+def short(queue: str) -> str:
+    """A queue's name without the leading ``root.``."""
+    return queue.removeprefix("root.")
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            "not a run directory (it has no run.json)",
+            where=str(path.parent),
+            mend="give directories that `yarnfair run` has written",
+        ) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"not readable: {error}", where=str(path), mend="run it again") from None
+    if not isinstance(document, dict):
+        raise InputError("not a JSON object", where=str(path), mend="run it again")
+    return document
+
+
+def _parquet(path: Path) -> pd.DataFrame | None:
+    """A table, or None when the file is not there (yet)."""
+    if not path.exists():
+        return None
+    try:
+        return pd.read_parquet(path)
+    except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
+        raise InputError(
+            f"not a readable parquet file ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
+            where=str(path),
+            mend="run it again",
+        ) from None
+
+
+def _column(table: pd.DataFrame, name: str, path: Path) -> Floats:
+    try:
+        return table[name].to_numpy(dtype=np.float64, na_value=math.nan)
+    except (TypeError, ValueError):
+        raise InputError(f"column {name} does not hold numbers", where=str(path), mend="run it again") from None
+
+
+def _series(table: pd.DataFrame, path: Path) -> dict[str, Series]:
+    lacking = [name for name in NEEDED_COLUMNS if name not in table.columns]
+    if lacking:
+        raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")
+    out: dict[str, Series] = {}
+    for queue, part in table.groupby("queue", sort=False, observed=True):
+        columns = {
+            name: _column(part, name, path)
+            for name in (*NEEDED_COLUMNS, *FURTHER_COLUMNS)
+            if name != "queue" and name in part.columns
+        }
+        time_s = columns["time_s"]
+        if not np.isfinite(time_s).all() or (np.diff(time_s) < 0).any():
+            raise InputError(f"times of {queue} are not ascending numbers", where=str(path), mend="run it again")
+        out[str(queue)] = Series(**columns)
+    return out
+
+
+def _decisions(path: Path) -> Decisions:
+    """Reads decisions.jsonl line by line: it may be long, and its last line may be half written."""
+    if not path.exists():
+        return Decisions()
+    count = unreadable = 0
+    first: list[Mapping[str, Any]] = []
+    kinds: dict[str, int] = {}
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if not line.strip():
+                    continue
+                try:
+                    entry = json.loads(line)
+                except (json.JSONDecodeError, RecursionError):
+                    unreadable += 1
+                    continue
+                if not isinstance(entry, dict):
+                    unreadable += 1
+                    continue
+                count += 1
+                kind = str(entry.get("kind") or entry.get("action") or entry.get("event") or "decision")
+                kinds[kind] = kinds.get(kind, 0) + 1
+                if len(first) < SHOWN_DECISIONS:
+                    first.append(entry)
+    except OSError as error:
+        raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+    return Decisions(count, tuple(first), kinds, unreadable)
+
+
+def _settings(value: object) -> dict[str, Any]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _text(info: Mapping[str, Any], *names: str, default: str = "") -> str:
+    for name in names:
+        if isinstance(info.get(name), str):
+            return str(info[name])
+    return default
+
+
+def _state(info: Mapping[str, Any]) -> str:
+    exit_code = info.get("exit")
+    if exit_code is None:
+        return "unfinished (the run did not come to its end)"
+    meaning = {0: "finished", 4: "not valid (jobs failed)", 5: "timed out", 130: "interrupted"}
+    return meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
+
+
+def load_run(path: Path) -> Run:
+    """Reads one run directory.
+
+    Raises
+    ------
+    InputError
+        It is not a run directory, or a file in it is damaged.
+    """
+    if not path.is_dir():
+        raise InputError(
+            "no such run directory", where=str(path), mend="give directories that `yarnfair run` has written"
+        )
+    info = _json_object(path / "run.json")
+    summary_path = path / "summary.json"
+    summary = _json_object(summary_path) if summary_path.exists() else {}
+    if not isinstance(summary.get("queues", {}), Mapping):
+        raise InputError("'queues' is not an object", where=str(summary_path), mend="run it again")
+    problems: list[str] = []
+    state = _state(info)
+    if state == "finished" and not summary:
+        state = "unfinished (summary.json is missing)"
+    policy = info.get("policy")
+    described = policy if isinstance(policy, Mapping) else {}
+    name = _text(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
+    table = _parquet(path / "allocations.parquet")
+    series = _series(table, path / "allocations.parquet") if table is not None else {}
+    if table is None:
+        problems.append("allocations.parquet is missing: nothing is drawn of it.")
+    decisions = _decisions(path / "decisions.jsonl")
+    if decisions.unreadable:
+        problems.append(f"decisions.jsonl: {decisions.unreadable} line(s) could not be read.")
+    queues = [queue for queue in series if queue != "root"]
+    parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
+    capacity = info.get("capacity_mb")
+    seed = info.get("seed")
+    return Run(
+        path=path,
+        label=_text(info, "variant", "label") or name,
+        info=info,
+        summary=summary,
+        policy=name,
+        mode=_text(described, "mode") or _text(info, "mode", default="inside"),
+        settings=_settings(described.get("settings") or info.get("settings")),
+        seed=seed if isinstance(seed, int) else None,
+        state=state,
+        leaves=tuple(q for q in queues if q not in parents),
+        parents=parents,
+        series=series,
+        capacity_mb=float(capacity) if isinstance(capacity, int | float) else None,
+        jobs=_parquet(path / "jobs.parquet"),
+        decisions=decisions,
+        problems=tuple(problems),
+    )
+
+
+def load_runs(paths: Sequence[Path]) -> list[Run]:
+    """Reads run directories, each once; a folder of run directories stands for those in it. Labels are made unique."""
+    directories: list[Path] = []
+    for path in paths:
+        inside = sorted(p.parent for p in path.glob("*/run.json")) if not (path / "run.json").exists() else []
+        directories += [p for p in (inside or [path]) if p.resolve() not in {d.resolve() for d in directories}]
+    runs = [load_run(path) for path in directories]
+    return [replace(run, label=_unique(run, runs)) for run in runs]
+
+
+def _unique(run: Run, runs: Sequence[Run]) -> str:
+    alike = [other for other in runs if other.label == run.label]
+    if len(alike) == 1:
+        return run.label
+    if run.seed is not None and len({other.seed for other in alike}) == len(alike):
+        return f"{run.label}, seed {run.seed}"
+    return f"{run.label} ({run.path.parent.name}/{run.path.name})"

@@ -1,0 +1,489 @@
+"""The papers' plots from runs: which curves, in which unit, under which title. No drawing, no page.
+
+Charts of one quantity share their axes over all runs, so that policies are compared by eye.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from harness.report.curves import Curve, Floats, bucket_means, steps
+from harness.report.data import Run, Series, short
+from harness.report.svg import BarChart, Line, LineChart, needed_y_range
+
+#: A curve of a noisy quantity shows means over at most this many spans of time.
+BUCKETS = 180
+#: A curve of a smooth quantity (an integral) shows at most this many of its samples.
+POINTS = 500
+#: What is early: ratios of two small integrals there say nothing and would stretch the axis.
+EARLY = 0.05
+#: LTYARN Fig. 6 shows the first 260 s.
+DETAIL_S = 260.0
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """What the curves of a group of charts are called; ``bars`` for bar charts."""
+
+    names: Sequence[tuple[str, int]]
+    bars: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Charts of one quantity: a heading, what is seen, a legend for all of them."""
+
+    ident: str
+    title: str
+    text: str
+    legend: Legend
+    charts: Sequence[LineChart | BarChart]
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """Numbers of colours and dashes, the same for a queue in every chart of the page."""
+
+    queues: Mapping[str, int]
+
+    @staticmethod
+    def of(runs: Sequence[Run]) -> Styles:
+        """Leaves first, in the order of the first run that has them, then parents."""
+        names: dict[str, int] = {}
+        for queue in [q for run in runs for q in run.leaves] + [q for run in runs for q in run.parents]:
+            names.setdefault(queue, len(names))
+        return Styles(names)
+
+    def legend(self, queues: Iterable[str]) -> Legend:
+        """The legend of these queues, in the order of their numbers."""
+        wanted = set(queues)
+        return Legend([(short(queue), style) for queue, style in self.queues.items() if queue in wanted])
+
+
+def _sampled(curve: Curve) -> Curve:
+    """At most POINTS of a smooth curve's samples, the last one included."""
+    if len(curve.x) <= POINTS:
+        return curve
+    chosen = np.unique(np.linspace(0, len(curve.x) - 1, POINTS).round().astype(np.int64))
+    return Curve(curve.x[chosen], curve.y[chosen])
+
+
+def _lines(run: Run, queues: Sequence[str], styles: Styles, curve_of: Callable[[Series], Curve | None]) -> list[Line]:
+    found = []
+    for queue in queues:
+        series = run.series.get(queue)
+        curve = curve_of(series) if series is not None and len(series.time_s) else None
+        if curve is not None:
+            found.append(Line(short(queue), curve, styles.queues[queue]))
+    return found
+
+
+def _shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = None) -> list[LineChart]:
+    """The charts with the same axes."""
+    charts = [chart for chart in charts if chart.lines]
+    if not charts:
+        return []
+    if y_range is None:
+        needed = [needed_y_range(chart) for chart in charts]
+        y_range = (min(low for low, _ in needed), max(high for _, high in needed))
+    end = max(float(line.curve.x[-1]) for chart in charts for line in chart.lines)
+    start = min(float(line.curve.x[0]) for chart in charts for line in chart.lines)
+    return [replace(chart, y_range=y_range, x_range=chart.x_range or (min(0.0, start), end)) for chart in charts]
+
+
+def _late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[float, float]:
+    """The range of y that the curves need after the first EARLY of the time, level lines included."""
+    low, high = min(levels), max(levels)
+    for chart in charts:
+        for line in chart.lines:
+            x, y = line.curve.x, line.curve.y
+            late = y[(x >= x[0] + EARLY * (x[-1] - x[0])) & np.isfinite(y)]
+            if len(late):
+                low, high = min(low, float(late.min())), max(high, float(late.max()))
+    room = (high - low) * 0.06 or 0.1
+    return low - (room if low < 0 else 0.0), high + room
+
+
+def _mean_width(runs: Sequence[Run]) -> float:
+    widths = [
+        bucket_means(s.time_s, s.allocated_mb, BUCKETS)[1] for run in runs for s in run.series.values() if len(s.time_s)
+    ]
+    return max(widths, default=0.0)
+
+
+def _averaging(width_s: float) -> str:
+    return f" Curves are means over {width_s:.0f} s." if width_s >= 1 else ""
+
+
+def _normalised(value: Floats, share: Floats | None) -> Floats | None:
+    if share is None or not (share > 0).any():
+        return None
+    out = np.full(len(value), math.nan)
+    np.divide(value, share, out=out, where=share > 0)
+    return out
+
+
+def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+    """Fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
+    groups = []
+
+    def degree(series: Series) -> Curve | None:
+        rho = series.fairness_degree()
+        return None if rho is None else _sampled(Curve(series.time_s, rho))
+
+    charts = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "fairness degree \u03c1",
+            _lines(run, run.leaves, styles, degree),
+            levels=((1.0, "static partition"),),
+        )
+        for run in runs
+    ]
+    charts = [chart for chart in charts if chart.lines]
+    if charts:
+        groups.append(
+            Group(
+                "fairness-degree",
+                "Fairness degree of each queue",
+                "What a queue has got so far over what its own partition would have given it (LTYARN eq. 3; Figs. 7b, "
+                "7d). Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values "
+                "beyond the axis are drawn at its border.",
+                styles.legend(q for run in runs for q in run.leaves),
+                _shared(charts, y_range=_late_range(charts, (0.0, 1.0))),
+            )
+        )
+    charts = []
+    for run in runs:
+        both = benefit_and_loss(run)
+        if both is not None:
+            lines = [
+                Line("sharing benefit \u03a8", _sampled(both[0]), 2),
+                Line("sharing loss \u03a9", _sampled(both[1]), 1),
+            ]
+            charts.append(
+                LineChart(run.label, "time (s)", "\u03a8 and \u03a9", lines, levels=((0.0, "static partition"),))
+            )
+    if charts:
+        groups.append(
+            Group(
+                "benefit-loss",
+                "Sharing benefit and sharing loss",
+                "Sums over the queues of what their fairness degrees exceed 1 by (benefit, LTYARN eq. 4) and fall "
+                "short of it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then "
+                "raises the benefit.",
+                Legend([("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]),
+                _shared(charts, y_range=_late_range(charts, (0.0,))),
+            )
+        )
+    if len(charts) > 1:
+        both_of = [(run, benefit_and_loss(run)) for run in runs]
+        names = [(run.label, k) for k, (run, both) in enumerate(both_of) if both is not None]
+        overlays = [
+            LineChart(
+                title,
+                "time (s)",
+                title,
+                [
+                    Line(run.label, _sampled(both[which]), k)
+                    for k, (run, both) in enumerate(both_of)
+                    if both is not None
+                ],
+                levels=((0.0, "static partition"),),
+            )
+            for which, title in ((1, "sharing loss \u03a9"), (0, "sharing benefit \u03a8"))
+        ]
+        groups.append(
+            Group(
+                "policies",
+                "The policies against each other",
+                "The same two curves, one line a policy.",
+                Legend(names),
+                [replace(chart, y_range=_late_range([chart], (0.0,))) for chart in overlays],
+            )
+        )
+    return groups
+
+
+def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
+    """Psi(t) and Omega(t) (LTYARN eqs. 4, 5) at the sample times; None when integrals were not recorded."""
+    known = [(run.series[leaf], run.series[leaf].fairness_degree()) for leaf in run.leaves if leaf in run.series]
+    degrees = [(series, rho) for series, rho in known if rho is not None and len(rho)]
+    if not degrees:
+        return None
+    time_s = max((series.time_s for series, _ in degrees), key=len)
+    benefit, loss = np.zeros(len(time_s)), np.zeros(len(time_s))
+    for series, rho in degrees:
+        excess = (rho if len(rho) == len(time_s) else np.interp(time_s, series.time_s, rho)) - 1.0
+        benefit += np.maximum(excess, 0.0)
+        loss += np.minimum(excess, 0.0)
+    return Curve(time_s, benefit), Curve(time_s, loss)
+
+
+def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+    """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
+    width = _mean_width(runs)
+    legend = styles.legend(q for run in runs for q in run.leaves)
+
+    def means(value: Floats | None, series: Series) -> Curve | None:
+        return None if value is None else bucket_means(series.time_s, value, BUCKETS)[0]
+
+    demand = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "demand / own share",
+            _lines(run, run.leaves, styles, lambda s: means(_normalised(s.demand_mb, s.share_mb), s)),
+            y_scale="log",
+            levels=((1.0, "the queue's own share"),),
+        )
+        for run in runs
+    ]
+    top = max((float(np.nanmax(line.curve.y)) for chart in demand for line in chart.lines), default=1.0)
+    allocation = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "allocated / own share",
+            _lines(run, run.leaves, styles, lambda s: means(_normalised(s.allocated_mb, s.share_mb), s)),
+            levels=((1.0, "the queue's own share"),),
+        )
+        for run in runs
+    ]
+    accumulated = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "accumulated / capacity (s)",
+            _lines(run, run.leaves, styles, partial(_accumulated, run)),
+        )
+        for run in runs
+    ]
+    counted = [
+        LineChart(
+            run.label,
+            "time (s)",
+            "counted / capacity (s)",
+            _lines(run, run.leaves, styles, partial(_counted, run)),
+        )
+        for run in runs
+    ]
+    groups = [
+        Group(
+            "demand",
+            "Demand",
+            "Memory held and waited for (application masters included), as a multiple of the queue's own share (Fig. "
+            "6a). Logarithmic; below 0.1, zero included, the curve lies on the lower border." + _averaging(width),
+            legend,
+            _shared(demand, y_range=(0.1, max(2.0, top * 1.3))),
+        ),
+        Group(
+            "allocation",
+            "Allocation",
+            "Memory held, as a multiple of the queue's own share (Fig. 6b): 1 is the share, above it the queue borrows."
+            + _averaging(width),
+            legend,
+            _shared(allocation),
+        ),
+        Group(
+            "accumulated",
+            "Accumulated resources",
+            "The integral of the allocation over the cluster's capacity (Fig. 6c): seconds of the whole cluster. "
+            "Curves that run together are what long-term fairness is after.",
+            legend,
+            _shared(accumulated),
+        ),
+        Group(
+            "counted",
+            "Accumulated resources as the policy counts them",
+            "With a quantum, a discount or rounds the policy's own count differs from the plain integral (thesis Fig. "
+            "5.7).",
+            legend,
+            _shared(counted),
+        ),
+    ]
+    return [group for group in groups if group.charts]
+
+
+def _accumulated(run: Run, series: Series) -> Curve | None:
+    if not run.capacity_mb:
+        return None
+    return _sampled(Curve(series.time_s, series.accumulated_mb_s / run.capacity_mb))
+
+
+def _counted(run: Run, series: Series) -> Curve | None:
+    """The policy's own count, where it differs from the plain integral."""
+    if not run.capacity_mb or series.counted_mb_s is None:
+        return None
+    if np.allclose(series.counted_mb_s, series.accumulated_mb_s, rtol=1e-6, atol=1.0):
+        return None
+    return _sampled(Curve(series.time_s, series.counted_mb_s / run.capacity_mb))
+
+
+def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+    """Fig. 6 as it stands in the paper: the first 260 s, sample by sample, of one run under LTRF."""
+    chosen = next((run for run in runs if run.policy == "ltrf" and run.mode == "inside"), None)
+    if chosen is None or chosen.end_s() < 60:
+        return []
+    until = min(DETAIL_S, chosen.end_s())
+
+    def early(value: Floats | None, series: Series) -> Curve | None:
+        if value is None:
+            return None
+        inside = series.time_s <= until
+        return steps(series.time_s[inside], value[inside], until)
+
+    def chart(title: str, y_label: str, curve_of: Callable[[Series], Curve | None], level: float | None) -> LineChart:
+        levels = ((level, "the queue's own share"),) if level is not None else ()
+        return LineChart(title, "time (s)", y_label, _lines(chosen, chosen.leaves, styles, curve_of), levels=levels)
+
+    charts = [
+        chart("demand (Fig. 6a)", "demand / own share", lambda s: early(_normalised(s.demand_mb, s.share_mb), s), 1.0),
+        chart(
+            "allocation (Fig. 6b)",
+            "allocated / own share",
+            lambda s: early(_normalised(s.allocated_mb, s.share_mb), s),
+            1.0,
+        ),
+        chart(
+            "accumulated resources (Fig. 6c)",
+            "accumulated / capacity (s)",
+            lambda s: early(s.accumulated_mb_s / chosen.capacity_mb, s) if chosen.capacity_mb else None,
+            None,
+        ),
+    ]
+    return [
+        Group(
+            "detail",
+            f"The first {until:.0f} seconds under {chosen.label}",
+            "The window of LTYARN's Fig. 6, sample by sample: how debts arise at the start and are paid back.",
+            styles.legend(chosen.leaves),
+            [c for c in charts if c.lines],
+        )
+    ]
+
+
+def hierarchy_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+    """Allocation of groups and of leaves over time (Figs. 10a, b), for runs with a tree; running tasks (10c, 11b)."""
+    trees = [run for run in runs if run.parents and run.capacity_mb]
+    groups = []
+    width = _mean_width(trees)
+
+    def part(run: Run, queues: Sequence[str]) -> list[Line]:
+        capacity = run.capacity_mb or 1.0
+        return _lines(
+            run, queues, styles, lambda s: bucket_means(s.time_s, s.allocated_mb / capacity * 100, BUCKETS)[0]
+        )
+
+    kinds: tuple[tuple[str, str, str, Callable[[Run], Sequence[str]]], ...] = (
+        ("groups", "Allocation of the groups", "Fig. 10a: memory held by each parent queue.", lambda run: run.parents),
+        ("leaves", "Allocation of the leaves", "Fig. 10b: memory held by each leaf queue.", lambda run: run.leaves),
+    )
+    for ident, title, text, pick in kinds:
+        charts = [
+            LineChart(run.label, "time (s)", "memory held (% of capacity)", part(run, pick(run))) for run in trees
+        ]
+        if any(chart.lines for chart in charts):
+            groups.append(
+                Group(
+                    ident,
+                    title,
+                    text + _averaging(width),
+                    styles.legend(q for run in trees for q in pick(run)),
+                    _shared(charts),
+                )
+            )
+    return groups
+
+
+def running_groups(runs: Sequence[Run]) -> list[Group]:
+    """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
+    leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.leaves))
+    names = [(run.label, k) for k, run in enumerate(runs)]
+    charts = []
+    for leaf in leaves:
+        lines = [
+            Line(run.label, bucket_means(s.time_s, s.running, BUCKETS)[0], k)
+            for k, run in enumerate(runs)
+            if (s := run.series.get(leaf)) is not None and s.running is not None and len(s.time_s)
+        ]
+        if lines:
+            charts.append(LineChart(short(leaf), "time (s)", "running tasks", lines))
+    if not charts:
+        return []
+    return [
+        Group(
+            "running",
+            "Running tasks of each queue",
+            "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11)."
+            + _averaging(_mean_width(runs)),
+            Legend(names),
+            charts,
+        )
+    ]
+
+
+def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
+    """The Fair Scheduler weights that the controller wrote, over time, for runs from outside."""
+    charts, queues = [], []
+    for run in runs:
+        if run.mode != "outside":
+            continue
+        end = run.end_s()
+        names = [*run.parents, *run.leaves]
+        lines = _lines(run, names, styles, partial(_weights, end))
+        if lines:
+            queues += names
+            charts.append(LineChart(run.label, "time (s)", "weight", lines, y_scale="log"))
+    if not charts:
+        return []
+    return [
+        Group(
+            "weights",
+            "Weights written by the controller",
+            "The Fair Scheduler weight of each queue as it was in force. Logarithmic.",
+            styles.legend(queues),
+            _shared(charts),
+        )
+    ]
+
+
+def _weights(end_s: float, series: Series) -> Curve | None:
+    if series.weight is None:
+        return None
+    changes = int((series.weight[1:] != series.weight[:-1]).sum())
+    if changes <= POINTS:
+        return steps(series.time_s, series.weight, end_s)
+    return bucket_means(series.time_s, series.weight, BUCKETS)[0]
+
+
+def speedup_groups(runs: Sequence[Run]) -> list[Group]:
+    """Speed-up over static partitioning, queue by queue (Fig. 8)."""
+    shown = [(k, run) for k, run in enumerate(runs) if run.speedups()]
+    queues = list(dict.fromkeys(queue for _, run in shown for queue in run.speedups()))
+    if not queues:
+        return []
+    chart = BarChart(
+        "speed-up over the static partition",
+        "speed-up over static",
+        queues,
+        [run.label for _, run in shown],
+        [[run.speedups().get(queue) for _, run in shown] for queue in queues],
+        levels=((1.0, "static partition"),),
+        styles=[k for k, _ in shown],
+    )
+    return [
+        Group(
+            "speed-up",
+            "Speed-up over the static partition",
+            "Mean completion time of a queue's jobs under static partitioning over that under the policy (Fig. 8).",
+            Legend([(run.label, k) for k, run in shown], bars=True),
+            [chart],
+        )
+    ]

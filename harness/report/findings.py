@@ -1,0 +1,350 @@
+"""What the runs say about the papers' findings, computed from their figures. Words and verdicts; no drawing, no files.
+
+A finding states what the paper saw (and where), the rule by which it is judged here, and the figures it was judged
+by. Without the runs that it needs it is left out; nothing is ever assumed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.report.data import Run
+
+Verdict = Literal["holds", "holds in part", "does not hold"]
+
+#: LTYARN section 7.4: "no more sharing loss problem after 650 seconds for LTYARN".
+PAPER_START_UP_S = 650.0
+#: "Constantly until all the workloads complete": the loss lasts through at least this fraction of the run.
+WHOLE_RUN = 0.9
+#: "At least as fast as static partitioning", up to this (a run differs from the next by some tenths of a per cent).
+AS_FAST = 0.99
+#: A static partition loses nothing in the fluid model; whole containers and heartbeats leave this much.
+STATIC_TOLERANCE = 0.05
+#: A queue counts as starved when it had demand and held nothing for this long (thesis and paper: some 680 s).
+STARVED_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding: what the paper says, the verdict of these runs, and the figures behind it."""
+
+    title: str
+    source: str
+    claim: str
+    rule: str
+    verdict: Verdict
+    evidence: tuple[str, ...]
+
+
+def _of(runs: Sequence[Run], *policies: str) -> list[Run]:
+    return [run for run in runs if run.policy in policies and run.summary]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f} s".replace(",", "\u202f")
+
+
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:+.{digits}f}".replace("-", "\u2212")
+
+
+def _per_cent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f} %".replace("-", "\u2212")
+
+
+def _last_loss(run: Run) -> str:
+    last = run.figure("last_loss_s")
+    return "never loses" if not last else f"last loss at {_seconds(last)}"
+
+
+def _verdict(holds: Sequence[bool]) -> Verdict:
+    if all(holds):
+        return "holds"
+    return "holds in part" if any(holds) else "does not hold"
+
+
+def static_is_neutral(runs: Sequence[Run]) -> Finding | None:
+    """A static partition gives exactly what the partition gives: rho = 1 for every queue."""
+    found = _of(runs, "static")
+    if not found:
+        return None
+    holds, evidence = [], []
+    for run in found:
+        loss, benefit = run.number("sharing_loss"), run.number("sharing_benefit")
+        holds.append(abs(loss) <= STATIC_TOLERANCE and benefit <= STATIC_TOLERANCE)
+        evidence.append(f"{run.label}: mean benefit {_signed(benefit)}, mean loss {_signed(loss)}")
+    return Finding(
+        "A static partition neither gains nor loses",
+        "LTYARN section 4.2",
+        "In a non-shared partition benefit and loss are zero at any time.",
+        f"mean benefit and loss within {STATIC_TOLERANCE} (whole containers and heartbeats leave a rest)",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def memoryless_keeps_losing(runs: Sequence[Run]) -> Finding | None:
+    """Fig. 7a: the memoryless fair scheduler loses until all workloads complete, about -0.5 on average."""
+    found = _of(runs, "fair")
+    if not found:
+        return None
+    holds, evidence = [], []
+    for run in found:
+        last, makespan = run.number("last_loss_s"), run.number("makespan_s")
+        holds.append(last >= WHOLE_RUN * makespan)
+        worst = run.worst_queue()
+        text = (
+            f"{run.label}: mean loss {_signed(run.number('sharing_loss'))}, {_last_loss(run)} of {_seconds(makespan)}"
+        )
+        if worst is not None:
+            text += f"; the lowest fairness degree at the end is {worst[1]:.3f} ({worst[0]})"
+        evidence.append(text)
+    return Finding(
+        "Memoryless fairness keeps losing",
+        "LTYARN section 7.4, Fig. 7a",
+        "The sharing loss is there constantly until all the workloads complete, about \u22120.5 on average.",
+        f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN:.0%} of the makespan (its size is not judged)",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def long_term_stops_losing(runs: Sequence[Run]) -> Finding | None:
+    """Fig. 7c: under LTRF there is no sharing loss after the start-up phase (650 s)."""
+    found = _of(runs, "ltrf")
+    if not found:
+        return None
+    holds, evidence = [], []
+    for run in found:
+        last, makespan = run.number("last_loss_s"), run.number("makespan_s")
+        ended = last < WHOLE_RUN * makespan
+        holds.append(ended)
+        by_then = "within" if last <= PAPER_START_UP_S else "later than"
+        tail = f"({by_then} the paper's 650 s)" if ended else "(it lasts through the run)"
+        mean = _signed(run.number("sharing_loss"))
+        evidence.append(f"{run.label}: mean loss {mean}, {_last_loss(run)} of {_seconds(makespan)} {tail}")
+    return Finding(
+        "Long-term fairness stops losing after a start-up phase",
+        "LTYARN section 7.4, Fig. 7c",
+        "There is no more sharing loss after 650 seconds; what comes before is unavoidable waiting at the start.",
+        f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN:.0%} of the makespan",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
+    """The point of the paper: the sharing loss of LTRF against that of the memoryless scheduler."""
+    fair, ltrf = _of(runs, "fair"), _of(runs, "ltrf")
+    if not fair or not ltrf:
+        return None
+    holds, evidence = [], []
+    for reference in fair:
+        of_fair = reference.number("sharing_loss_integral")
+        for run in ltrf:
+            if run.seed != reference.seed:
+                continue
+            own = run.number("sharing_loss_integral")
+            holds.append(own < of_fair)
+            ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
+            evidence.append(
+                f"{run.label}: loss integral {own:,.1f} s against {of_fair:,.1f} s of {reference.label}{ratio}".replace(
+                    ",", "\u202f"
+                )
+            )
+    if not holds:
+        return None
+    return Finding(
+        "Long-term fairness loses less than memoryless fairness",
+        "LTYARN section 7.4",
+        "LTYARN has a much better result than HFS.",
+        "the integral of |Omega| over time is smaller, run against run of the same seed",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def sharing_is_faster(runs: Sequence[Run]) -> Finding | None:
+    """Fig. 8: queues are at least as fast as in their static partition."""
+    found = [run for run in _of(runs, "fair", "ltrf") if run.speedups()]
+    if not found:
+        return None
+    holds, evidence = [], []
+    for run in found:
+        speedups = run.speedups()
+        slower = [queue for queue, value in speedups.items() if value < AS_FAST]
+        holds.append(not slower)
+        listed = ", ".join(f"{queue} {_per_cent(value)}" for queue, value in speedups.items())
+        evidence.append(f"{run.label}: {listed}" + (f"; slower than static: {', '.join(slower)}" if slower else ""))
+    return Finding(
+        "Sharing is at least as fast as a static partition",
+        "LTYARN section 7.5, Fig. 8",
+        "Facebook and Purdue gain 14 to 19 % under the memoryless scheduler and 10 to 23 % under LTRF; Spark and TPC-H "
+        "are at least as fast as with static partitioning.",
+        f"every queue's speed-up (mean completion under static / under the policy) is at least {AS_FAST}",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def neither_is_always_faster(runs: Sequence[Run]) -> Finding | None:
+    """Section 7.5: some queues are faster under the memoryless scheduler, some under LTRF."""
+    pairs = [
+        (fair, ltrf)
+        for fair in _of(runs, "fair")
+        for ltrf in _of(runs, "ltrf")
+        if fair.seed == ltrf.seed and fair.speedups() and ltrf.speedups()
+    ]
+    if not pairs:
+        return None
+    holds, evidence = [], []
+    for fair, ltrf in pairs:
+        ours, theirs = ltrf.speedups(), fair.speedups()
+        ratios = {queue: ours[queue] / theirs[queue] for queue in ours if theirs.get(queue)}
+        holds.append(any(r > 1 for r in ratios.values()) and any(r < 1 for r in ratios.values()))
+        listed = ", ".join(f"{queue} {_per_cent(ratio)}" for queue, ratio in ratios.items())
+        evidence.append(f"{ltrf.label} against {fair.label}: {listed}")
+    return Finding(
+        "Neither policy is faster for every queue",
+        "LTYARN section 7.5",
+        "There is no conclusive result which one is better: HFS is for Facebook (7 %) and Spark (2 %), LTYARN for "
+        "Purdue (8 %) and TPC-H (10 %).",
+        "among the queues' mean completions some are shorter under one policy, some under the other",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
+    """Figs. 10a, b: under the naive hierarchical policy a leaf gets nothing for minutes; under H-LTRF it does not."""
+    naive = _of(runs, "naive-hltrf")
+    if not naive:
+        return None
+    holds, evidence = [], []
+    starved: set[str] = set()
+    for run in naive:
+        spans = run.starvation()
+        worst = max(spans, key=lambda queue: spans[queue][0], default=None)
+        if worst is None:
+            continue
+        starved |= {queue for queue, span in spans.items() if span[0] >= STARVED_S}
+        length, start, end = spans[worst]
+        holds.append(length >= STARVED_S)
+        evidence.append(
+            f"{run.label}: {worst} has demand and holds nothing for {_seconds(length)} "
+            f"(from {_seconds(start)} to {_seconds(end)})"
+        )
+    for run in _of(runs, "hltrf"):
+        spans = run.starvation()
+        if not spans:
+            continue
+        watched = {queue: spans[queue] for queue in spans if queue in starved} or spans
+        worst = max(watched, key=lambda queue: watched[queue][0])
+        holds.append(watched[worst][0] < STARVED_S)
+        evidence.append(f"{run.label}: at longest {worst} holds nothing for {_seconds(watched[worst][0])}")
+    if not holds:
+        return None
+    return Finding(
+        "The naive hierarchy starves a queue, H-LTRF does not",
+        "LTYARN section 7.6, Figs. 10a to 10c",
+        "TPC-H gets nothing from 900 s to 1580 s under the naive approach, because its sibling has used the group's "
+        "share; under H-LTRF it is not starved.",
+        f"starved: demand, and not one container, for {STARVED_S:.0f} s or more. Under H-LTRF the queues are judged "
+        "that starve under the naive approach",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def outside_costs(runs: Sequence[Run]) -> Finding | None:
+    """What it costs (or gains) to stay outside the scheduler: loss integrals of the same policy, seed for seed."""
+    holds, evidence = [], []
+    for outside in [run for run in runs if run.summary and run.mode == "outside"]:
+        for inside in runs:
+            if inside.mode != "inside" or not inside.summary:
+                continue
+            if (inside.policy, inside.seed) != (outside.policy, outside.seed) or not inside.is_plain():
+                continue
+            reference, own = inside.number("sharing_loss_integral"), outside.number("sharing_loss_integral")
+            if reference <= 0:
+                continue
+            holds.append(own <= reference)
+            evidence.append(
+                f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
+                f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}"
+            )
+    if not holds:
+        return None
+    return Finding(
+        "Weights written from outside lose no more than the policy inside the scheduler",
+        "this project's claim, not the papers'",
+        "A controller that only rewrites Fair Scheduler weights keeps up with the policy decided at every allocation.",
+        "the integral of |Omega| from outside is at most that of the same policy inside, seed for seed",
+        _verdict(holds),
+        tuple(evidence),
+    )
+
+
+def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
+    """Figs. 10c, 11b: the shorter T_wait, the more tasks the starved queue runs while it starves."""
+    series = (
+        sorted(
+            (float(run.settings["t_wait"]), run)
+            for run in _of(runs, "hltrf")
+            if run.mode == "inside" and _is_number(run.settings.get("t_wait"))
+        )
+        if len({run.seed for run in runs}) == 1
+        else []
+    )
+    naive = [run for run in _of(runs, "naive-hltrf") if run.mode == "inside"]
+    if len(series) < 2 or not naive:
+        return None
+    spans = naive[0].starvation()
+    queue = max(spans, key=lambda name: spans[name][0], default=None)
+    if queue is None or spans[queue][0] < STARVED_S:
+        return None
+    _, start, end = spans[queue]
+    means = [(t_wait, run, run.mean_running(queue, start, end)) for t_wait, run in series]
+    known = [(t_wait, run, mean) for t_wait, run, mean in means if mean is not None]
+    if len(known) < 2:
+        return None
+    falling = all(b[2] <= a[2] for a, b in itertools.pairwise(known))
+    evidence = [
+        f"T_wait {t_wait:g} s ({run.label}): {mean:.1f} tasks of {queue} on average" for t_wait, run, mean in known
+    ]
+    return Finding(
+        "The shorter T_wait, the more a starved queue runs",
+        "LTYARN section 7.6, Figs. 10c and 11",
+        "TPC-H runs actively with T_wait = 0, 2 to 10 tasks with 10 s, 1 to 4 tasks with 80 s.",
+        f"mean running tasks of {queue} between {_seconds(start)} and {_seconds(end)} (its starvation under the naive "
+        "approach) never grow with T_wait",
+        "holds" if falling else "does not hold",
+        tuple(evidence),
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+#: In the order in which they are shown.
+RULES: tuple[Callable[[Sequence[Run]], Finding | None], ...] = (
+    static_is_neutral,
+    memoryless_keeps_losing,
+    long_term_stops_losing,
+    long_term_loses_less,
+    outside_costs,
+    sharing_is_faster,
+    neither_is_always_faster,
+    naive_hierarchy_starves,
+    shorter_waits_give_more_tasks,
+)
+
+
+def find(runs: Sequence[Run]) -> list[Finding]:
+    """Every finding that these runs can say something about. Unfinished and invalid runs say nothing."""
+    counted = [run for run in runs if run.counts]
+    return [finding for rule in RULES if (finding := rule(counted)) is not None]

@@ -1,0 +1,324 @@
+"""Charts as inline SVG text: line charts and grouped bars. No data handling, no page layout, no scripts.
+
+Written by hand instead of by a plotting library, because a page holds dozens of them: a chart is a few kilobytes,
+its text is text (searchable, in the reader's own font), and it is told apart by dashes as well as by colour, so it
+survives a grey printer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+import numpy as np
+
+from harness.report.curves import Curve, thin
+
+WIDTH, HEIGHT = 420, 252
+LEFT, RIGHT, TOP, BOTTOM = 56, 10, 10, 42
+#: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
+COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#0b6a80", "#a31545", "#444444")
+DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve of a chart; `style` numbers its colour and dashes (the same queue has the same in every chart)."""
+
+    name: str
+    curve: Curve
+    style: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """A chart over one quantity. Titles are plain text; ``x_label`` and ``y_label`` name quantity and unit."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    y_scale: Literal["linear", "log"] = "linear"
+    #: (y, text) of level lines for reference: the static partition, zero.
+    levels: Sequence[tuple[float, str]] = ()
+    #: (x, text) of moments worth a mark.
+    moments: Sequence[tuple[float, str]] = ()
+    y_from_zero: bool = True
+    #: Ranges of the axes (None: what the curves need). Values beyond are drawn at the border; the description says so.
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Groups of bars: ``values[group][k]`` belongs to ``series[k]``; None is no bar."""
+
+    title: str
+    y_label: str
+    groups: Sequence[str]
+    series: Sequence[str]
+    values: Sequence[Sequence[float | None]]
+    levels: Sequence[tuple[float, str]] = ()
+    digits: int = 2
+    styles: Sequence[int] = field(default_factory=tuple)
+
+
+def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
+    """Round numbers (1, 2, 2.5 or 5 times a power of ten apart) within [low, high]."""
+    span = high - low
+    if not math.isfinite(span) or span <= 0:
+        return [low]
+    rough = span / max(wanted, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten within [low, high]; with fewer than three of them also their 2- and 5-fold."""
+    powers = range(math.floor(math.log10(low) - 1e-9), math.ceil(math.log10(high) + 1e-9) + 1)
+    ticks = [10.0**k for k in powers if low * 0.999 <= 10.0**k <= high * 1.001]
+    if len(ticks) >= 3:
+        return ticks[:: max(1, math.ceil(len(ticks) / 6))]
+    fine = [f * 10.0**k for k in powers for f in (1, 2, 5)]
+    return [t for t in fine if low * 0.999 <= t <= high * 1.001]
+
+
+def number(value: float) -> str:
+    """A tick's text: as short as it can be, thousands set apart."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e6:
+        return f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.4g}".replace("-", "\u2212")
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """Relative line commands in tenths of a unit, one polyline per run of finite points."""
+    runs: list[str] = []
+    steps: list[str] = []
+    at: tuple[int, int] | None = None
+    for x, y in [*points, (math.nan, math.nan)]:
+        if not (math.isfinite(x) and math.isfinite(y)):
+            if at is not None:
+                runs.append("".join(steps) if len(steps) > 1 else f"{steps[0]}h.1")
+            at, steps = None, []
+            continue
+        now = (round(x * 10), round(y * 10))
+        if at is None:
+            steps = [f"M{now[0] / 10:g} {now[1] / 10:g}"]
+        elif now != at:
+            steps.append(f"{'l' if len(steps) == 1 else ' '}{(now[0] - at[0]) / 10:g} {(now[1] - at[1]) / 10:g}")
+        at = now
+    return "".join(runs).replace(" -", "-")
+
+
+class _Frame:
+    """Maps data to the drawing: the axes' ranges, scales, ticks."""
+
+    def __init__(self, x: tuple[float, float], y: tuple[float, float], *, log: bool, bottom: int = BOTTOM) -> None:
+        self.x0, self.x1 = x
+        self.y0, self.y1 = y
+        self.log = log
+        self.low, self.high = HEIGHT - bottom, TOP
+
+    def px(self, x: float) -> float:
+        return LEFT + (x - self.x0) / (self.x1 - self.x0) * (WIDTH - LEFT - RIGHT)
+
+    def py(self, y: float) -> float:
+        if self.log:
+            y, low, high = math.log10(max(y, self.y0)), math.log10(self.y0), math.log10(self.y1)
+        else:
+            low, high = self.y0, self.y1
+        return self.low - (y - low) / (high - low) * (self.low - self.high)
+
+    def y_axis(self, label: str) -> list[str]:
+        ticks = log_ticks(self.y0, self.y1) if self.log else nice_ticks(self.y0, self.y1)
+        out = []
+        for tick in ticks:
+            at = f"{self.py(tick):.1f}"
+            out.append(f'<path class="g" d="M{LEFT} {at}H{WIDTH - RIGHT}"/>')
+            out.append(
+                f'<text class="t" x="{LEFT - 5}" y="{float(at) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
+            )
+        middle = (self.low + self.high) / 2
+        out.append(
+            f'<text class="l" x="13" y="{middle:g}" text-anchor="middle" transform="rotate(-90 13 {middle:g})">'
+            f"{escape(label)}</text>"
+        )
+        return out
+
+    def x_axis(self, label: str) -> list[str]:
+        out = []
+        for tick in nice_ticks(self.x0, self.x1):
+            at = f"{self.px(tick):.1f}"
+            out.append(f'<path class="g" d="M{at} {self.high}V{self.low}"/>')
+            out.append(f'<text class="t" x="{at}" y="{self.low + 15}" text-anchor="middle">{number(tick)}</text>')
+        out.append(
+            f'<text class="l" x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - 6}" text-anchor="middle">'
+            f"{escape(label)}</text>"
+        )
+        return out
+
+    def border(self) -> str:
+        return f'<path class="a" d="M{LEFT} {self.high}V{self.low}H{WIDTH - RIGHT}"/>'
+
+    def levels(self, levels: Sequence[tuple[float, str]]) -> list[str]:
+        return [
+            f'<path class="v" d="M{LEFT} {self.py(y):.1f}H{WIDTH - RIGHT}"><title>{escape(text)}</title></path>'
+            for y, text in levels
+            if self.y0 <= y <= self.y1
+        ]
+
+
+def _wrap(ident: str, title: str, description: str, body: list[str]) -> str:
+    head = (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{ident}-t {ident}-d" '
+        'xmlns="http://www.w3.org/2000/svg">'
+        f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
+    )
+    return head + "".join(body) + "</svg>"
+
+
+def stroke(style: int) -> str:
+    """The attributes that give a curve its colour and dashes."""
+    # From the ninth curve on colours come again, each with another dash than the first time.
+    dash = DASHES[(style + style // len(COLOURS)) % len(DASHES)]
+    return f'stroke="{COLOURS[style % len(COLOURS)]}"' + (f' stroke-dasharray="{dash}"' if dash else "")
+
+
+def legend_swatch(style: int) -> str:
+    """A short piece of the curve for a legend."""
+    return (
+        '<svg class="swatch" viewBox="0 0 30 8" aria-hidden="true" xmlns="http://www.w3.org/2000/svg">'
+        f'<path class="c" d="M0 4H30" {stroke(style)}/></svg>'
+    )
+
+
+def bar_swatch(style: int) -> str:
+    """A small filled square for the legend of a bar chart."""
+    return (
+        '<svg class="swatch" viewBox="0 0 30 8" aria-hidden="true" xmlns="http://www.w3.org/2000/svg">'
+        f'<path fill="{COLOURS[style % len(COLOURS)]}" d="M0 0H30V8H0z"/></svg>'
+    )
+
+
+def describe(chart: LineChart) -> str:
+    """The chart in words for those who do not see it: each curve's range and its end."""
+    parts = []
+    for line in chart.lines:
+        finite = line.curve.y[np.isfinite(line.curve.y)]
+        if len(finite):
+            parts.append(
+                f"{line.name}: from {number(float(finite.min()))} to {number(float(finite.max()))}, "
+                f"at the end {number(float(finite[-1]))}"
+            )
+    text = "; ".join(parts) or "no data"
+    if chart.y_range is not None:
+        low, high = chart.y_range
+        if any((line.curve.y > high).any() for line in chart.lines):
+            text += f"; values above {number(high)} are drawn at the upper border"
+        if any((line.curve.y < low).any() for line in chart.lines):
+            text += f"; values below {number(low)} are drawn at the lower border"
+    return f"{chart.y_label} over {chart.x_label}. {text}."
+
+
+def needed_y_range(chart: LineChart) -> tuple[float, float]:
+    """The range of y that holds every curve and level line, with a little room (charts side by side share theirs)."""
+    values = [line.curve.y[np.isfinite(line.curve.y)] for line in chart.lines]
+    everything = np.concatenate(values) if values else np.empty(0)
+    if chart.y_scale == "log":
+        everything = everything[everything > 0]
+    if not len(everything):
+        return (0.1, 1.0) if chart.y_scale == "log" else (0.0, 1.0)
+    low, high = float(everything.min()), float(everything.max())
+    if chart.y_scale == "log":
+        return (low / 1.3, high * 1.3) if high / low < 10 else (low / 1.5, high * 1.5)
+    for level, _ in chart.levels:
+        low, high = min(low, level), max(high, level)
+    if chart.y_from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if high - low < 1e-9 * max(abs(high), abs(low), 1e-9):
+        pad = abs(high) or 1.0
+        return (low - (0.0 if chart.y_from_zero and low >= 0 else pad), high + pad)
+    pad = (high - low) * 0.04
+    return (low if low == 0 else low - pad, high if high == 0 else high + pad)
+
+
+def line_chart(chart: LineChart, ident: str) -> str:
+    """The chart as an ``<svg>`` element; `ident` makes its ids unique in the page."""
+    xs = [line.curve.x for line in chart.lines if len(line.curve.x)]
+    if chart.x_range is not None:
+        x_range = chart.x_range
+    else:
+        x_range = (min((float(x[0]) for x in xs), default=0.0), max((float(x[-1]) for x in xs), default=1.0))
+    if x_range[1] <= x_range[0]:
+        x_range = (x_range[0], x_range[0] + 1.0)
+    frame = _Frame(x_range, chart.y_range or needed_y_range(chart), log=chart.y_scale == "log")
+    body = [*frame.y_axis(chart.y_label), *frame.x_axis(chart.x_label), *frame.levels(chart.levels)]
+    for at, text in chart.moments:
+        if x_range[0] <= at <= x_range[1]:
+            x = frame.px(at)
+            anchor = "end" if x > WIDTH / 2 else "start"
+            body.append(f'<path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
+            body.append(
+                f'<text class="t" x="{x + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 11}" '
+                f'text-anchor="{anchor}">{escape(text)}</text>'
+            )
+    for line in chart.lines:
+        inside = (line.curve.x >= x_range[0]) & (line.curve.x <= x_range[1])
+        values = np.clip(line.curve.y[inside], frame.y0, frame.y1)
+        heights = np.array([frame.py(v) if math.isfinite(v) else math.nan for v in values.tolist()])
+        drawn = thin(Curve(line.curve.x[inside], heights), tolerance=0.4)
+        points = [(frame.px(a), b) for a, b in zip(drawn.x.tolist(), drawn.y.tolist(), strict=True)]
+        if points:
+            body.append(
+                f'<path class="c" d="{_path(points)}" {stroke(line.style)}><title>{escape(line.name)}</title></path>'
+            )
+    body.append(frame.border())
+    return _wrap(ident, chart.title, describe(chart), body)
+
+
+def bar_chart(chart: BarChart, ident: str) -> str:
+    """Grouped bars as an ``<svg>`` element, each with its value written above it where there is room."""
+    present = [v for row in chart.values for v in row if v is not None and math.isfinite(v)]
+    low = min([0.0, *present])
+    high = max([*present, *(level for level, _ in chart.levels)], default=1.0)
+    pad = (high - low) * 0.1 or 1.0
+    frame = _Frame((0.0, 1.0), (low - (pad if low < 0 else 0.0), high + pad), log=False, bottom=30)
+    body = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels)]
+    group_width = (WIDTH - LEFT - RIGHT) / max(len(chart.groups), 1)
+    bar_width = group_width * 0.84 / max(len(chart.series), 1)
+    styles = list(chart.styles) or list(range(len(chart.series)))
+    words = []
+    for g, group in enumerate(chart.groups):
+        start = LEFT + g * group_width + group_width * 0.08
+        for k, name in enumerate(chart.series):
+            value = chart.values[g][k]
+            if value is None or not math.isfinite(value):
+                continue
+            zero, top = frame.py(0.0), frame.py(value)
+            x = start + k * bar_width
+            text = f"{value:.{chart.digits}f}".replace("-", "\u2212")
+            words.append(f"{group}, {name}: {text}")
+            body.append(
+                f'<path fill="{COLOURS[styles[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'
+                f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {text}")}</title></path>'
+            )
+            if bar_width >= 19:
+                body.append(
+                    f'<text class="b" x="{x + bar_width * 0.45:.1f}" y="{(top if value >= 0 else zero) - 3:.1f}" '
+                    f'text-anchor="middle">{text}</text>'
+                )
+        body.append(
+            f'<text class="t" x="{LEFT + (g + 0.5) * group_width:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
+            f"{escape(group)}</text>"
+        )
+    body.append(frame.border())
+    return _wrap(ident, chart.title, f"{chart.y_label}. {'; '.join(words) or 'no data'}.", body)

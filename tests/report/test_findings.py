@@ -1,0 +1,79 @@
+"""Findings follow from the figures: the same rules, turned figures, turned verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.report.data import load_runs
+from harness.report.findings import Finding, find
+
+
+def found(paths: Sequence[Path]) -> dict[str, Finding]:
+    return {finding.title: finding for finding in find(load_runs(paths))}
+
+
+def test_what_the_paper_saw_is_found_where_the_figures_say_so(three_policies: list[Path]) -> None:
+    verdicts = {title: finding.verdict for title, finding in found(three_policies).items()}
+    assert verdicts == {
+        "A static partition neither gains nor loses": "holds",
+        "Memoryless fairness keeps losing": "holds",
+        "Long-term fairness stops losing after a start-up phase": "holds",
+        "Long-term fairness loses less than memoryless fairness": "holds",
+        "Weights written from outside lose no more than the policy inside the scheduler": "holds",
+        # fair: spark 0.8 and tpch 0.6 of their static speed; ltrf is at 1 or above everywhere.
+        "Sharing is at least as fast as a static partition": "holds in part",
+        "Neither policy is faster for every queue": "holds",
+    }
+
+
+def test_the_evidence_carries_the_figures(three_policies: list[Path]) -> None:
+    findings = found(three_policies)
+    (losing,) = findings["Memoryless fairness keeps losing"].evidence
+    assert "\u22120.600" in losing
+    assert "0.600 (tpch)" in losing
+    outside = findings["Weights written from outside lose no more than the policy inside the scheduler"].evidence
+    assert len(outside) == 1
+    assert "0.90 of ltrf's (20.0 s)" in outside[0]
+    assert "last loss at 120 s against last loss at 300 s" in outside[0]
+    speed = findings["Sharing is at least as fast as a static partition"].evidence
+    assert "slower than static: spark, tpch" in speed[0]
+
+
+def test_turned_figures_turn_the_verdicts(write_run: Callable[..., Path]) -> None:
+    fair = write_run(
+        "fair", "fair", summary={"sharing_loss": -0.1, "sharing_loss_integral": 50.0, "last_loss_s": 200.0}
+    )
+    ltrf = write_run(
+        "ltrf", "ltrf", summary={"sharing_loss": -0.4, "sharing_loss_integral": 400.0, "last_loss_s": 990.0}
+    )
+    static = write_run("static", "static", summary={"sharing_loss": -0.2, "sharing_benefit": 0.0})
+    verdicts = {title: finding.verdict for title, finding in found([static, fair, ltrf]).items()}
+    assert verdicts["A static partition neither gains nor loses"] == "does not hold"
+    assert verdicts["Memoryless fairness keeps losing"] == "does not hold"
+    assert verdicts["Long-term fairness stops losing after a start-up phase"] == "does not hold"
+    assert verdicts["Long-term fairness loses less than memoryless fairness"] == "does not hold"
+
+
+def test_starvation_is_measured_from_the_samples(hierarchy: list[Path]) -> None:
+    naive, hltrf = load_runs(hierarchy)
+    assert naive.starvation()["group1.tpch"] == (680.0, 0.0, 680.0)
+    assert hltrf.starvation()["group1.tpch"] == (10.0, 0.0, 10.0)
+    finding = found(hierarchy)["The naive hierarchy starves a queue, H-LTRF does not"]
+    assert finding.verdict == "holds"
+    assert "group1.tpch has demand and holds nothing for 680 s (from 0 s to 680 s)" in finding.evidence[0]
+
+
+def test_without_the_runs_nothing_is_said(write_run: Callable[..., Path]) -> None:
+    assert found([write_run("drf", "drf")]) == {}
+
+
+def test_t_wait_is_judged_by_running_tasks(write_run: Callable[..., Path]) -> None:
+    leaves = ("root.g1.a", "root.g1.b", "root.g2.c", "root.g2.d")
+    naive = write_run("naive", "naive-hltrf", leaves=leaves, since_s=(0, 680, 0, 0))
+    few = write_run("t80", "hltrf", leaves=leaves, settings={"t_wait": 80}, held=(1, 0.1, 1, 1))
+    many = write_run("t2", "hltrf", leaves=leaves, settings={"t_wait": 2}, held=(1, 0.4, 1, 1))
+    title = "The shorter T_wait, the more a starved queue runs"
+    assert found([naive, few, many])[title].verdict == "holds"
+    turned = write_run("t100", "hltrf", leaves=leaves, settings={"t_wait": 100}, held=(1, 0.9, 1, 1))
+    assert found([naive, few, many, turned])[title].verdict == "does not hold"

@@ -1,0 +1,215 @@
+"""The page: self-contained, well-formed, complete, the same each time; unfinished and broken run directories."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.model.errors import InputError
+from harness.report import render_report
+
+#: Elements of HTML that have no end tag.
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags nest, and collects ids, references, text and headings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.references: list[str] = []
+        self.loads: list[str] = []
+        self.text: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "href" and (value or "").startswith("#"):
+                self.references.append((value or "")[1:])
+            if name == "aria-labelledby":
+                self.references += (value or "").split()
+            if name in ("src", "href", "data", "srcset", "poster") and not (value or "").startswith(("#", "data:")):
+                self.loads.append(value or "")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def outline(page: Path) -> Outline:
+    parser = Outline()
+    parser.feed(page.read_text(encoding="utf-8"))
+    assert not parser.open
+    return parser
+
+
+def test_the_page_is_well_formed_and_loads_nothing(three_policies: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "out" / "report.html"
+    report = render_report(three_policies, page)
+    seen = outline(page)
+    assert seen.loads == []
+    assert "script" not in seen.tags
+    assert not re.search(r"@import|url\(", page.read_text())
+    assert len(seen.ids) == len(set(seen.ids)), "ids are unique"
+    assert set(seen.references) <= set(seen.ids)
+    assert report.size == page.stat().st_size < 2_000_000
+    assert [run.label for run in report.runs] == ["static", "fair", "ltrf", "ltrf@outside"]
+    assert list(page.parent.iterdir()) == [page], "no temporary file is left"
+
+
+def test_the_page_has_the_papers_plots_and_tables(three_policies: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    render_report(three_policies, page)
+    seen = outline(page)
+    text = " ".join(seen.text)
+    for ident in ("findings", "comparison", "fairness-degree", "benefit-loss", "policies", "demand", "allocation"):
+        assert ident in seen.ids, ident
+    for ident in ("accumulated", "detail", "running", "weights", "speed-up", "runs", "sources"):
+        assert ident in seen.ids, ident
+    assert "groups" not in seen.ids, "there is no hierarchy in these runs"
+    assert seen.tags.count("desc") == seen.tags.count("figure") > 15, "each chart is described"
+    assert "facebook is owed 3 GB·s" in text
+    assert "Fairness degree at the end" in text
+    # By construction: fair gives facebook 1.4 of its share throughout.
+    assert "1.400" in text
+    assert "time (s)" in text
+
+
+def test_axes_carry_units_and_tables_have_headers(hierarchy: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    render_report(hierarchy, page)
+    html = page.read_text()
+    for table in re.findall(r"<table>.*?</table>", html, re.S):
+        assert "<caption>" in table
+        assert '<th scope="col"' in table
+        assert '<th scope="row">' in table
+    for svg in re.findall(r'<svg viewBox="0 0 420.*?</svg>', html, re.S):
+        labels = re.findall(r'class="l"[^>]*>([^<]+)<', svg)
+        assert labels, "an axis without a label"
+    assert 'id="groups"' in html
+    assert 'id="leaves"' in html
+
+
+def test_the_same_runs_give_the_same_page(three_policies: list[Path], tmp_path: Path) -> None:
+    render_report(three_policies, tmp_path / "a.html")
+    render_report(three_policies, tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_names_from_files_are_escaped(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    run = write_run("<script>alert(1)</script>".replace("/", "\u2215"), "fair", leaves=("root.<b>&", "root.c"))
+    render_report([run], tmp_path / "report.html")
+    seen = outline(tmp_path / "report.html")
+    assert "script" not in seen.tags
+    assert "b" not in seen.tags
+
+
+def test_an_unfinished_run_is_shown_as_such_and_says_nothing(
+    write_run: Callable[..., Path], three_policies: list[Path], tmp_path: Path
+) -> None:
+    unfinished = write_run("ltrf", "ltrf", seed=2, exit=None)
+    report = render_report([*three_policies, unfinished], tmp_path / "report.html")
+    assert [run.label for run in report.runs][-1] == "ltrf, seed 2"
+    assert "unfinished" in report.runs[-1].state
+    assert not [line for finding in report.findings for line in finding.evidence if "seed 2" in line]
+    text = " ".join(outline(tmp_path / "report.html").text)
+    assert "ltrf, seed 2 (ltrf-2): unfinished" in text
+
+
+def test_an_invalid_run_says_nothing(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    report = render_report([write_run("fair", "fair", exit=4)], tmp_path / "report.html")
+    assert report.findings == []
+    assert "jobs failed" in report.runs[0].state
+
+
+def test_a_half_written_decision_is_counted_not_hidden(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    run = write_run("ltrf", "ltrf", mode="outside", exit=None)
+    with (run / "decisions.jsonl").open("a") as file:
+        file.write('{"time_s": 3.0, "kind": "wri')
+    report = render_report([run], tmp_path / "report.html")
+    assert report.runs[0].decisions.count == 2
+    assert report.runs[0].decisions.unreadable == 1
+    assert "1 line(s) could not be read" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("run.json", b"{"),
+        ("run.json", b"[]"),
+        ("run.json", b"\xff\xfe\x00"),
+        ("run.json", b"[" * 100_000),
+        ("summary.json", b"null"),
+        ("summary.json", b'{"queues": 3}'),
+        ("allocations.parquet", b"PAR1 and then nothing"),
+        ("allocations.parquet", b""),
+    ],
+)
+def test_a_damaged_file_is_named_and_leaves_no_page(
+    write_run: Callable[..., Path], tmp_path: Path, name: str, content: bytes
+) -> None:
+    run = write_run("fair", "fair")
+    (run / name).write_bytes(content)
+    page = tmp_path / "pages" / "report.html"
+    with pytest.raises(InputError) as caught:
+        render_report([run], page)
+    assert name in str(caught.value.where)
+    assert not page.exists()
+
+
+def test_a_directory_that_is_no_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a run directory"):
+        render_report([tmp_path], tmp_path / "report.html")
+    with pytest.raises(InputError, match="no such run directory"):
+        render_report([tmp_path / "nowhere"], tmp_path / "report.html")
+
+
+def test_a_page_that_cannot_be_written_is_an_error(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        render_report([write_run("fair", "fair")], tmp_path / "file" / "report.html")
+
+
+def yarnfair(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_the_command_reports_on_a_folder_of_runs(three_policies: list[Path]) -> None:
+    folder = three_policies[0].parent
+    done = yarnfair("report", str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["report"] == str(folder / "report.html")
+    assert (folder / "report.html").stat().st_size == answer["bytes"]
+    assert {run["label"] for run in answer["runs"]} == {"static", "fair", "ltrf", "ltrf@outside"}
+    assert {finding["verdict"] for finding in answer["findings"]} <= {"holds", "holds in part", "does not hold"}
+
+
+def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
+    done = yarnfair("report", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert yarnfair("report").returncode == 2
