@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -93,4 +93,16 @@ def _checked(found: Any, where: str) -> type[Policy]:
         raise InputError("is not a subclass of harness.policies.base.Policy", where=where)
     if not found.name:
         found.name = found.__name__
+    return found
+
+
+def read_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """``k=v`` texts, as given to ``--set``, as a mapping; the last of equal keys counts. CallError if one is no pair."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            shown = pair if len(pair) <= 60 else pair[:57] + "..."
+            raise CallError(f"{shown!r} is no setting", where="--set", mend="write name=value")
+        found[name.strip()] = value.strip()
     return found

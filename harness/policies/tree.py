@@ -13,6 +13,8 @@ from harness.model.snapshot import Snapshot
 class Tree:
     """Queues by index in the order of the snapshot (parents before children, siblings by name).
 
+    Figures are of the type of the snapshot's weights: floats, or fractions on paper.
+
     ``entitlement`` is w_i; ``share`` the queue's part of the cluster level by level (root 1: the product, down the
     path, of weight over the sum of the siblings' weights); ``flat_share`` a leaf's part of eq. (2) over all leaves by
     their own weights (0 for parents).
@@ -47,12 +49,13 @@ class Tree:
 
 def tree_of(snapshot: Snapshot) -> Tree:
     """The shape of a snapshot's tree, cached: shapes change when an administrator changes them."""
-    queues = snapshot.queues.values()
-    return _build(tuple(snapshot.queues), tuple([(queue.parent, queue.leaf, queue.weight) for queue in queues]))
+    rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
+    # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
+    return _build(tuple(snapshot.queues), rows, type(rows[0][2]).__name__)
 
 
 @lru_cache(maxsize=64)
-def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], ...]) -> Tree:
+def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], ...], _kind: str) -> Tree:
     index = {name: position for position, name in enumerate(names)}
     parent = tuple(-1 if row[0] is None else index[row[0]] for row in rows)
     if any(above >= own for own, above in enumerate(parent)) or parent.count(-1) != 1:
@@ -62,7 +65,7 @@ def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], .
         if above >= 0:
             children[above].append(own)
     entitlement = tuple(row[2] for row in rows)
-    share = [1.0] * len(names)
+    share: list[float] = [1] * len(names)
     for siblings in children:
         total = sum(entitlement[child] for child in siblings)
         for child in siblings:
@@ -70,7 +73,7 @@ def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], .
     # A queue without children is a leaf only if the snapshot says so: an empty parent holds nothing.
     leaves = tuple(own for own, row in enumerate(rows) if row[1] and parent[own] >= 0)
     leaf_total = sum(entitlement[leaf] for leaf in leaves)
-    flat = [0.0] * len(names)
+    flat: list[float] = [0] * len(names)
     for leaf in leaves:
         flat[leaf] = entitlement[leaf] / leaf_total if leaf_total > 0 else 1 / len(leaves)
     return Tree(

@@ -52,7 +52,7 @@ def level_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: 
     at least the parent's own share: a group that owes would otherwise have nothing to divide, and its children's
     order would fall back to horizon 0.
     """
-    part = [1.0] * len(tree.names)
+    part: list[float] = [1] * len(tree.names)
     filled = [capacity] * len(tree.names)
     entitlement = tree.entitlement
     for above in tree.parents:
@@ -73,12 +73,12 @@ def flat_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: f
     (NaN below a parent that got nothing: it says nothing about how to divide it)."""
     leaves = tree.leaves
     x = water_fill([used[q] for q in leaves], [tree.entitlement[q] for q in leaves], capacity, horizon_s)
-    filled = [0.0] * len(tree.names)
+    filled: list[float] = [0] * len(tree.names)
     for q, amount in zip(leaves, x, strict=True):
         filled[q] = amount
     filled = tree.sum_up(filled)
     parent = tree.parent
-    part = [1.0] * len(tree.names)
+    part: list[float] = [1] * len(tree.names)
     for q in range(1, len(part)):
         above = filled[parent[q]]
         part[q] = filled[q] / above if above > 0 else math.nan
@@ -91,7 +91,7 @@ def long_term_shares(
     """Each queue's part of its parent's under long-term fairness: 1 level by level, 0 flat, in between their mixture.
 
     The mixture is taken of the parts below each parent, affinity x level + (1 - affinity) x flat, so that both ends
-    are exact and every part stays between them. ``used`` is u of every queue.
+    are exact and every part stays between them. ``used`` is u of every queue. Exact on fractions.
     """
     if affinity >= 1.0:
         return level_shares(tree, used, capacity, horizon_s)
@@ -99,7 +99,7 @@ def long_term_shares(
     level = level_shares(tree, used, capacity, horizon_s)
     if affinity <= 0.0:
         return [f if f == f else v for f, v in zip(flat, level, strict=True)]
-    rest = 1.0 - affinity
+    rest = 1 - affinity
     return [affinity * v + rest * f if f == f else v for f, v in zip(flat, level, strict=True)]
 
 

@@ -1,0 +1,86 @@
+"""``yarnfair allocate``: a scenario on paper, who gets what, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.output import json_option, print_json
+from harness.model.errors import InputError
+
+if TYPE_CHECKING:
+    from harness.policies.allocate import Allocation
+
+WIDTH = 80
+
+
+@click.command()
+@click.argument("scenario", type=click.Path(path_type=Path))
+@click.option("--policy", "policy_name", required=True, metavar="P", help="static, fair, drf, fifo, ltrf, ...")
+@click.option("--set", "sets", multiple=True, metavar="K=V", help="A setting of the policy; may be repeated.")
+@json_option
+def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: bool) -> None:
+    """Allocate SCENARIO (YAML) under a policy, in exact arithmetic.
+
+    Each step is filled unit by unit. The format of scenarios: docs/reference/scenario.md; policies and their settings:
+    docs/reference/policies.md.
+    """
+    from harness.policies import make_policy
+    from harness.policies.allocate import allocate as on_paper
+    from harness.policies.registry import read_settings
+    from harness.policies.scenario import read_scenario
+
+    policy = make_policy(policy_name, read_settings(sets))
+    parsed = read_scenario(read_text(scenario), str(scenario))
+    try:
+        answer = on_paper(parsed, policy)
+    except InputError as error:
+        raise InputError(error.what, where=error.where or str(scenario), mend=error.mend) from error
+    if as_json:
+        print_json(answer.document())
+    else:
+        click.echo(table(answer))
+
+
+def read_text(path: Path) -> str:
+    """A user's text file; InputError with the reason where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot be read: {reason}", where=str(path)) from error
+
+
+def table(answer: Allocation) -> str:
+    """Steps down, leaves across, in blocks that fit 80 columns; totals and counted below."""
+    rows: list[tuple[str, dict[str, str]]] = [
+        (str(number), {leaf: str(units) for leaf, units in step.items()})
+        for number, step in enumerate(answer.steps, start=1)
+    ]
+    rows.append(("total", {leaf: str(units) for leaf, units in answer.totals.items()}))
+    rows.append(("counted", {leaf: f"{float(c):.10g}" for leaf, c in answer.counted.items()}))
+    first = max(len("counted"), *(len(label) for label, _ in rows))
+    lines = [f"policy {answer.policy}: units per step"]
+    block: list[str] = []
+    used = first
+    blocks: list[list[str]] = []
+    widths = {leaf: max(len(leaf), *(len(cells[leaf]) for _, cells in rows)) for leaf in answer.totals}
+    for leaf, width in widths.items():
+        if block and used + 2 + width > WIDTH:
+            blocks.append(block)
+            block, used = [], first
+        block.append(leaf)
+        used += 2 + width
+    blocks.append(block)
+    for block in blocks:
+        lines.append("")
+        lines.append("step".ljust(first) + "".join("  " + leaf.rjust(widths[leaf]) for leaf in block))
+        for label, cells in rows:
+            if label == "total":
+                lines.append("-" * (first + sum(2 + widths[leaf] for leaf in block)))
+            lines.append(label.ljust(first) + "".join("  " + cells[leaf].rjust(widths[leaf]) for leaf in block))
+    return "\n".join(lines)

@@ -1,0 +1,358 @@
+"""A scenario under a policy, on paper: unit by unit, in exact arithmetic, by the order that the policy's plan gives.
+
+The rule that the simulator's engine evaluates at each allocation is evaluated here at each unit, slowly and exactly.
+Tasks last one step, so assumed execution times (``quantum_s``) change nothing on paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from harness.model.errors import CallError, InputError
+from harness.model.plan import Order
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger, Policy
+from harness.policies.scenario import ScenarioQueue, StepsScenario
+from harness.policies.tree import Tree, tree_of
+from harness.policies.weights import long_term_shares
+
+#: A runaway scenario ends with an error, in about a minute at most: units x leaves that are looked at, and steps.
+MAX_LOOKS = 60_000_000
+MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What each leaf got: units per step (zeros too), totals, and counted accumulated resources at the end."""
+
+    policy: str
+    steps: list[dict[str, int]]
+    totals: dict[str, int]
+    counted: dict[str, Fraction]
+
+    def document(self) -> dict[str, object]:
+        """For ``--json``: whole counts as integers, others as floats."""
+        counted = {leaf: int(c) if c.denominator == 1 else float(c) for leaf, c in self.counted.items()}
+        return {"policy": self.policy, "steps": self.steps, "totals": self.totals, "counted": counted}
+
+
+@dataclass(slots=True)
+class _Leaf:
+    name: str
+    path: str
+    queue: int  # index in the tree
+    weight: Fraction
+    share: Fraction  # S_i, units a step, eq. (2)
+    backlog: int = 0
+    given: int = 0  # units in this step
+    total: int = 0
+    counted: Fraction = Fraction(0)
+    arrived: bool = False  # in this round
+    last_unit: int = 0  # step of its last unit (0: none yet)
+    backlog_since: int = 0  # step at which its present backlog began
+    #: [step, tasks] not yet served, oldest first.
+    waiting: deque[list[int]] = field(default_factory=deque)
+
+
+class _Paper:
+    """The state of a scenario between units."""
+
+    def __init__(self, scenario: StepsScenario, policy: Policy) -> None:
+        self.scenario, self.policy = scenario, policy
+        self.capacity = scenario.capacity
+        self.views = _views(scenario)
+        self.tree: Tree = tree_of(self._snapshot(0))
+        leaf_weights = sum((Fraction(self.tree.entitlement[q]) for q in self.tree.leaves), Fraction(0))
+        self.leaves: list[_Leaf] = []
+        for q in self.tree.leaves:
+            path, weight = self.tree.names[q], Fraction(self.tree.entitlement[q])
+            share = self.capacity * weight / leaf_weights
+            self.leaves.append(_Leaf(path.rpartition(".")[2], path, q, weight, share))
+        # Flat comparisons break ties by the leaf's own name.
+        self.leaves.sort(key=lambda leaf: leaf.name.encode())
+        self.leaf_at = {leaf.queue: leaf for leaf in self.leaves}
+        # Tasks last one step: that is the mean task length from the beginning, and the order stays the same throughout.
+        plan = policy.plan(self._snapshot(0), CountedLedger())
+        self.order: Order = plan.order
+        self.caps = {
+            leaf.queue: plan.max_shares[leaf.path].memory_mb for leaf in self.leaves if leaf.path in plan.max_shares
+        }
+        self.discount = policy.exact.get("discount", _exactly(self.order.ledger.discount))
+        round_s = self.order.ledger.round_s
+        self.round = None if round_s is None else policy.exact.get("round", _exactly(round_s))
+        t_wait = self.order.t_wait_s
+        self.t_wait: Fraction | None = None  # None: nobody is ever starved
+        if t_wait is not None and t_wait != math.inf:
+            self.t_wait = policy.exact.get("t_wait", _exactly(t_wait))
+        self.horizon: Fraction | float = self.order.horizon_s
+        if 0 < self.order.horizon_s < math.inf:
+            self.horizon = policy.exact.get("horizon_s", _exactly(self.order.horizon_s))
+        # Keys are u / w. Comparing u * scale with scale = c / w, whole numbers, is the same and much quicker.
+        self.key_scale = _key_scales(self.tree)
+        self.used: list[Fraction] = [Fraction(0)] * len(self.tree.names)  # counted, by queue, parents too
+        self.units: list[int] = [0] * len(self.tree.names)  # of this step
+        self.demanding: list[int] = [0] * len(self.tree.names)  # demanding leaves below (or the leaf itself)
+        self.fills: list[Fraction] = []
+        self.step = 0
+        self.begin_of_round = True
+        self.looks = 0
+
+    # --- a step ---
+
+    def run_step(self, new: Mapping[str, int]) -> dict[str, int]:
+        self.step += 1
+        self._begin_round()
+        for leaf in self.leaves:
+            count = new.get(leaf.name, 0)
+            if count:
+                if leaf.backlog == 0:
+                    leaf.backlog_since = self.step
+                    self._demand(leaf, 1)
+                leaf.backlog += count
+                leaf.waiting.append([self.step, count])
+            leaf.given = 0
+        self.units = [0] * len(self.tree.names)
+        if self.order.ledger.pseudo:
+            self._arrive()
+        if self.order.horizon_s > 0:
+            affinity = self.policy.exact.get("affinity", _exactly(self.order.affinity))
+            if self.order.flat:
+                affinity = Fraction(0)
+            shares = long_term_shares(self.tree, self.used, Fraction(self.capacity), self.horizon, affinity)  # type: ignore[arg-type]
+            self.fills = [Fraction(part) for part in shares]
+        choose = self._chooser()
+        for _ in range(self.capacity):
+            chosen = choose()
+            if chosen is None:
+                break
+            self._give(chosen)
+        return {leaf.name: leaf.given for leaf in sorted(self.leaves, key=lambda leaf: leaf.name.encode())}
+
+    def _begin_round(self) -> None:
+        if self.round is None or self.step == 1:
+            return
+        if (self.step - 1) // self.round > (self.step - 2) // self.round:
+            for leaf in self.leaves:
+                leaf.counted, leaf.arrived = Fraction(0), False
+            self.used = [Fraction(0)] * len(self.tree.names)
+
+    def _arrive(self) -> None:
+        """Pseudo accumulated resources (thesis eq. 5.16), fixed at the round arrival: see harness.ledger.ledger."""
+        active = [leaf for leaf in self.leaves if leaf.backlog]
+        highest = max((leaf.counted / leaf.weight for leaf in active if leaf.arrived), default=Fraction(0))
+        for leaf in active:
+            if not leaf.arrived:
+                leaf.arrived = True
+                self._count(leaf, leaf.weight * highest)
+
+    def _give(self, leaf: _Leaf) -> None:
+        if self.discount == 1:
+            amount = Fraction(1)
+        else:
+            # Pro rata inside a unit: of the unit from g to g + 1 the part above S_i is counted at the discount (5.7).
+            above = min(max(leaf.given + 1 - leaf.share, Fraction(0)), Fraction(1))
+            amount = 1 - above + above * self.discount
+        self._count(leaf, amount)
+        leaf.given += 1
+        leaf.total += 1
+        leaf.backlog -= 1
+        leaf.last_unit = self.step
+        leaf.waiting[0][1] -= 1
+        if leaf.waiting[0][1] == 0:
+            leaf.waiting.popleft()
+        queue = leaf.queue
+        while queue >= 0:
+            self.units[queue] += 1
+            queue = self.tree.parent[queue]
+        if leaf.backlog == 0 or leaf.given >= self.caps.get(leaf.queue, leaf.given + 1):
+            self._demand(leaf, -1)
+
+    def _count(self, leaf: _Leaf, amount: Fraction) -> None:
+        leaf.counted += amount
+        queue = leaf.queue
+        while queue >= 0:
+            self.used[queue] += amount
+            queue = self.tree.parent[queue]
+
+    def _demand(self, leaf: _Leaf, change: int) -> None:
+        queue = leaf.queue
+        while queue >= 0:
+            self.demanding[queue] += change
+            queue = self.tree.parent[queue]
+
+    # --- who is next: one chooser per measure of harness.model.plan.Order ---
+
+    def _chooser(self) -> Callable[[], _Leaf | None]:
+        order = self.order
+        if self.caps:
+            for leaf in self.leaves:  # capped in the last step, and demanding again
+                wants = leaf.backlog > 0 and self.caps.get(leaf.queue, 1) > 0
+                self._demand(leaf, int(wants) - self.demanding[leaf.queue])
+        if order.measure == "arrival":
+            return self._oldest
+        if order.measure == "keys":
+            return self._by_own_keys
+        if order.measure == "stock":
+            return lambda: self._by_level(self._units_key)
+        by_key = self._fill_key if order.horizon_s > 0 else self._counted_key
+        if order.flat:
+            return lambda: self._flat(by_key)
+        if self.t_wait is not None:
+            return lambda: self._starved() or self._by_level(by_key)
+        return lambda: self._by_level(by_key)
+
+    def _counted_key(self, queue: int) -> Fraction:
+        return self.used[queue] * self.key_scale[queue]
+
+    def _units_key(self, queue: int) -> int:
+        return self.units[queue] * self.key_scale[queue]
+
+    def _fill_key(self, queue: int) -> tuple[int, Fraction]:
+        """Units of this step over what the filling gives; queues that it gives nothing come last, by entitlement."""
+        part = self.fills[queue]
+        return (0, self.units[queue] / part) if part else (1, Fraction(self.units[queue] * self.key_scale[queue]))
+
+    def _look(self, count: int) -> None:
+        self.looks += count
+        if self.looks > MAX_LOOKS:
+            raise InputError(
+                f"takes more than {MAX_LOOKS:,} comparisons by step {self.step}",
+                mend="lower capacity, arrivals or steps",
+            )
+
+    def _flat(self, key: Callable[[int], object]) -> _Leaf | None:
+        self._look(len(self.leaves))
+        candidates = [leaf for leaf in self.leaves if self.demanding[leaf.queue]]
+        # min keeps the first of equals: leaves are in byte order of their names.
+        return min(candidates, key=lambda leaf: key(leaf.queue)) if candidates else None  # type: ignore[arg-type,return-value]
+
+    def _by_level(self, key: Callable[[int], object]) -> _Leaf | None:
+        if not self.demanding[0]:
+            return None
+        queue = 0
+        while self.tree.children[queue]:
+            candidates = [child for child in self.tree.children[queue] if self.demanding[child]]
+            self._look(len(self.tree.children[queue]))
+            queue = min(candidates, key=key)  # type: ignore[arg-type]
+        return self.leaf_at[queue]
+
+    def _starved(self) -> _Leaf | None:
+        """H-LTRF (LTYARN Algorithm 2, with >=): the demanding leaf with the smallest counted / weight, if it waited."""
+        leaf = self._flat(self._counted_key)
+        assert self.t_wait is not None
+        if leaf is not None and self.step - max(leaf.last_unit, leaf.backlog_since) >= self.t_wait:
+            return leaf
+        return None
+
+    def _oldest(self) -> _Leaf | None:
+        self._look(len(self.leaves))
+        candidates = [leaf for leaf in self.leaves if self.demanding[leaf.queue]]
+        return min(candidates, key=lambda leaf: leaf.waiting[0][0]) if candidates else None
+
+    def _by_own_keys(self) -> _Leaf | None:
+        self._look(100 * len(self.leaves))
+        if not self.demanding[0]:
+            return None
+        ledger = CountedLedger({leaf.path: float(leaf.counted) for leaf in self.leaves})
+        keys = self.policy.keys(self._snapshot(self.step), ledger)
+
+        def key(queue: int) -> float:
+            value = keys.get(self.tree.names[queue], math.inf)
+            return value if value == value else math.inf
+
+        return self._flat(key) if self.order.flat else self._by_level(key)
+
+    # --- what the policy sees ---
+
+    def _snapshot(self, step: int) -> Snapshot:
+        """Units stand for MiB and vcores, steps for seconds."""
+        queues: dict[str, QueueView] = dict(self.views)
+        if step:
+            for leaf in self.leaves:
+                view, given = self.views[leaf.path], leaf.given
+                queues[leaf.path] = QueueView(
+                    view.name,
+                    view.parent,
+                    True,
+                    view.weight,
+                    allocated=Resource(given, given),
+                    demand=Resource(given + leaf.backlog, given + leaf.backlog),
+                    pending_containers=leaf.backlog,
+                    backlog_since_s=float(leaf.backlog_since) if leaf.backlog else None,
+                    last_start_s=float(leaf.last_unit) if leaf.last_unit else None,
+                    mean_task_s=1.0,
+                    oldest_pending_app_s=float(leaf.waiting[0][0]) if leaf.waiting else None,
+                )
+        return Snapshot(float(step), Resource(self.capacity, self.capacity), queues, 1.0)
+
+
+def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
+    """The scenario under the policy.
+
+    Raises InputError where it would never end (a backlog that is never served) or take too long, CallError where the
+    policy's settings make no sense on paper.
+    """
+    paper = _Paper(scenario, policy)
+    steps: list[dict[str, int]] = []
+    wanted = scenario.steps
+    if wanted is not None and wanted > MAX_STEPS:
+        raise InputError(f"asks for {wanted:,} steps", mend=f"{MAX_STEPS:,} at most")
+    while True:
+        done = len(steps)
+        if wanted is not None:
+            if done >= wanted:
+                break
+        elif done >= len(scenario.arrivals) and not any(leaf.backlog for leaf in paper.leaves):
+            break
+        if done >= MAX_STEPS:
+            raise InputError(f"is not drained after {MAX_STEPS:,} steps", mend="give steps, or a larger capacity")
+        given = paper.run_step(scenario.arrivals[done] if done < len(scenario.arrivals) else {})
+        steps.append(given)
+        if wanted is None and done >= len(scenario.arrivals) and not any(given.values()):
+            stuck = [leaf.name for leaf in paper.leaves if leaf.backlog]
+            if stuck:
+                raise InputError(
+                    f"{policy.name} never serves the tasks of {', '.join(stuck[:5])}",
+                    mend="give steps: N to stop there",
+                )
+    leaves = sorted(paper.leaves, key=lambda leaf: leaf.name.encode())
+    return Allocation(
+        policy=policy.name,
+        steps=steps,
+        totals={leaf.name: leaf.total for leaf in leaves},
+        counted={leaf.name: leaf.counted for leaf in leaves},
+    )
+
+
+def _views(scenario: StepsScenario) -> dict[str, QueueView]:
+    views = {"root": QueueView("root", None, False, Fraction(1))}  # type: ignore[arg-type]
+
+    def add(queue: ScenarioQueue, parent: str) -> None:
+        path = f"{parent}.{queue.name}"
+        leaf = not queue.children
+        # A fraction where a float is expected: arithmetic on it is exact, which is what paper is for.
+        views[path] = QueueView(path, parent, leaf, queue.weight, mean_task_s=1.0 if leaf else None)  # type: ignore[arg-type]
+        for child in queue.children:
+            add(child, path)
+
+    for queue in scenario.queues:
+        add(queue, "root")
+    return views
+
+
+def _key_scales(tree: Tree) -> list[int]:
+    """Whole numbers in proportion to 1 / w, over all queues."""
+    weights = [Fraction(w) for w in tree.entitlement]
+    common = math.lcm(*(w.numerator for w in weights))
+    return [common // w.numerator * w.denominator for w in weights]
+
+
+def _exactly(value: float) -> Fraction:
+    if not math.isfinite(value):
+        raise CallError(f"a setting of {value} makes no sense on paper", where="--set")
+    return Fraction(str(value))
