@@ -39,11 +39,11 @@ def share_at(weight: float, ratio: float, min_share: int, max_share: int) -> int
 
 @njit(cache=True, inline="always")
 def safe_add(a: int, b: int) -> int:
-    """Sum of two longs; an overflow gives the largest long."""
-    total = a + b
-    if ((a ^ total) & (b ^ total)) < 0:
+    """Sum of two longs that are not negative; beyond the largest long it is that."""
+    # Compared before adding: compiled code may assume that a sum does not overflow.
+    if a > LONG_MAX - b:
         return LONG_MAX
-    return total
+    return a + b
 
 
 @njit(cache=True)
