@@ -97,7 +97,8 @@ class DurationSpec(Strict):
         else:
             assert self.lognormal.mu_ms is not None
             mu = self.lognormal.mu_ms - math.log(1000.0)
-        return Duration("lognormal", mu=mu + math.log(scale), sigma=sigma)
+        # Rounded, because a C library's log differs in the last place from machine to machine.
+        return Duration("lognormal", mu=round(mu + math.log(scale), 12), sigma=sigma)
 
 
 class TaskSpec(Strict):

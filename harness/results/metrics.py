@@ -1,0 +1,138 @@
+"""The papers' measures over recorded curves: fairness degree, sharing benefit and loss, slowdown. Arithmetic only.
+
+Curves are arrays over sample times; what is stored where is harness.results.store's business, and what stands in a
+summary harness.results.summary's. docs/how-results-are-computed.md defines each measure in words.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+
+Floats = NDArray[np.float64]
+
+#: A sharing loss degree below this counts as a loss in `last_loss_s`.
+LOSS_THRESHOLD = -0.01
+
+
+def fairness_degree(accumulated: ArrayLike, due: ArrayLike) -> Floats:
+    """rho_i(t) of LTYARN eq. (3): what a queue got over what it would have got alone; 1 while nothing was due.
+
+    Parameters
+    ----------
+    accumulated : integral of g_i up to each time, resource-seconds; any shape.
+    due : integral of min(d_i, S_i) up to each time, the same shape and unit.
+    """
+    got, owed = np.asarray(accumulated, dtype=np.float64), np.asarray(due, dtype=np.float64)
+    rho = np.ones(np.broadcast_shapes(got.shape, owed.shape))
+    np.divide(got, owed, out=rho, where=owed > 0)
+    return rho
+
+
+def sharing_benefit_and_loss(rho: ArrayLike) -> tuple[Floats, Floats]:
+    """Psi(t) and Omega(t) of LTYARN eqs. (4) and (5) from rho (times, queues): two arrays (times,)."""
+    excess = np.asarray(rho, dtype=np.float64) - 1.0
+    return np.maximum(excess, 0.0).sum(axis=-1), np.minimum(excess, 0.0).sum(axis=-1)
+
+
+def integral(time_s: ArrayLike, values: ArrayLike) -> float:
+    """Integral over time by the trapezoid rule (the curves are continuous); 0 for fewer than two samples."""
+    t, v = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if len(t) < 2:
+        return 0.0
+    # fsum: exact, so the same on every machine.
+    return math.fsum(((v[1:] + v[:-1]) * np.diff(t)).tolist()) / 2.0
+
+
+def time_mean(time_s: ArrayLike, values: ArrayLike) -> float:
+    """Mean over time (trapezoid rule); the value itself for one sample, 0 for none."""
+    t, v = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if len(t) == 0:
+        return 0.0
+    if t[-1] <= t[0]:
+        return float(v[-1])
+    return integral(t, v) / float(t[-1] - t[0])
+
+
+def last_loss_s(time_s: ArrayLike, loss: ArrayLike) -> float:
+    """The last sample's time with a sharing loss degree below -0.01; 0 when there is none."""
+    late = np.flatnonzero(np.asarray(loss, dtype=np.float64) < LOSS_THRESHOLD)
+    return float(np.asarray(time_s, dtype=np.float64)[late[-1]]) if len(late) else 0.0
+
+
+def until(time_s: ArrayLike, end_s: float) -> int:
+    """How many samples lie at or before `end_s`, plus the next one if none falls on it (curves end flat)."""
+    t = np.asarray(time_s, dtype=np.float64)
+    count = int(np.searchsorted(t, end_s, side="right"))
+    if count == 0 or (t[count - 1] < end_s and count < len(t)):
+        count += 1
+    return min(count, len(t))
+
+
+def percentile(values: ArrayLike, percent: float) -> float | None:
+    """Percentile with linear interpolation between the closest ranks; None without values."""
+    found = np.asarray(values, dtype=np.float64)
+    return float(np.percentile(found, percent)) if len(found) else None
+
+
+def mean(values: ArrayLike) -> float | None:
+    """Arithmetic mean; None without values. Summed exactly, so that the order of jobs does not matter."""
+    found = np.asarray(values, dtype=np.float64)
+    return math.fsum(found.tolist()) / len(found) if len(found) else None
+
+
+def expected_s(duration: Duration) -> float:
+    """The mean of a distribution of task durations, in seconds."""
+    if duration.kind == "lognormal":
+        return math.exp(duration.mu + duration.sigma**2 / 2)
+    if duration.kind == "uniform":
+        return (duration.low_s + duration.high_s) / 2
+    if duration.kind in ("constant", "exponential"):
+        return duration.value_s
+    return math.fsum(duration.values_s) / len(duration.values_s) if duration.values_s else 0.0
+
+
+def _at_once(demand: Resource, room: Resource) -> int:
+    """How many containers fit into the room; at least one."""
+    limits = [have // need for need, have in ((demand.memory_mb, room.memory_mb), (demand.vcores, room.vcores)) if need]
+    return max(1, min(limits, default=1))
+
+
+def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
+    """How long a job would take alone on the whole, empty cluster, tasks at their expected durations: seconds.
+
+    Stage by stage in waves: ceil(tasks / containers that fit beside the AM) x mean duration; a stage begins when the
+    part ``slow_start`` of the stages before it has ended and ends no earlier than they do. Spark: its executors' slots
+    at once. A service: its lifetime. No scheduling delays, no stragglers: the denominator of `slowdown`.
+    """
+    if job.kind == "service":
+        return job.lifetime_s or 0.0
+    room = capacity - job.am
+    begins: dict[str, float] = {}
+    ends: dict[str, float] = {}
+
+    def wide(stage: Stage) -> int:
+        if job.kind == "spark":
+            return max(1, min(job.executors, _at_once(job.executor_demand, room))) * max(1, job.executor_slots)
+        return _at_once(stage.demand, room)
+
+    for stage in job.stages:
+        before = [name for name in stage.after if name in ends]
+        begin = max((begins[n] + stage.slow_start * (ends[n] - begins[n]) for n in before), default=0.0)
+        waves = -(-stage.tasks // wide(stage))
+        begins[stage.name] = begin
+        ends[stage.name] = max([begin + waves * expected_s(stage.duration), *(ends[n] for n in before)])
+    # Rounded, because a C library's exp differs in the last place from machine to machine.
+    return round(max(ends.values(), default=0.0), 9)
+
+
+def slowdown(completion_s: float, alone_s: float) -> float:
+    """Completion time over the job's ideal time alone (`ideal_alone_s`); NaN when either is unknown or 0."""
+    if not (math.isfinite(completion_s) and alone_s > 0):
+        return math.nan
+    return completion_s / alone_s

@@ -1,0 +1,178 @@
+"""A run directory on disk: opened unfinished, files replaced whole, closed with an exit code. Not what they hold.
+
+``run.json`` is there from the first moment with ``"exit": null``; every file is written beside its place and moved
+there, so a reader (or a crash, or kill -9) never meets half a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.model.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Every file that a run directory may hold; what a new run in the same place removes first.
+FILES = ("run.json", "summary.json", "jobs.parquet", "allocations.parquet", "decisions.jsonl", "report.html")
+
+
+def replace_file(path: Path, write: Callable[[Path], None]) -> None:
+    """Lets `write` fill a temporary file beside `path`, then moves it there.
+
+    Raises InputError when the disk refuses.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}", where=str(path), mend="check disk and rights"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: numbers that are not finite become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """One JSON document, replaced whole."""
+    text = json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    replace_file(path, lambda temporary: _write_text(temporary, text))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def versions() -> dict[str, str]:
+    """What the results depend on: our version, Python's and those of the numeric packages."""
+    found = {"yarnfair": "", "python": platform.python_version()}
+    for name in ("yarnfair", "numpy", "numba", "pandas", "pyarrow"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """The machine that runs: system, processor, cores."""
+    return {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()}
+
+
+class RunDirectory:
+    """One run directory being written. Closed by `finish`; whatever happens before leaves it marked unfinished."""
+
+    def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
+        """Creates (or takes over) the directory and writes ``run.json`` with ``exit`` null.
+
+        `identity` is what the run is: experiment resolved in full, its hash, policy, backend, seed ...
+
+        Raises InputError when the directory holds something that is not a run, or cannot be written.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if not (path / "run.json").exists() and any(p for p in path.iterdir() if not p.name.startswith(".")):
+                raise InputError(
+                    "the directory holds files that are not a run's", where=str(path), mend="choose another --out"
+                )
+            # run.json goes last: a crash in between leaves a directory that a new run may still take over.
+            for name in reversed(FILES):
+                (path / name).unlink(missing_ok=True)
+            for left in path.glob(".*.*"):
+                if left.is_file() and left.name.startswith(tuple(f".{name}." for name in FILES)):
+                    left.unlink()
+        except OSError as error:
+            raise InputError(
+                f"cannot be used for results: {error.strerror}", where=str(path), mend="choose another --out"
+            ) from None
+        self.info: dict[str, Any] = {
+            **identity,
+            "versions": versions(),
+            "machine": machine(),
+            "argv": sys.argv[1:],
+            "start": _now(),
+            "end": None,
+            "exit": None,
+        }
+        write_json(path / "run.json", self.info)
+
+    def progress(self, **figures: Any) -> None:
+        """Notes in ``run.json`` how far the run has come."""
+        self.info["progress"] = figures
+        write_json(self.path / "run.json", self.info)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        write_json(self.path / "summary.json", summary)
+
+    def write_table(self, name: str, table: pd.DataFrame) -> None:
+        """A parquet file; the same table gives the same bytes."""
+
+        def write(temporary: Path) -> None:
+            # No pandas index: its metadata would only repeat row numbers.
+            table.to_parquet(temporary, engine="pyarrow", compression="zstd", index=False)
+
+        replace_file(self.path / name, write)
+
+    def write_lines(self, name: str, entries: Iterable[Mapping[str, Any]]) -> None:
+        """A file of JSON objects, one a line."""
+
+        def write(temporary: Path) -> None:
+            with temporary.open("w", encoding="utf-8") as stream:
+                for entry in entries:
+                    stream.write(json.dumps(plain(entry), ensure_ascii=False, allow_nan=False) + "\n")
+
+        replace_file(self.path / name, write)
+
+    def finish(self, exit_code: int, why: str | None = None) -> None:
+        """Closes the directory: ``end`` and ``exit`` in ``run.json`` (the codes are the command's)."""
+        self.info.pop("progress", None)
+        self.info.update(end=_now(), exit=exit_code)
+        if why is not None:
+            self.info["why"] = why
+        write_json(self.path / "run.json", self.info)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object of a run directory.
+
+    Raises InputError when it is missing or damaged.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path), mend="run the experiment again") from None
+    if not isinstance(found, dict):
+        raise InputError("not a JSON object", where=str(path), mend="run the experiment again")
+    return found

@@ -1,0 +1,167 @@
+"""From a simulated run's result to ``summary.json`` and the two tables of a run directory. Nothing is written here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harness.results.metrics import (
+    fairness_degree,
+    integral,
+    last_loss_s,
+    mean,
+    percentile,
+    sharing_benefit_and_loss,
+    slowdown,
+    time_mean,
+    until,
+)
+
+if TYPE_CHECKING:
+    from harness.sim.setup import SimResult
+
+
+def jobs_table(result: SimResult, alone_s: Mapping[str, float]) -> pd.DataFrame:
+    """One row a job, in order of submission (columns: docs/how-results-are-computed.md).
+
+    ``alone_s``: ideal time alone by job id, of jobs that are known (else the slowdown is NaN).
+    """
+    jobs = result.jobs
+    submitted = np.asarray(jobs["submitted_s"], dtype=np.float64)
+    finished = np.asarray(jobs["finished_s"], dtype=np.float64)
+    ids = [str(job) for job in jobs["id"]]
+    completion = finished - submitted
+    return pd.DataFrame(
+        {
+            "job": ids,
+            "type": [str(name) for name in jobs["name"]],
+            "queue": [str(queue) for queue in jobs["queue"]],
+            "kind": [str(kind) for kind in jobs["kind"]],
+            "submitted_s": submitted,
+            "started_s": np.asarray(jobs["started_s"], dtype=np.float64),
+            "finished_s": finished,
+            "completion_s": completion,
+            "slowdown": [
+                slowdown(float(took), alone_s.get(job, math.nan)) for job, took in zip(ids, completion, strict=True)
+            ],
+            "tasks": np.asarray(jobs["tasks"], dtype=np.int64),
+            "failed": np.asarray(jobs["failed"], dtype=bool),
+            "memory_mb_s": np.asarray(jobs["memory_mb_s"], dtype=np.float64),
+            "vcore_s": np.asarray(jobs["vcore_s"], dtype=np.float64),
+            "mean_task_s": np.asarray(jobs["task_s"], dtype=np.float64),
+        }
+    )
+
+
+def allocations_table(result: SimResult) -> pd.DataFrame:
+    """One row a sample and queue, parents included (columns: docs/how-results-are-computed.md)."""
+    samples = result.samples
+    times, queues = len(samples.time_s), len(samples.queues)
+    names = np.array(samples.queues, dtype=object)
+
+    def flat(values: Any, kind: type) -> Any:
+        return np.asarray(values).reshape(times * queues).astype(kind)
+
+    share_mb = np.outer(samples.capacity_mb, samples.share_fraction)
+    return pd.DataFrame(
+        {
+            "time_s": np.repeat(np.asarray(samples.time_s, dtype=np.float64), queues),
+            "queue": pd.Categorical(np.tile(names, times), categories=list(samples.queues)),
+            "allocated_mb": flat(samples.allocated_mb, np.int64),
+            "allocated_vcores": flat(samples.allocated_vcores, np.int64),
+            "demand_mb": flat(samples.demand_mb, np.int64),
+            "demand_vcores": flat(samples.demand_vcores, np.int64),
+            "share_mb": flat(share_mb, np.float64),
+            "fair_share_mb": flat(samples.fair_share_mb, np.int64),
+            "weight": flat(samples.weight, np.float64),
+            "accumulated_mb_s": flat(samples.accumulated, np.float64),
+            "counted_mb_s": flat(samples.counted, np.float64),
+            "due_mb_s": flat(samples.due, np.float64),
+            "running": flat(samples.running, np.int64),
+        }
+    )
+
+
+def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[str, Any]:
+    """``summary.json`` but for ``speedup_over_static``, which needs another run and is null until `add_speedups`.
+
+    ``queues``: the experiment's leaves, full paths. Curves are taken up to the makespan, or up to the run's end when it
+    was cut (then ``makespan_s`` is that end, and jobs without an end count in no mean).
+    """
+    samples = result.samples
+    column = {queue: at for at, queue in enumerate(samples.queues)}
+    at = [column[queue] for queue in queues]
+    end_s = result.makespan_s if result.finished else result.end_s
+    count = until(samples.time_s, end_s)
+    time_s = np.asarray(samples.time_s, dtype=np.float64)[:count]
+    rho = fairness_degree(samples.accumulated[:count][:, at], samples.due[:count][:, at])
+    benefit, loss = sharing_benefit_and_loss(rho)
+    return {
+        "makespan_s": end_s,
+        "sharing_benefit": time_mean(time_s, benefit),
+        "sharing_loss": time_mean(time_s, loss),
+        "sharing_loss_integral": integral(time_s, np.abs(loss)),
+        "last_loss_s": last_loss_s(time_s, loss),
+        "utilisation": _utilisation(result, count),
+        "queues": {
+            queue: {
+                **_jobs_of(jobs, queue),
+                "resource_seconds": float(samples.accumulated[count - 1, column[queue]]) if count else 0.0,
+                "fairness_degree": float(rho[-1, i]) if count else 1.0,
+                "speedup_over_static": None,
+                "max_wait_s": result.max_wait_s.get(queue, 0.0),
+                "max_wait_at_s": result.max_wait_at_s.get(queue, 0.0),
+            }
+            for i, queue in enumerate(queues)
+        },
+        "mean_between_ends_s": dict(sorted(result.mean_between_ends_s.items())),
+        "finished": bool(result.finished),
+        "events": int(result.events),
+        "wall_s": result.wall_s,
+    }
+
+
+def _utilisation(result: SimResult, count: int) -> dict[str, float]:
+    """Time means of allocated / capacity of the whole cluster, over the first `count` samples, as steps."""
+    samples = result.samples
+    root = samples.queues.index("root")
+    steps = np.diff(np.asarray(samples.time_s, dtype=np.float64)[:count])
+    shares = {}
+    for name, allocated, capacity in (
+        ("memory", samples.allocated_mb, samples.capacity_mb),
+        ("vcores", samples.allocated_vcores, samples.capacity_vcores),
+    ):
+        used = math.fsum((np.asarray(allocated, dtype=np.float64)[: len(steps), root] * steps).tolist())
+        there = math.fsum((np.asarray(capacity, dtype=np.float64)[: len(steps)] * steps).tolist())
+        shares[name] = used / there if there > 0 else 0.0
+    return shares
+
+
+def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
+    own = jobs[jobs["queue"] == queue]
+    ended = own[own["finished_s"].notna() & ~own["failed"]]
+    slowdowns = ended["slowdown"].dropna().to_numpy()
+    return {
+        "jobs": len(own),
+        "failed": int(own["failed"].sum()),
+        "mean_completion_s": mean(ended["completion_s"].to_numpy()),
+        "p95_completion_s": percentile(ended["completion_s"].to_numpy(), 95),
+        "mean_slowdown": mean(slowdowns),
+    }
+
+
+def add_speedups(summary: dict[str, Any], static: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The summary with each queue's speed-up over static partitioning: mean completion there over mean completion here.
+
+    Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed).
+    """
+    queues = {}
+    for name, own in summary["queues"].items():
+        other = (static or {}).get("queues", {}).get(name, {}).get("mean_completion_s")
+        mine = own["mean_completion_s"]
+        queues[name] = {**own, "speedup_over_static": other / mine if other is not None and mine else None}
+    return {**summary, "queues": queues}
