@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from harness.model.errors import InputError
 from harness.report.curves import longest_true_s
+from harness.results.metrics import fairness_degree
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +27,8 @@ Floats = NDArray[np.float64]
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
 #: Columns that are drawn when they are there.
 FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s")
+#: In which order the runs of a folder are shown.
+POLICY_ORDER = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf")
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 
@@ -51,11 +54,7 @@ class Series:
 
     def fairness_degree(self) -> Floats | None:
         """rho_i(t) of LTYARN eq. (3); 1 while nothing was due."""
-        if self.due_mb_s is None:
-            return None
-        out = np.ones(len(self.time_s))
-        np.divide(self.accumulated_mb_s, self.due_mb_s, out=out, where=self.due_mb_s > 0)
-        return out
+        return None if self.due_mb_s is None else fairness_degree(self.accumulated_mb_s, self.due_mb_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,9 +321,17 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     directories: list[Path] = []
     for path in paths:
         inside = sorted(p.parent for p in path.glob("*/run.json")) if not (path / "run.json").exists() else []
-        directories += [p for p in (inside or [path]) if p.resolve() not in {d.resolve() for d in directories}]
-    runs = [load_run(path) for path in directories]
+        directories += inside or [path]
+    unique = {directory.resolve(): directory for directory in reversed(directories)}
+    runs = [load_run(directory) for directory in reversed(unique.values())]
+    if len(paths) == 1:  # a folder has no order of its own: the papers', from what is known to what is new
+        runs.sort(key=lambda run: (_rank(run), run.label))
     return [replace(run, label=_unique(run, runs)) for run in runs]
+
+
+def _rank(run: Run) -> tuple[int, bool]:
+    known = run.policy in POLICY_ORDER
+    return (POLICY_ORDER.index(run.policy) if known else len(POLICY_ORDER), run.mode == "outside")
 
 
 def _unique(run: Run, runs: Sequence[Run]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from harness.report.curves import Curve, Floats, bucket_means, steps
 from harness.report.data import Run, Series, short
 from harness.report.svg import BarChart, Line, LineChart, needed_y_range
+from harness.results.metrics import sharing_benefit_and_loss
 
 #: A curve of a noisy quantity shows means over at most this many spans of time.
 BUCKETS = 180
@@ -177,7 +178,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
                 "Sharing benefit and sharing loss",
                 "Sums over the queues of what their fairness degrees exceed 1 by (benefit, LTYARN eq. 4) and fall "
                 "short of it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then "
-                "raises the benefit.",
+                "raises the benefit. Early values beyond the axis are drawn at its border.",
                 Legend([("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]),
                 _shared(charts, y_range=_late_range(charts, (0.0,))),
             )
@@ -218,11 +219,9 @@ def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
     if not degrees:
         return None
     time_s = max((series.time_s for series, _ in degrees), key=len)
-    benefit, loss = np.zeros(len(time_s)), np.zeros(len(time_s))
-    for series, rho in degrees:
-        excess = (rho if len(rho) == len(time_s) else np.interp(time_s, series.time_s, rho)) - 1.0
-        benefit += np.maximum(excess, 0.0)
-        loss += np.minimum(excess, 0.0)
+    # A queue that was not there at some sample (a damaged tail) keeps its last degree.
+    rho = [own if len(own) == len(time_s) else np.interp(time_s, series.time_s, own) for series, own in degrees]
+    benefit, loss = sharing_benefit_and_loss(np.column_stack(rho))
     return Curve(time_s, benefit), Curve(time_s, loss)
 
 

@@ -244,7 +244,7 @@ def needed_y_range(chart: LineChart) -> tuple[float, float]:
         low, high = min(low, level), max(high, level)
     if chart.y_from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if high - low < 1e-9 * max(abs(high), abs(low), 1e-9):
+    if high - low < 1e-8 * max(abs(high), abs(low), 1e-9):
         pad = abs(high) or 1.0
         return (low - (0.0 if chart.y_from_zero and low >= 0 else pad), high + pad)
     pad = (high - low) * 0.04

@@ -102,7 +102,7 @@ def test_axes_carry_units_and_tables_have_headers(hierarchy: list[Path], tmp_pat
     render_report(hierarchy, page)
     html = page.read_text()
     for table in re.findall(r"<table>.*?</table>", html, re.S):
-        assert "<caption>" in table
+        assert "<caption" in table
         assert '<th scope="col"' in table
         assert '<th scope="row">' in table
     for svg in re.findall(r'<svg viewBox="0 0 420.*?</svg>', html, re.S):
