@@ -18,7 +18,11 @@ from harness.model.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the controller owns of the allocation file: all that its policy declares, no other attribute."""
+    """What the controller owns of the allocation file: all that its policy declares, no other attribute.
+
+    A queue that is not named in one of the mappings has, in that attribute, what the administrator configured: a
+    minimum share that one write names and the next does not goes back to the configured one.
+    """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     min_shares: Mapping[str, Resource] = field(default_factory=dict)

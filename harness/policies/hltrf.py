@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
-from harness.model.resources import ZERO, Resource
+from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.longterm import HierarchicalSettings, LongTermPolicy, mean_task_s, next_container
+from harness.policies.longterm import HierarchicalSettings, LongTermPolicy, is_demanding, mean_task_s, next_container
 from harness.policies.tree import Tree
 
 
@@ -36,21 +35,31 @@ class Hltrf(LongTermPolicy):
     def lifts_weights(self) -> bool:
         return self.settings.lift == "weight"
 
-    def _min_shares(self, tree: Tree, snapshot: Snapshot, late: list[int]) -> Mapping[str, Resource]:
-        if self.settings.lift != "min_share" or self.settings.t_wait == math.inf:
+    def _min_shares(
+        self, tree: Tree, snapshot: Snapshot, late: list[int], used: list[float], t_wait_s: float
+    ) -> Mapping[str, Resource]:
+        """A minimum share for every queue on the path of a starved leaf: what it holds and one container more.
+
+        Algorithm 2's own starved leaf, the one with the smallest accumulated / weight of all that demand, gets as many
+        as it would hold inside: N_task = T_avg / T_wait (eq. 7). The others only get their turn.
+        """
+        if self.settings.lift != "min_share" or not late:
             return {}
         queues = [snapshot.queues[name] for name in tree.names]
-        # What the administrator guarantees stays; a lifted queue is below its minimum until it has one container more.
-        least = [queue.min_share for queue in queues]
+        demanding = [q for q in tree.leaves if is_demanding(queues[q])]
+        poorest = min(demanding, key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
+        wanted: dict[int, Resource] = {}
         for leaf in late:
-            extra = next_container(queues[leaf])
+            size = next_container(queues[leaf])
+            count = 1
+            if leaf == poorest and t_wait_s > 0:
+                held = queues[leaf].allocated.memory_mb // size.memory_mb
+                count = max(1, min(round(mean_task_s(snapshot) / t_wait_s) - held, queues[leaf].pending_containers))
             for q in tree.path(leaf):
-                base = least[q] if least[q] != queues[q].min_share else queues[q].allocated
-                least[q] = base + extra
+                wanted[q] = wanted.get(q, queues[q].allocated) + size * count
         return {
             tree.names[q]: Resource(
-                max(least[q].memory_mb, queues[q].min_share.memory_mb), max(least[q].vcores, queues[q].min_share.vcores)
+                max(least.memory_mb, queues[q].min_share.memory_mb), max(least.vcores, queues[q].min_share.vcores)
             )
-            for q in range(1, len(queues))
-            if least[q] != ZERO
+            for q, least in wanted.items()
         }

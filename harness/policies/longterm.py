@@ -51,7 +51,7 @@ class HierarchicalSettings(LongTermSettings):
     )
     n_task: float = number(10.0, above=0, doc="N_task of eq. 7: tasks that a starved queue is to have running")
     affinity: float = number(1.0, at_least=0, at_most=1, doc="lending affinity: 1 level by level, 0 leaves flat")
-    lift: str = word("weight", "weight", "min_share", doc="what lifts a starved path from outside")
+    lift: str = word("min_share", "min_share", "weight", doc="what lifts a starved path from outside")
 
 
 class LongTermPolicy(Policy):
@@ -107,7 +107,8 @@ class LongTermPolicy(Policy):
         if not tree.leaves:
             return Plan(order=order)
         horizon = self.horizon_s(snapshot)
-        shares = fill(tree, snapshot, ledger, self.settings.resource, horizon, affinity)
+        used = used_by_queue(tree, ledger)
+        shares = long_term_shares(tree, used, capacity_of(snapshot, self.settings.resource), horizon, affinity)
         weights = share_weights(tree, shares)
         reasons: dict[str, str] = {}
         min_shares: Mapping[str, Resource] = {}
@@ -119,7 +120,7 @@ class LongTermPolicy(Policy):
                     reasons[tree.names[q]] = f"has waited {waited:.1f} s, T_wait {t_wait:g} s: lifted"
                 if self.lifts_weights():
                     self._lift(tree, snapshot, weights, late)
-            min_shares = self._min_shares(tree, snapshot, late)
+            min_shares = self._min_shares(tree, snapshot, late, used, t_wait)
         drf: Mapping[str, SchedulingPolicy] = (
             dict.fromkeys(tree.names, "drf") if self.settings.resource == "dominant" else {}
         )
@@ -136,22 +137,21 @@ class LongTermPolicy(Policy):
             sizes[q] = usage_of(next_container(queues[q]), snapshot.capacity, dominant)
         lift(tree, snapshot, weights, late, usage, sizes)
 
-    def _min_shares(self, tree: Tree, snapshot: Snapshot, late: list[int]) -> Mapping[str, Resource]:
+    def _min_shares(
+        self, tree: Tree, snapshot: Snapshot, late: list[int], used: list[float], t_wait_s: float
+    ) -> Mapping[str, Resource]:
         return {}
 
 
-def fill(
-    tree: Tree, snapshot: Snapshot, ledger: LedgerView, resource: str, horizon_s: float, affinity: float
-) -> list[float]:
-    """Each queue's part of its parent's by the water-filling law, from what the ledger has counted."""
+def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
+    """u of every queue in the tree's order, from what the ledger has counted; a parent's is the sum of its leaves'."""
     counted = ledger.counted()
     used = [0.0] * len(tree.names)
     for q in tree.leaves:
         value = counted.get(tree.names[q], 0.0)
         # A ledger that answers nonsense must not hang or crash the scheduler through us.
         used[q] = value if 0.0 <= value < math.inf else 0.0
-    used = tree.sum_up(used)
-    return long_term_shares(tree, used, capacity_of(snapshot, resource), horizon_s, affinity)
+    return tree.sum_up(used)
 
 
 def capacity_of(snapshot: Snapshot, resource: str) -> float:
@@ -184,7 +184,12 @@ def waited_s(snapshot: Snapshot, tree: Tree, leaf: int) -> float:
 
 
 def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
-    """Demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=) and more than nothing."""
+    """Demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=) as far as a controller outside can tell.
+
+    It acts only at ticks. Half a period early (half of T_wait at most), a leaf is served every T_wait on average, as
+    inside, and no later than if the controller waited for the tick after T_wait.
+    """
+    t_wait_s -= min(snapshot.period_s, t_wait_s) / 2
     found = []
     for q in tree.leaves:
         if is_demanding(snapshot.queues[tree.names[q]]):

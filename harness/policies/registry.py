@@ -97,7 +97,7 @@ def _checked(found: Any, where: str) -> type[Policy]:
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """``k=v`` texts, as given to ``--set``, as a mapping; the last of equal keys counts. CallError if one is no pair."""
+    """``k=v`` texts, as given to ``--set``, as a mapping (the last of equal keys counts). CallError if one is none."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -1,0 +1,40 @@
+"""Bounds on the makespan: Lemma 3.3's lower one over all orders, Lemma 3.2's upper one for an order, mended.
+
+docs/decisions/upper-bound.md has the counterexample to Lemma 3.2 as printed, and both proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+from harness.policies.ordering.greedy import mk_jr, processing_times
+from harness.policies.ordering.jobs import MapReduceJob, Slots
+
+
+def flow_shop_makespan(times: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
+    """Equation 3.3: max over k of sum_{i<=k} T^M_i + sum_{i>=k} T^R_i, for jobs in the order given."""
+    heads = accumulate(map_s for map_s, _ in times)
+    tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
+    return max((head + tail for head, tail in zip(heads, tails, strict=True)), default=Fraction(0))
+
+
+def lower_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
+    """Lemma 3.3: no order ends earlier than equation 3.3 has it for MK_JR's order. Seconds."""
+    return flow_shop_makespan([processing_times(jobs[job], slots) for job in mk_jr(jobs, slots)])
+
+
+def upper_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
+    """Lemma 3.2 with its last term doubled: the jobs, executed in the order given, end by then. Seconds.
+
+    max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + 2 max_i t^R_i; a phase without tasks has
+    no task time.
+    """
+    times = [processing_times(job, slots) for job in jobs]
+    longest_map = list(accumulate((job.map_s if job.maps else Fraction(0) for job in jobs), max))
+    heads = accumulate(map_s for map_s, _ in times)
+    tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
+    paths = (head + map_s + tail for head, map_s, tail in zip(heads, longest_map, tails, strict=True))
+    longest_reduce = max((job.reduce_s for job in jobs if job.reduces), default=Fraction(0))
+    return max(paths, default=Fraction(0)) + 2 * longest_reduce

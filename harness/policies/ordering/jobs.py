@@ -1,0 +1,171 @@
+"""MapReduce jobs and slots as job ordering sees them (tang-thesis section 3.3.1), and the CSV that users write.
+
+Pure: text in, jobs out. How long a set of jobs takes is the estimator's business.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import lcm
+
+from harness.model.errors import CallError, InputError
+
+COLUMNS = ("job", "maps", "map_seconds", "reduces", "reduce_seconds")
+
+#: More tasks or longer ones are taken for a mistake. Decimals are bounded so that exact sums stay short numbers.
+MAX_TASKS = 10**12
+MAX_TASK_S = 10**12
+MAX_DECIMALS = 30
+
+_INTEGER = re.compile(r"\d{1,40}", re.ASCII)
+_DECIMAL = re.compile(r"(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class MapReduceJob:
+    """One job: `maps` tasks of `map_s` seconds each, then `reduces` tasks of `reduce_s` seconds each (Table 3.2)."""
+
+    name: str
+    maps: int
+    map_s: Fraction
+    reduces: int
+    reduce_s: Fraction
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The map and the reduce slots of the whole cluster, |S^M| and |S^R|."""
+
+    maps: int
+    reduces: int
+
+    def check(self, jobs: tuple[MapReduceJob, ...]) -> None:
+        """CallError when tasks of a kind can never run because there is no slot of that kind."""
+        for kind, slots, tasks in (
+            ("map", self.maps, sum(job.maps for job in jobs)),
+            ("reduce", self.reduces, sum(job.reduces for job in jobs)),
+        ):
+            if slots < 1 and tasks:
+                raise CallError(
+                    f"{slots} {kind} slots for {tasks} {kind} tasks: the jobs would never end",
+                    mend=f"give --{kind}-slots at least 1",
+                )
+
+
+@dataclass(frozen=True)
+class ScaledTimes:
+    """The jobs' task times as integers of 1/`per_second` s, so that every sum is exact."""
+
+    per_second: int
+    map_times: tuple[int, ...]
+    reduce_times: tuple[int, ...]
+
+
+def scaled(jobs: tuple[MapReduceJob, ...]) -> ScaledTimes:
+    """Task times over their common denominator."""
+    per_second = lcm(1, *(time.denominator for job in jobs for time in (job.map_s, job.reduce_s)))
+    return ScaledTimes(
+        per_second,
+        tuple(int(job.map_s * per_second) for job in jobs),
+        tuple(int(job.reduce_s * per_second) for job in jobs),
+    )
+
+
+def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
+    """The jobs of a CSV with the columns job, maps, map_seconds, reduces, reduce_seconds, in the file's order.
+
+    The columns may stand in any order, further ones are ignored. A time may be left out where there are no tasks.
+    `source` is the name that errors carry. Raises InputError with the line.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    jobs: list[MapReduceJob] = []
+    line_of: dict[str, int] = {}
+    place: dict[str, int] | None = None
+    try:
+        for row in reader:
+            where = f"{source}, line {reader.line_num}"
+            if not any(cell.strip() for cell in row):
+                continue
+            if place is None:
+                place = _header(row, where)
+                width = len(row)
+                continue
+            if len(row) != width:
+                raise InputError(
+                    f"{len(row)} fields where the header has {width}", where=where, mend="one field a column"
+                )
+            job = _job({column: row[index].strip() for column, index in place.items()}, where)
+            if job.name in line_of:
+                raise InputError(
+                    f"job {job.name!r} stands in line {line_of[job.name]} already",
+                    where=where,
+                    mend="give each job a name of its own",
+                )
+            line_of[job.name] = reader.line_num
+            jobs.append(job)
+    except csv.Error as error:
+        raise InputError(
+            f"not CSV: {error}", where=f"{source}, line {reader.line_num}", mend=f"write {','.join(COLUMNS)}"
+        ) from error
+    if not jobs:
+        raise InputError("no jobs in it", where=source, mend=f"write {','.join(COLUMNS)} and a line for each job")
+    return tuple(jobs)
+
+
+def _header(row: list[str], where: str) -> dict[str, int]:
+    names = [cell.strip().lower() for cell in row]
+    missing = [column for column in COLUMNS if column not in names]
+    if missing:
+        raise InputError(
+            f"the header lacks {', '.join(missing)}", where=where, mend=f"begin the file with {','.join(COLUMNS)}"
+        )
+    twice = [column for column in COLUMNS if names.count(column) > 1]
+    if twice:
+        raise InputError(f"the header has {', '.join(twice)} more than once", where=where, mend="leave one of them")
+    return {column: names.index(column) for column in COLUMNS}
+
+
+def _job(cells: dict[str, str], where: str) -> MapReduceJob:
+    name = cells["job"]
+    if not name:
+        raise InputError("the job has no name", where=where, mend="fill in column job")
+    maps, reduces = _count(cells, "maps", where), _count(cells, "reduces", where)
+    return MapReduceJob(
+        name,
+        maps,
+        _seconds(cells, "map_seconds", where, needed=maps > 0),
+        reduces,
+        _seconds(cells, "reduce_seconds", where, needed=reduces > 0),
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _count(cells: dict[str, str], column: str, where: str) -> int:
+    text = cells[column]
+    if not _INTEGER.fullmatch(text) or int(text) > MAX_TASKS:
+        raise InputError(
+            f"{column} is {_shown(text)}", where=where, mend=f"give a whole number from 0 to {MAX_TASKS:_}"
+        )
+    return int(text)
+
+
+def _seconds(cells: dict[str, str], column: str, where: str, *, needed: bool) -> Fraction:
+    text = cells[column]
+    if not text and not needed:
+        return Fraction(0)
+    mend = f"give seconds from 0 to {MAX_TASK_S:_}, with at most {MAX_DECIMALS} decimals"
+    if not _DECIMAL.fullmatch(text):
+        raise InputError(f"{column} is {_shown(text)}", where=where, mend=mend)
+    number = Decimal(text)
+    exponent = number.normalize().as_tuple().exponent
+    if number > MAX_TASK_S or (isinstance(exponent, int) and exponent < -MAX_DECIMALS):
+        raise InputError(f"{column} is {_shown(text)}", where=where, mend=mend)
+    return Fraction(number)
