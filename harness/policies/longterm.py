@@ -35,6 +35,7 @@ class LongTermSettings:
     horizon_s: float | str = number(
         "auto",
         at_least=0,
+        infinite=True,
         words=("auto",),
         doc="H; auto: 0 in the scheduler and on paper, from outside four mean task lengths, at least the period",
     )
