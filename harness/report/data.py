@@ -261,6 +261,28 @@ def _state(info: Mapping[str, Any]) -> str:
     return meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
 
 
+def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Parents without root, and the leaves worth showing: the summary's, or those that ask for something.
+
+    The Fair Scheduler always has a leaf ``root.default``; mostly nobody uses it.
+    """
+    queues = [queue for queue in series if queue != "root"]
+    parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
+    named = summary.get("queues", {})
+    leaves = [q for q in queues if q not in parents]
+    used = [q for q in leaves if q in named or (series[q].demand_mb > 0).any()]
+    return parents, tuple(used or leaves)
+
+
+def _capacity(series: Mapping[str, Series]) -> float | None:
+    """The cluster's memory in MiB: root's own share, at its largest."""
+    root = series.get("root")
+    if root is None or root.share_mb is None or not len(root.share_mb):
+        return None
+    largest = float(np.nanmax(root.share_mb))
+    return largest if largest > 0 else None
+
+
 def load_run(path: Path) -> Run:
     """Reads one run directory.
 
@@ -292,9 +314,7 @@ def load_run(path: Path) -> Run:
     decisions = _decisions(path / "decisions.jsonl")
     if decisions.unreadable:
         problems.append(f"decisions.jsonl: {decisions.unreadable} line(s) could not be read.")
-    queues = [queue for queue in series if queue != "root"]
-    parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
-    capacity = info.get("capacity_mb")
+    parents, leaves = _tree(series, summary)
     seed = info.get("seed")
     return Run(
         path=path,
@@ -306,10 +326,10 @@ def load_run(path: Path) -> Run:
         settings=_settings(described.get("settings") or info.get("settings")),
         seed=seed if isinstance(seed, int) else None,
         state=state,
-        leaves=tuple(q for q in queues if q not in parents),
+        leaves=leaves,
         parents=parents,
         series=series,
-        capacity_mb=float(capacity) if isinstance(capacity, int | float) else None,
+        capacity_mb=_capacity(series),
         jobs=_parquet(path / "jobs.parquet"),
         decisions=decisions,
         problems=tuple(problems),

@@ -82,6 +82,12 @@ def tables(run: FakeRun) -> tuple[pd.DataFrame, dict[str, Any]]:
         for name in ("allocated_mb", "demand_mb", "accumulated_mb_s", "share_mb"):
             total[name] = sum(part[name].to_numpy() for part in parts)
         rows.append(total)
+    for queue, columns in (("root", {"share_mb": float(CAPACITY_MB)}), ("root.default", {"share_mb": 0.0})):
+        idle = rows[0].copy()
+        idle["queue"] = queue
+        for name in ("allocated_mb", "demand_mb", "accumulated_mb_s", "due_mb_s", "running"):
+            idle[name] = 0 * idle[name]
+        rows.append(idle.assign(**columns))
     summary = {
         "makespan_s": float(run.seconds),
         "sharing_benefit": 0.2,
@@ -113,7 +119,6 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
             "policy": {"name": run.policy, "mode": run.mode, "settings": dict(run.settings)},
             "backend": "sim",
             "seed": run.seed,
-            "capacity_mb": CAPACITY_MB,
             "versions": {"yarnfair": "0.1.0", "python": "3.11.2"},
             "machine": {"processor": "x86_64"},
             "started": "2026-01-01T00:00:00Z",
