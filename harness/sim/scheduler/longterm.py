@@ -1,29 +1,454 @@
-"""Orders beyond Hadoop's inside the scheduler: the keys of queues, and the hooks that keep their integrals.
+"""Orders beyond Hadoop's inside the scheduler: long-term fairness, horizons, arrival; and the exact integrals.
 
-The kernels call these hooks only when ``G.hooks`` is not 0, and ``refresh_keys`` only in the KEYED order modes.
+The compiled twin of harness.ledger (what is counted) and harness.policies.weights (water-filling), tested against them.
+The kernels call the hooks only when ``G.hooks`` is not 0, and `refresh_keys` only in the KEYED order modes; the virtual
+time around the scheduler calls `settle` after whatever changes a leaf's allocation or asks. Integrals are exact: they
+are advanced by what held since the last settlement, at the instant of each change.
+
+Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-from harness.sim.scheduler.state import S
+from harness.sim.scheduler.longstate import (
+    DOMINANT,
+    MEMORY,
+    RULE_ACCUMULATED,
+    RULE_ARRIVAL,
+    RULE_HORIZON,
+    RULE_USER,
+)
+from harness.sim.scheduler.state import LTRF
+
+#: Key of a queue that is to come last.
+LAST = 1e300
+#: Key of a starved leaf and its path.
+FIRST = -1.0
 
 
 @njit(cache=True)
-def refresh_keys(s: S, now: int) -> None:
-    """Set Q.key of every queue before a choice: smaller is served first. Here memory used per weight."""
-    for i in range(s.g[0].n_queues):
-        q = s.q[i]
-        if q.alive:
-            q.key = q.usage_mb / q.weight if q.weight > 0 else 1e300
+def measured(s, kind, mb, vc):  # type: ignore[no-untyped-def]
+    """An amount in a measure: MiB, vcores or the dominant share."""
+    if kind == MEMORY:
+        return float(mb)
+    if kind == DOMINANT:
+        r = s.xg[0]
+        return max(mb / r.r_mb if r.r_mb > 0 else 0.0, vc / r.r_vc if r.r_vc > 0 else 0.0)
+    return float(vc)
 
 
 @njit(cache=True)
-def usage_changed(s: S, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> None:
-    """A leaf's usage is about to change by so much (called before the change)."""
+def whole(s, kind):  # type: ignore[no-untyped-def]
+    """The cluster in a measure."""
+    if kind == MEMORY:
+        return s.xg[0].r_mb
+    if kind == DOMINANT:
+        return 1.0
+    return s.xg[0].r_vc
 
 
 @njit(cache=True)
-def demand_changed(s: S, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> None:
+def counted_rate(s, leaf):  # type: ignore[no-untyped-def]
+    """g' of eq. (5.7): what exceeds S_i counts eta."""
+    x, xg = s.x[leaf], s.xg[0]
+    if xg.discount == 1.0:
+        return x.kg
+    due = x.flat_share * whole(s, xg.ledger)
+    return x.kg if x.kg <= due else due + (x.kg - due) * xg.discount
+
+
+@njit(cache=True)
+def advance(s, leaf, now):  # type: ignore[no-untyped-def]
+    """Bring a leaf's integrals up to now, at the rates since its last settlement."""
+    x, xg = s.x[leaf], s.xg[0]
+    dt = now - x.t_ms
+    if dt <= 0:
+        return
+    x.acc += dt * x.g
+    x.mb_ms += dt * x.mb
+    x.vc_ms += dt * x.vc
+    x.due += dt * min(x.d, x.share * whole(s, xg.measure))
+    since = max(x.t_ms, xg.round_start_ms)
+    if now > since:
+        x.counted += (now - since) * counted_rate(s, leaf)
+    x.t_ms = now
+
+
+@njit(cache=True)
+def roll_rounds(s, now):  # type: ignore[no-untyped-def]
+    """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
+    xg = s.xg[0]
+    if xg.round_ms == 0 or now < xg.round_end_ms:
+        return
+    rounds = (now - xg.round_end_ms) // xg.round_ms + 1
+    begins = xg.round_end_ms + (rounds - 1) * xg.round_ms
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        x = s.x[leaf]
+        advance(s, leaf, begins)
+        x.counted = 0.0
+        x.phi = 0.0
+        x.arrived = 1 if x.d > 0 else 0
+    xg.round_start_ms = begins
+    xg.round_end_ms = begins + xg.round_ms
+
+
+@njit(cache=True)
+def total_of(s, leaf, now):  # type: ignore[no-untyped-def]
+    """f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and what running tasks are assumed to use yet."""
+    x = s.x[leaf]
+    total = x.counted + x.phi
+    since = max(x.t_ms, s.xg[0].round_start_ms)
+    if now > since:
+        total += (now - since) * counted_rate(s, leaf)
+    if x.ahead_b > 0.0:
+        total += max(x.ahead_a - now * x.ahead_b, 0.0)
+    return total
+
+
+@njit(cache=True)
+def settle(s, leaf, now):  # type: ignore[no-untyped-def]
+    """Take note of a leaf's allocation and asks after a change at `now`."""
+    xg = s.xg[0]
+    if xg.on == 0:
+        return
+    roll_rounds(s, now)
+    advance(s, leaf, now)
+    q, x = s.q[leaf], s.x[leaf]
+    mb, vc = q.usage_mb, q.usage_vcores
+    x.mb = mb
+    x.vc = vc
+    x.g = measured(s, xg.measure, mb, vc)
+    x.d = measured(s, xg.measure, mb + q.pending_mb, vc + q.pending_vcores)
+    x.kg = x.g if xg.ledger == xg.measure else measured(s, xg.ledger, mb, vc)
+    asking = 1 if q.pending_mb > 0 or q.pending_vcores > 0 else 0
+    if asking != x.pending:
+        if asking == 1:
+            x.backlog_ms = now
+        else:
+            x.backlog_ms = -1
+        x.pending = asking
+    if xg.pseudo == 1 and x.arrived == 0 and x.d > 0:
+        _arrive(s, leaf, now)
+
+
+@njit(cache=True)
+def settle_all(s, now):  # type: ignore[no-untyped-def]
+    """Settle every leaf: after the cluster's capacity has changed, which is given in MiB and vcores by G."""
+    for i in range(s.g[0].n_leaves):
+        advance(s, s.leaves[i], now)
+    s.xg[0].r_mb = s.g[0].cluster_mb
+    s.xg[0].r_vc = s.g[0].cluster_vcores
+    for i in range(s.g[0].n_leaves):
+        settle(s, s.leaves[i], now)
+
+
+@njit(cache=True)
+def _arrive(s, leaf, now):  # type: ignore[no-untyped-def]
+    """Round arrival of a leaf: its pseudo accumulated resources, fixed here (eq. 5.16)."""
+    highest = 0.0
+    for i in range(s.g[0].n_leaves):
+        k = s.leaves[i]
+        x = s.x[k]
+        if x.arrived == 1 and x.d > 0:
+            highest = max(highest, total_of(s, k, now) / x.entitlement)
+    s.x[leaf].arrived = 1
+    s.x[leaf].phi = s.x[leaf].entitlement * highest
+
+
+@njit(cache=True)
+def usage_changed(s, leaf, now, delta_mb, delta_vcores):  # type: ignore[no-untyped-def]
+    """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
+    if delta_mb > 0 or delta_vcores > 0:
+        x = s.x[leaf]
+        begun = max(x.backlog_ms, x.last_start_ms)
+        if begun >= 0 and now - begun > x.max_wait_ms:
+            x.max_wait_ms = now - begun
+            x.max_wait_at_ms = now
+        x.last_start_ms = now
+
+
+@njit(cache=True)
+def demand_changed(s, leaf, now, delta_mb, delta_vcores):  # type: ignore[no-untyped-def]
     """A leaf's pending asks are about to change by so much (called before the change)."""
+
+
+@njit(cache=True)
+def container_started(s, leaf, app, now, is_am):  # type: ignore[no-untyped-def]
+    """A container of the leaf was granted (after the change)."""
+    x = s.x[leaf]
+    x.starts += 1
+    if not is_am:
+        x.running += 1
+    settle(s, leaf, now)
+    if s.xg[0].ltrf_leaves == 1:
+        settle_app(s, app, now)
+
+
+@njit(cache=True)
+def container_ended(s, leaf, app, now, was_am):  # type: ignore[no-untyped-def]
+    """A container of the leaf was dropped (after the change)."""
+    x = s.x[leaf]
+    if x.ends == 0:
+        x.first_end_ms = now
+    x.ends += 1
+    x.last_end_ms = now
+    if not was_am:
+        x.running -= 1
+    settle(s, leaf, now)
+    if s.xg[0].ltrf_leaves == 1:
+        settle_app(s, app, now)
+
+
+@njit(cache=True)
+def task_ended(s, leaf, work_ms):  # type: ignore[no-untyped-def]
+    """A task of the leaf has finished after so much work."""
+    s.x[leaf].tasks_done += 1
+    s.x[leaf].task_ms += work_ms
+
+
+@njit(cache=True)
+def settle_app(s, app, now):  # type: ignore[no-untyped-def]
+    """Advance an application's own integral; ``tag2`` holds what it was allocated since."""
+    a = s.a[app]
+    dt = now - a.integral_ms
+    if dt > 0:
+        a.integral += dt * float(a.tag2)
+    a.integral_ms = now
+    a.tag2 = a.usage_mb if s.xg[0].ledger != 1 else a.usage_vcores
+
+
+@njit(cache=True)
+def refresh_app_keys(s, leaf, now):  # type: ignore[no-untyped-def]
+    """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources, smallest first."""
+    app = s.q[leaf].run_head
+    while app >= 0:
+        a = s.a[app]
+        a.key = a.integral + max(now - a.integral_ms, 0) * float(a.tag2)
+        app = a.run_next
+
+
+@njit(cache=True)
+def sum_up(s):  # type: ignore[no-untyped-def]
+    """X.sum of parents from their leaves' (parents' own are overwritten)."""
+    n = s.xg[0].n
+    for i in range(n):
+        if s.q[i].leaf == 0:
+            s.x[i].sum = 0.0
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        amount = s.x[leaf].sum
+        above = s.q[leaf].parent
+        while above >= 0:
+            s.x[above].sum += amount
+            above = s.q[above].parent
+
+
+@njit(cache=True)
+def refresh_keys(s, now):  # type: ignore[no-untyped-def]
+    """Set Q.key of every queue before a choice: smaller is served first."""
+    xg = s.xg[0]
+    roll_rounds(s, now)
+    if xg.ltrf_leaves == 1:
+        for i in range(s.g[0].n_leaves):
+            if s.q[s.leaves[i]].policy == LTRF:
+                refresh_app_keys(s, s.leaves[i], now)
+    rule = xg.rule
+    if rule == RULE_USER:
+        return
+    if rule == RULE_ACCUMULATED:
+        _accumulated_keys(s, now)
+    elif rule == RULE_HORIZON:
+        _horizon_keys(s)
+    elif rule == RULE_ARRIVAL:
+        _arrival_keys(s)
+    if xg.t_wait_ms >= 0:
+        _lift_starved(s, now)
+
+
+@njit(cache=True)
+def _accumulated_keys(s, now):  # type: ignore[no-untyped-def]
+    xg = s.xg[0]
+    if xg.flat == 1:
+        for i in range(s.g[0].n_leaves):
+            leaf = s.leaves[i]
+            total = total_of(s, leaf, now)
+            s.x[leaf].sum = total
+            s.q[leaf].key = total / s.x[leaf].entitlement
+        return
+    for i in range(s.g[0].n_leaves):
+        s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
+    sum_up(s)
+    for i in range(xg.n):
+        s.q[i].key = s.x[i].sum / s.x[i].entitlement
+
+
+@njit(cache=True)
+def _horizon_keys(s):  # type: ignore[no-untyped-def]
+    """Allocation over the water-filled part; who has no part comes after all others, by allocation."""
+    xg = s.xg[0]
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        s.x[leaf].sum = measured(s, xg.ledger, s.q[leaf].usage_mb, s.q[leaf].usage_vcores)
+    sum_up(s)
+    for i in range(xg.n):
+        part = s.x[i].x
+        s.q[i].key = s.x[i].sum / part if part > 0.0 else 1e200 + s.x[i].sum
+
+
+@njit(cache=True)
+def _arrival_keys(s):  # type: ignore[no-untyped-def]
+    """The earliest application below a queue that still asks for containers."""
+    for i in range(s.xg[0].n):
+        s.q[i].key = LAST
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        first = LAST
+        app = s.q[leaf].run_head
+        while app >= 0:
+            a = s.a[app]
+            if (a.pending_mb > 0 or a.pending_vcores > 0) and a.start_ms < first:
+                first = float(a.start_ms)
+            app = a.run_next
+        at = leaf
+        while at >= 0:
+            if first < s.q[at].key:
+                s.q[at].key = first
+            at = s.q[at].parent
+
+
+@njit(cache=True)
+def _lift_starved(s, now):  # type: ignore[no-untyped-def]
+    """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
+    best = -1
+    least = 0.0
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        if s.q[leaf].pending_mb <= 0 and s.q[leaf].pending_vcores <= 0:
+            continue
+        key = total_of(s, leaf, now) / s.x[leaf].entitlement
+        if best < 0 or key < least or (key == least and s.q[leaf].rank < s.q[best].rank):
+            best = leaf
+            least = key
+    if best < 0:
+        return
+    begun = max(s.x[best].backlog_ms, s.x[best].last_start_ms)
+    if now - begun < s.xg[0].t_wait_ms:
+        return
+    at = best
+    while at >= 0:
+        s.q[at].key = FIRST
+        at = s.q[at].parent
+
+
+# --- horizon: water-filling, as harness.policies.filling and .weights define it ---
+
+
+@njit(cache=True)
+def water_fill(used, entitlement, out, members, n, room, horizon_ms):  # type: ignore[no-untyped-def]
+    """out[m] for the first n ``members``: x_i that maximise the smallest (u_i + H x_i) / w_i, sum x_i = room."""
+    if n == 1:
+        out[members[0]] = room
+        return
+    order = members[:n].copy()
+    keys = np.empty(n)
+    for i in range(n):
+        keys[i] = used[order[i]] / entitlement[order[i]]
+    for i in range(1, n):  # insertion sort: few siblings, and stable
+        key, member = keys[i], order[i]
+        j = i - 1
+        while j >= 0 and keys[j] > key:
+            keys[j + 1] = keys[j]
+            order[j + 1] = order[j]
+            j -= 1
+        keys[j + 1] = key
+        order[j + 1] = member
+    lowest = keys[0]
+    pool = room * horizon_ms
+    weight_sum = entitlement[order[0]]
+    deficit = 0.0
+    level = pool / weight_sum
+    for i in range(1, n):
+        above = keys[i] - lowest
+        if above >= level:
+            break
+        weight_sum += entitlement[order[i]]
+        deficit += entitlement[order[i]] * above
+        level = (pool + deficit) / weight_sum
+    for i in range(n):
+        above = keys[i] - lowest
+        out[order[i]] = (level - above) * entitlement[order[i]] / horizon_ms if above < level else 0.0
+
+
+@njit(cache=True)
+def refill(s, now):  # type: ignore[no-untyped-def]
+    """Recompute every queue's part of its parent's (X.x); called at each scheduler update when there is a horizon."""
+    xg = s.xg[0]
+    n = xg.n
+    roll_rounds(s, now)
+    for i in range(s.g[0].n_leaves):
+        s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
+    sum_up(s)
+    used = s.x["sum"]
+    entitlement = s.x["entitlement"]
+    capacity = whole(s, xg.ledger)
+    members = np.empty(n, np.int64)
+    flat = np.zeros(n)
+    if xg.affinity < 1.0:
+        m = 0
+        for i in range(s.g[0].n_leaves):
+            members[m] = s.leaves[i]
+            m += 1
+        water_fill(used, entitlement, flat, members, m, capacity, xg.horizon_ms)
+        for i in range(s.g[0].n_leaves):
+            amount = flat[s.leaves[i]]
+            above = s.q[s.leaves[i]].parent
+            while above >= 0:
+                flat[above] += amount
+                above = s.q[above].parent
+    level = np.zeros(n)
+    _fill_below(s, 0, capacity, used, entitlement, level, members, capacity)
+    for i in range(n):
+        above = s.q[i].parent
+        if above < 0:
+            s.x[i].x = 1.0
+            continue
+        room = max(level[above], s.x[above].share * capacity)
+        part = level[i] / room if room > 0.0 else 0.0
+        if xg.affinity < 1.0 and flat[above] > 0.0:
+            flat_part = flat[i] / flat[above]
+            part = flat_part if xg.affinity <= 0.0 else xg.affinity * part + (1.0 - xg.affinity) * flat_part
+        s.x[i].x = part
+
+
+@njit(cache=True)
+def _fill_below(s, root, amount, used, entitlement, level, members, capacity):  # type: ignore[no-untyped-def]
+    """Level by level from the root down, without recursion: a parent fills at least its own share."""
+    n = s.xg[0].n
+    todo = np.empty(n, np.int64)
+    todo[0] = root
+    count = 1
+    level[root] = amount
+    while count > 0:
+        count -= 1
+        above = todo[count]
+        m = 0
+        child = s.q[above].first_child
+        while child >= 0:
+            members[m] = child
+            m += 1
+            child = s.q[child].next_sibling
+        if m == 0:
+            continue
+        room = max(level[above], s.x[above].share * capacity)
+        if m == 1:
+            level[members[0]] = level[above]
+        else:
+            water_fill(used, entitlement, level, members, m, room, s.xg[0].horizon_ms)
+        for i in range(m):
+            if s.q[members[i]].leaf == 0:
+                todo[count] = members[i]
+                count += 1

@@ -1,0 +1,86 @@
+"""The event heap of the virtual clock, compiled: a binary heap of (time, kind, use, slot), smallest first.
+
+Ties in time go by kind, then by use and slot, so the order never depends on when an event was pushed.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+#: Kinds of events, in the order in which those of one instant happen.
+(
+    E_JOIN,  # a node comes
+    E_LEAVE,  # a node goes
+    E_ARRIVE,  # a job is submitted
+    E_INNER,  # a task inside an executor ends
+    E_EXECUTOR,  # an executor begins to take tasks
+    E_ACT,  # an AM acts on what it was told
+    E_REDUCE_CHECK,  # are reduces in the way of their maps?
+    E_SPECULATE,  # an AM looks for slow tasks
+    E_LIFETIME,  # a service ends
+) = range(9)
+
+_USE_BITS = 24
+_SLOT_BITS = 32
+USE_MASK = (1 << _USE_BITS) - 1
+_SLOT_MASK = (1 << _SLOT_BITS) - 1
+
+
+@njit(cache=True, inline="always")
+def kind_of(value: int) -> int:
+    return value >> (_USE_BITS + _SLOT_BITS)
+
+
+@njit(cache=True, inline="always")
+def use_of(value: int) -> int:
+    """Which use of the slot is meant (modulo 2**24)."""
+    return (value >> _SLOT_BITS) & USE_MASK
+
+
+@njit(cache=True, inline="always")
+def slot_of(value: int) -> int:
+    return value & _SLOT_MASK
+
+
+@njit(cache=True)
+def push(W, time: int, kind: int, use: int, slot: int) -> None:  # type: ignore[no-untyped-def]
+    """An event of ``kind`` about the given use of a slot. Room for it is the caller's business."""
+    t, v = W.heap_t, W.heap_v
+    value = (kind << (_USE_BITS + _SLOT_BITS)) | ((use & USE_MASK) << _SLOT_BITS) | slot
+    i = W.g[0].heap_n
+    W.g[0].heap_n = i + 1
+    while i > 0:
+        up = (i - 1) >> 1
+        if t[up] < time or (t[up] == time and v[up] <= value):
+            break
+        t[i] = t[up]
+        v[i] = v[up]
+        i = up
+    t[i] = time
+    v[i] = value
+
+
+@njit(cache=True)
+def pop(W) -> int:  # type: ignore[no-untyped-def]
+    """Take the first event off the heap (which is not empty); its packed value. Its time is ``heap_t[0]`` before."""
+    t, v = W.heap_t, W.heap_v
+    first = v[0]
+    n = W.g[0].heap_n - 1
+    W.g[0].heap_n = n
+    time, value = t[n], v[n]
+    i = 0
+    while True:
+        down = 2 * i + 1
+        if down >= n:
+            break
+        right = down + 1
+        if right < n and (t[right] < t[down] or (t[right] == t[down] and v[right] < v[down])):
+            down = right
+        if time < t[down] or (time == t[down] and value <= v[down]):
+            break
+        t[i] = t[down]
+        v[i] = v[down]
+        i = down
+    t[i] = time
+    v[i] = value
+    return first

@@ -1,0 +1,377 @@
+"""Jobs on their way into a simulated run: checked, translated into records, read as virtual time goes on.
+
+What becomes of them is harness.sim.apps' business; what is kept of them in the end, harness.sim.table's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.sim import world as w
+from harness.sim.durations import EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
+from harness.sim.events import E_ARRIVE, push
+from harness.sim.world import JOB, JOB_KINDS, MAX_STAGES, NEVER, STAGE, W, with_jobs
+
+#: Longest time that a job may be submitted at or held, seconds.
+LONGEST_S = 1e9
+#: Most tasks of a stage, and containers that a job may ask for at once.
+MOST_TASKS = 1 << 30
+
+_JOB = {name: index for index, name in enumerate(JOB.names or ())}
+_STAGE = {name: index for index, name in enumerate(STAGE.names or ())}
+
+
+def whole_ms(seconds: float) -> int:
+    """Seconds as integer milliseconds, half up."""
+    return math.floor(seconds * 1000.0 + 0.5)
+
+
+class Feed:
+    """Reads jobs in order of submission and puts them into the world.
+
+    Parameters
+    ----------
+    jobs : a sequence (any order) or an iterator (ascending ``submit_s``).
+    seed : the run's.
+    queue_of : full path of a leaf -> its index in the scheduler, or None.
+    user_of : name of a user -> index.
+    nodes : what a demand must fit into (one of them).
+    row_of : called with each job that is read; its row in the result.
+    """
+
+    def __init__(
+        self,
+        jobs: Iterable[JobSpec],
+        *,
+        seed: int,
+        queue_of: Callable[[str], int | None],
+        user_of: Callable[[str], int],
+        nodes: Sequence[NodeSpec],
+        row_of: Callable[[JobSpec], int],
+    ) -> None:
+        self._ordered = isinstance(jobs, Sequence)
+        self._jobs: Iterator[JobSpec] = iter(_in_order(jobs)) if isinstance(jobs, Sequence) else iter(jobs)
+        self._seed, self._queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
+        self._nodes = nodes
+        self._sizes = sorted({(n.memory_mb, n.vcores) for n in nodes}, reverse=True)
+        self._fits: set[tuple[int, int]] = set()
+        self._pool_end = 0
+        self._pool: dict[int, tuple[tuple[float, ...], int]] = {}
+        self._last_s = 0.0
+        #: id -> slot of jobs that have not ended, and when the others ended.
+        self._slot: dict[str, int] = {}
+        self._id_of_row: dict[int, str] = {}
+        self._ended_ms: dict[str, int] = {}
+        self.seen = 0
+        self.exhausted = False
+
+    def read(self, world: W, *, least: int = 64) -> W:
+        """Read jobs until one is submitted later than all that were read before (and at least so many)."""
+        g = world.g
+        count = 0
+        start_ms = int(g["feed_ms"][0])
+        while True:
+            job = next(self._jobs, None)
+            if job is None:
+                self.exhausted = True
+                g["feed_ms"] = NEVER
+                return world
+            world, at_ms = self._load(world, job)
+            count += 1
+            if at_ms is not None:
+                g["feed_ms"] = at_ms
+                if at_ms > start_ms and count >= least:
+                    return world
+
+    def ended(self, row: int, at_ms: int) -> None:
+        """A job has ended; others may name it in ``after_job``."""
+        name = self._id_of_row.pop(row, None)
+        if name is not None:
+            self._slot.pop(name, None)
+            self._ended_ms[name] = at_ms
+
+    def _load(self, world: W, job: JobSpec) -> tuple[W, int | None]:
+        where = f"job {job.id!r}"
+        stages = self._check(job, where)
+        if job.id in self._slot or job.id in self._ended_ms:
+            raise InputError("a job of this id stands in the input before", where=where, mend="rename one")
+        world = with_jobs(world, stages=len(stages))
+        g = world.g
+        slot = int(g["job_free"][0])
+        g["job_free"] = world.jobs["next"][slot]
+        row = self._row_of(job)
+        self._slot[job.id] = slot
+        self._id_of_row[row] = job.id
+        gen = int(world.jobs["gen"][slot])
+        queue = self._queue_of(job.queue)
+        if queue is None:
+            raise InputError(
+                f"its queue {job.queue!r} is not a leaf queue", where=where, mend="name a leaf of the allocation file"
+            )
+        endless = job.kind == "service" and job.lifetime_s is None
+        record: list[Any] = [0] * len(_JOB)
+        for name, value in (
+            ("key", job_key(self._seed, job.id)),
+            ("row", row),
+            ("app", -1),
+            ("gen", gen),
+            ("submit_ms", NEVER),
+            ("am_ms", NEVER),
+            ("first_am_ms", NEVER),
+            ("lifetime_ms", NEVER if job.lifetime_s is None or job.kind != "service" else whole_ms(job.lifetime_s)),
+            ("think_ms", whole_ms(job.think_s)),
+            ("ex_mb", job.executor_demand.memory_mb),
+            ("ex_vc", job.executor_demand.vcores),
+            ("am_mb", job.am.memory_mb),
+            ("am_vc", job.am.vcores),
+            ("followers", -1),
+            ("next", -1),
+            ("queue", queue),
+            ("user", self._user_of(job.user)),
+            ("kind", JOB_KINDS.index(job.kind)),
+            ("state", w.J_WAITING),
+            ("ex_owed", job.executors),
+            ("executors", job.executors),
+            ("ex_slots", job.executor_slots),
+            ("ex_head", -1),
+            ("stages", len(stages)),
+            ("am_first", 1),
+            ("endless", int(endless)),
+        ):
+            record[_JOB[name]] = value
+        world.jobs[slot] = tuple(record)
+        world = self._load_stages(world, slot, stages)
+        if job.kind == "spark":
+            g["burst"] = max(int(g["burst"][0]), job.executors * job.executor_slots)
+        g["live_jobs"] += not endless
+        g["waiting_jobs"] += 1
+        self.seen += 1
+        if job.after_job is None:
+            at_ms = whole_ms(job.submit_s)
+            if at_ms < int(g["now"][0]) or (not self._ordered and job.submit_s < self._last_s):
+                raise InputError(
+                    f"submitted at {job.submit_s:g} s, before its predecessor in the input",
+                    where=where,
+                    mend="sort the input by submission",
+                )
+            self._last_s = job.submit_s
+            world = _roomy(world)
+            push(world, at_ms, E_ARRIVE, gen, slot)
+            return world, at_ms
+        if job.after_job in self._slot:
+            first = self._slot[job.after_job]
+            world.jobs["next"][slot] = world.jobs["followers"][first]
+            world.jobs["followers"][first] = slot
+        elif job.after_job in self._ended_ms:
+            world = _roomy(world)
+            due = self._ended_ms[job.after_job] + whole_ms(job.think_s)
+            push(world, max(due, int(g["now"][0])), E_ARRIVE, gen, slot)
+        else:
+            raise InputError(
+                f"it comes after job {job.after_job!r}, which is not in the input before it",
+                where=where,
+                mend="name a job that comes earlier",
+            )
+        return world, None
+
+    def _load_stages(self, world: W, slot: int, stages: list[Stage]) -> W:
+        rank = {stage.name: index for index, stage in enumerate(stages)}
+        after = [sum(1 << rank[name] for name in set(stage.after)) for stage in stages]
+        for index, stage in enumerate(stages):
+            kind, a, b, values = _distribution(stage.duration)
+            first = 0
+            if values:
+                world, first = self._values(world, values)
+            record: list[Any] = [0] * len(_STAGE)
+            for name, value in (
+                ("after", after[index]),
+                ("feeds", sum(1 << other for other in range(len(stages)) if after[other] >> index & 1)),
+                ("mb", stage.demand.memory_mb),
+                ("vc", stage.demand.vcores),
+                ("a", a),
+                ("b", b),
+                ("slow_start", stage.slow_start),
+                ("bucket_ms", -1),
+                ("first_value", first),
+                ("redo_head", -1),
+                ("redo_tail", -1),
+                ("priority", stage.priority),
+                ("kind", kind),
+                ("values", len(values)),
+                ("tasks", stage.tasks),
+                ("run_head", -1),
+            ):
+                record[_STAGE[name]] = value
+            world.stages[slot, index] = tuple(record)
+        return world
+
+    def _values(self, world: W, values: tuple[float, ...]) -> tuple[W, int]:
+        """Durations put into the pool, each tuple once; what ended jobs left there goes when the pool is full."""
+        found = self._pool.get(id(values))
+        if found is not None:
+            return world, found[1]
+        n = len(values)
+        if self._pool_end + n > len(world.values):
+            live = world.stages[world.jobs["state"] != w.J_FREE]
+            live = live[(live["values"] > 0) & (live["tasks"] > 0)]
+            spans = {int(s["first_value"]): int(s["values"]) for s in live}
+            size = len(world.values)
+            while sum(spans.values()) + n > size // 2:
+                size *= 2
+            pool, moved, end = np.zeros(size), {}, 0
+            for first, length in sorted(spans.items()):
+                pool[end : end + length] = world.values[first : first + length]
+                moved[first] = end
+                end += length
+            table = world.stages
+            for j in np.flatnonzero(world.jobs["state"] != w.J_FREE):
+                for s in range(int(world.jobs["stages"][j])):
+                    if table["values"][j, s] > 0:
+                        table["first_value"][j, s] = moved[int(table["first_value"][j, s])]
+            self._pool.clear()
+            self._pool_end = end
+            world = world._replace(values=pool)
+        first = self._pool_end
+        world.values[first : first + n] = values
+        self._pool_end += n
+        self._pool[id(values)] = (values, first)
+        return world, first
+
+    def _check(self, job: JobSpec, where: str) -> list[Stage]:
+        """What cannot be simulated is an InputError; the stages in the order of their priorities."""
+
+        def refuse(what: str, mend: str) -> InputError:
+            return InputError(what, where=where, mend=mend)
+
+        if job.kind not in JOB_KINDS:
+            raise refuse(f"its kind is {job.kind!r}", f"one of {', '.join(JOB_KINDS)}")
+        for label, value in (("submit_s", job.submit_s), ("think_s", job.think_s), ("lifetime_s", job.lifetime_s or 0)):
+            if not (0 <= value <= LONGEST_S):
+                raise refuse(f"{label} is {value!r}", f"give seconds from 0 to {LONGEST_S:g}")
+        if len(job.stages) > MAX_STAGES:
+            raise refuse(f"it has {len(job.stages)} stages", f"at most {MAX_STAGES}")
+        names = [stage.name for stage in job.stages]
+        if len(set(names)) != len(names):
+            raise refuse("two of its stages have the same name", "rename one")
+        for stage in job.stages:
+            self._check_stage(job, stage, names, refuse)
+        if _cyclic(job.stages):
+            raise refuse("its stages wait for each other in a circle", "mend `after`")
+        if job.kind == "spark":
+            if not (1 <= job.executors <= MOST_TASKS and 1 <= job.executor_slots <= 4096):
+                raise refuse(
+                    f"{job.executors} executors of {job.executor_slots} slots", "give at least one of each, 4096 slots"
+                )
+            self._check_size(job.executor_demand.memory_mb, job.executor_demand.vcores, "an executor", refuse)
+        if job.am.memory_mb or job.am.vcores:
+            self._check_size(job.am.memory_mb, job.am.vcores, "its AM", refuse)
+        return sorted(job.stages, key=lambda stage: stage.priority)
+
+    def _check_stage(
+        self, job: JobSpec, stage: Stage, names: list[str], refuse: Callable[[str, str], InputError]
+    ) -> None:
+        label = f"stage {stage.name!r}"
+        if not (0 <= stage.tasks <= MOST_TASKS):
+            raise refuse(f"{label} has {stage.tasks} tasks", f"give 0 to {MOST_TASKS}")
+        if not (0.0 <= stage.slow_start <= 1.0):
+            raise refuse(f"slow_start of {label} is {stage.slow_start!r}", "give a fraction from 0 to 1")
+        for other in stage.after:
+            if other not in names:
+                raise refuse(f"{label} comes after {other!r}, which is no stage of the job", "mend `after`")
+        duration = stage.duration
+        if duration.kind not in KINDS:
+            raise refuse(f"durations of {label} are of the kind {duration.kind!r}", f"one of {', '.join(KINDS)}")
+        numbers = (duration.value_s, duration.mu, duration.sigma, duration.low_s, duration.high_s)
+        if not all(math.isfinite(value) for value in numbers) or duration.sigma < 0:
+            raise refuse(f"durations of {label} are not finite numbers", "mend the distribution")
+        if duration.value_s < 0 or not 0 <= duration.low_s <= duration.high_s:
+            raise refuse(f"durations of {label} are negative", "mend the distribution")
+        if duration.kind in ("empirical", "listed"):
+            if id(duration.values_s) not in self._pool and not all(0 <= v <= LONGEST_S for v in duration.values_s):
+                raise refuse(f"durations of {label} are not all within 0 and {LONGEST_S:g} s", "mend values_s")
+            short = len(duration.values_s) < (stage.tasks if duration.kind == "listed" else 1)
+            if short and stage.tasks:
+                raise refuse(f"{label} has {len(duration.values_s)} durations for {stage.tasks} tasks", "mend values_s")
+        if job.kind != "spark" and stage.tasks:
+            self._check_size(stage.demand.memory_mb, stage.demand.vcores, f"a task of {label}", refuse)
+
+    def _check_size(self, mb: int, vcores: int, label: str, refuse: Callable[[str, str], InputError]) -> None:
+        if (mb, vcores) in self._fits:
+            return
+        if mb < 0 or vcores < 0 or mb + vcores == 0:
+            raise refuse(f"{label} asks for {mb} MiB and {vcores} vcores", "ask for something")
+        if not any(mb <= node_mb and vcores <= node_vc for node_mb, node_vc in self._sizes):
+            largest = max(self._nodes, key=lambda node: (node.memory_mb, node.vcores), default=None)
+            has = f"{largest.name} has {largest.memory_mb} MiB and {largest.vcores} vcores" if largest else "no node"
+            raise refuse(f"{label} asks for {mb} MiB and {vcores} vcores, which no node has", f"the largest, {has}")
+        self._fits.add((mb, vcores))
+
+
+def _roomy(world: W) -> W:
+    if int(world.g["heap_n"][0]) + 1024 < len(world.heap_t):
+        return world
+    size = 2 * len(world.heap_t)
+    return world._replace(heap_t=w.grown(world.heap_t, size), heap_v=w.grown(world.heap_v, size))
+
+
+def _distribution(duration: Duration) -> tuple[int, float, float, tuple[float, ...]]:
+    kind = KINDS.index(duration.kind)
+    if kind == LOGNORMAL:
+        return kind, duration.mu, duration.sigma, ()
+    if kind == UNIFORM:
+        return kind, duration.low_s, duration.high_s, ()
+    if kind in (EMPIRICAL, LISTED):
+        return kind, 0.0, 0.0, duration.values_s
+    assert kind == EXPONENTIAL or duration.kind == "constant"
+    return kind, duration.value_s, 0.0, ()
+
+
+def _cyclic(stages: tuple[Stage, ...]) -> bool:
+    left = {stage.name: set(stage.after) for stage in stages}
+    while left:
+        free = [name for name, after in left.items() if not after & left.keys()]
+        if not free:
+            return True
+        for name in free:
+            del left[name]
+    return False
+
+
+def _in_order(jobs: Sequence[JobSpec]) -> list[JobSpec]:
+    """By submission; each job that follows another stands right after it."""
+    known = {job.id for job in jobs}
+    following: dict[str, list[JobSpec]] = {}
+    first: list[JobSpec] = []
+    for job in jobs:
+        if job.after_job is None:
+            first.append(job)
+        elif job.after_job not in known:
+            raise InputError(
+                f"it comes after job {job.after_job!r}, which is not in the input",
+                where=f"job {job.id!r}",
+                mend="name a job of the input",
+            )
+        else:
+            following.setdefault(job.after_job, []).append(job)
+    first.sort(key=lambda job: job.submit_s if job.submit_s == job.submit_s else math.inf)
+    ordered: list[JobSpec] = []
+    for job in first:
+        todo = [job]
+        while todo:
+            one = todo.pop()
+            ordered.append(one)
+            todo.extend(reversed(following.pop(one.id, [])))
+    if following:
+        circle = next(iter(following.values()))[0]
+        raise InputError(
+            "it waits for itself, through other jobs",
+            where=f"job {circle.id!r}",
+            mend="break the circle of `after_job`",
+        )
+    return ordered

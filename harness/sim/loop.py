@@ -1,0 +1,322 @@
+"""The virtual clock, compiled: takes the next thing that happens and lets it happen, until Python is needed.
+
+At one instant things happen in this order: kills that fall due, what the event heap holds (nodes come and go, jobs
+arrive, masters act), the scheduler's update (with its preemption pass), node heartbeats, control ticks, samples.
+
+Node heartbeats are not in the heap: nodes stand in a ring by phase. A heartbeat of a node that has nothing to report
+and on which the scheduler could not place anything is passed over; tests show that this changes nothing.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from harness.sim.apps import (
+    act,
+    arrive,
+    check_reduces,
+    drain,
+    executor_up,
+    finish,
+    inner_ended,
+    restart_lost,
+    speculate,
+)
+from harness.sim.events import (
+    E_ACT,
+    E_ARRIVE,
+    E_EXECUTOR,
+    E_INNER,
+    E_JOIN,
+    E_LEAVE,
+    E_LIFETIME,
+    E_REDUCE_CHECK,
+    E_SPECULATE,
+    kind_of,
+    pop,
+    push,
+    slot_of,
+    use_of,
+)
+from harness.sim.scheduler import nodes as fs_nodes
+from harness.sim.scheduler import preempt as fs_preempt
+from harness.sim.scheduler import shares as fs_shares
+from harness.sim.scheduler.longstate import RULE_HORIZON
+from harness.sim.scheduler.longterm import advance, refill, roll_rounds, settle_all, total_of
+from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
+from harness.sim.world import (
+    DONE,
+    ENDED_FULL,
+    J_FREE,
+    KEYS,
+    LIMIT,
+    NEED_JOBS,
+    NEED_ROOM,
+    NEVER,
+    PAUSE,
+    SAMPLES_FULL,
+    TASKS_FULL,
+    TICK,
+)
+
+#: Columns of W.samp_i and W.samp_f.
+I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
+F_WEIGHT, F_ACC, F_COUNTED, F_DUE = range(4)
+
+
+@njit(cache=True)
+def short_of_room(W):  # type: ignore[no-untyped-def]
+    """Whether one more event might fill an array."""
+    g = W.g[0]
+    live = g.live_runs + g.inner_used + 1024
+    return (
+        g.heap_n + 2 * live + g.burst > len(W.heap_t)
+        or g.redo_left < live
+        or g.inner_used + g.burst + 64 > len(W.inner)
+        or g.live_runs + 64 > len(W.scratch)
+    )
+
+
+@njit(cache=True)
+def rebuild_ring(W, now):  # type: ignore[no-untyped-def]
+    """Nodes that are up, by phase and then by number; the next heartbeat is the first at or after `now`."""
+    g = W.g[0]
+    n = 0
+    for node in range(len(W.nodes)):
+        if W.nodes[node].up == 1:
+            W.ring[n] = node
+            n += 1
+    g.ring_n = n
+    # A counting sort would do for whole milliseconds; an insertion sort into a sorted ring is what mostly happens.
+    for i in range(1, n):
+        node = W.ring[i]
+        phase = W.nodes[node].phase_ms
+        k = i - 1
+        while k >= 0 and W.nodes[W.ring[k]].phase_ms > phase:
+            W.ring[k + 1] = W.ring[k]
+            k -= 1
+        W.ring[k + 1] = node
+    for i in range(n):
+        W.ring_ms[i] = W.nodes[W.ring[i]].phase_ms
+    g.ring_base_ms = now // g.node_hb_ms * g.node_hb_ms
+    at = 0
+    while at < n and g.ring_base_ms + W.ring_ms[at] < now:
+        at += 1
+    if at == n:
+        at = 0
+        g.ring_base_ms += g.node_hb_ms
+    g.ring_at = at
+
+
+@njit(cache=True)
+def _exits(S, W, node, now):  # type: ignore[no-untyped-def]
+    """The processes on a node that have ended by now, in the order in which they did."""
+    n = 0
+    soonest = NEVER
+    c = W.nodes[node].head
+    while c >= 0:
+        end = W.runs[c].end_ms
+        if end <= now:
+            k = n
+            while k > 0 and (
+                W.runs[W.scratch[k - 1]].end_ms > end
+                or (W.runs[W.scratch[k - 1]].end_ms == end and W.scratch[k - 1] > c)
+            ):
+                W.scratch[k] = W.scratch[k - 1]
+                k -= 1
+            W.scratch[k] = c
+            n += 1
+        elif end < soonest:
+            soonest = end
+        c = W.runs[c].node_next
+    W.nodes[node].next_end_ms = soonest
+    for i in range(n):
+        fs_nodes.container_exit(S, W.scratch[i])
+
+
+@njit(cache=True)
+def take_sample(S, W, now):  # type: ignore[no-untyped-def]
+    """One row of the samples: every queue as it is now, integrals up to now."""
+    g = W.g[0]
+    at = g.sample_n
+    g.sample_n = at + 1
+    W.samp_t[at, 0] = now
+    W.samp_t[at, 1] = S.g[0].cluster_mb
+    W.samp_t[at, 2] = S.g[0].cluster_vcores
+    n = S.xg[0].n
+    roll_rounds(S, now)
+    ints, reals = W.samp_i[at], W.samp_f[at]
+    for i in range(n):
+        for k in range(6):
+            ints[i, k] = 0
+        for k in range(4):
+            reals[i, k] = 0.0
+        ints[i, I_FAIR_MB] = S.q[i].fair_mb
+        reals[i, F_WEIGHT] = S.q[i].weight
+    for k in range(S.g[0].n_leaves):
+        leaf = S.leaves[k]
+        advance(S, leaf, now)
+        q, x = S.q[leaf], S.x[leaf]
+        counted = total_of(S, leaf, now)
+        i = leaf
+        while i >= 0:
+            ints[i, I_MB] += q.usage_mb
+            ints[i, I_VC] += q.usage_vcores
+            ints[i, I_DEMAND_MB] += q.usage_mb + q.pending_mb
+            ints[i, I_DEMAND_VC] += q.usage_vcores + q.pending_vcores
+            ints[i, I_RUNNING] += x.running
+            reals[i, F_ACC] += x.acc
+            reals[i, F_COUNTED] += counted
+            reals[i, F_DUE] += x.due
+            i = S.q[i].parent
+
+
+@njit(cache=True)
+def _happens(S, W, value, now):  # type: ignore[no-untyped-def]
+    """Let an event of the heap happen."""
+    kind, use, slot = kind_of(value), use_of(value), slot_of(value)
+    g = W.g[0]
+    if kind == E_INNER:
+        inner_ended(S, W, slot, now)
+        return
+    if kind == E_EXECUTOR:
+        executor_up(W, slot, use, now)
+        return
+    if kind == E_JOIN:
+        fs_nodes.add_node(S, slot, now)
+        W.nodes[slot].up = 1
+        settle_all(S, now)
+        drain(S, W, now)
+        g.ring_stale = 1
+        return
+    if kind == E_LEAVE:
+        if fs_nodes.remove_node(S, slot, now) == FS_NEED_ROOM:
+            g.need_room = 1
+            return
+        W.nodes[slot].up = 0
+        drain(S, W, now)
+        W.nodes[slot].next_end_ms = NEVER
+        settle_all(S, now)
+        g.ring_stale = 1
+        return
+    if W.jobs[slot].gen != use or W.jobs[slot].state == J_FREE:
+        return
+    if kind == E_ACT:
+        act(S, W, slot, now)
+    elif kind == E_ARRIVE:
+        arrive(S, W, slot, now)
+    elif kind == E_REDUCE_CHECK:
+        check_reduces(S, W, slot, now)
+    elif kind == E_SPECULATE:
+        speculate(W, slot, now)
+    elif kind == E_LIFETIME:
+        finish(S, W, slot, now)
+
+
+@njit(cache=True)
+def _beat(S, W, node, now):  # type: ignore[no-untyped-def]
+    """A node's heartbeat; False: want of room, to be repeated."""
+    g = W.g[0]
+    g.beat_again = 1
+    if W.nodes[node].next_end_ms <= now:
+        _exits(S, W, node, now)
+    if fs_nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
+        g.need_room = 1
+        return False
+    g.beat_again = 0
+    g.keys_fresh = 0
+    g.heartbeats += 1
+    if S.g[0].n_log > 0:
+        drain(S, W, now)
+    return True
+
+
+@njit(cache=True)
+def run(S, W):  # type: ignore[no-untyped-def]
+    """Go on until Python is needed; why. Repeat the call after that."""
+    g = W.g[0]
+    while True:
+        if g.need_room == 1 or short_of_room(W):
+            return NEED_ROOM
+        if g.ended_n + 64 > len(W.ended):
+            return ENDED_FULL
+        if g.record_tasks == 1 and g.task_n + g.live_runs + g.inner_used + 64 > len(W.tasklog):
+            return TASKS_FULL
+        if g.am_lost == 1:
+            restart_lost(S, W, g.now)
+            continue
+        if g.live_jobs == 0 and g.feed_ms == NEVER:
+            return DONE
+        if g.started + g.ended >= g.pause_after or g.now >= g.pause_ms:
+            return PAUSE
+        t_heap = W.heap_t[0] if g.heap_n > 0 else NEVER
+        t_kill = fs_preempt.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
+        t_fixed = min(min(g.next_update_ms, g.next_sample_ms), g.next_tick_ms)
+        t = min(min(t_heap, t_kill), t_fixed)
+        if g.ring_stale == 1 and t_heap > g.now:
+            g.ring_stale = 0
+            rebuild_ring(W, g.now)
+        if g.ring_n > 0:
+            # Heartbeats that come before anything else, in one go.
+            until = min(min(t, g.feed_ms - 1), g.limit_ms)
+            if until == t and (t == g.next_update_ms or min(t_heap, t_kill) == t):
+                until -= 1  # those of that very instant come first
+            beat_ms = g.ring_base_ms + W.ring_ms[g.ring_at]
+            moved = False
+            while beat_ms <= until:
+                node = W.ring[g.ring_at]
+                if (
+                    g.skip == 1
+                    and W.nodes[node].next_end_ms > beat_ms
+                    and g.beat_again == 0
+                    and fs_nodes.can_skip(S, node)
+                ):
+                    g.skipped += 1
+                else:
+                    g.now = beat_ms
+                    if g.user_keys == 1 and g.keys_fresh == 0:
+                        return KEYS
+                    if not _beat(S, W, node, beat_ms):
+                        return NEED_ROOM
+                    moved = True
+                g.ring_at += 1
+                if g.ring_at == g.ring_n:
+                    g.ring_at = 0
+                    g.ring_base_ms += g.node_hb_ms
+                beat_ms = g.ring_base_ms + W.ring_ms[g.ring_at]
+                if moved:
+                    break
+            if moved:
+                continue
+        if t >= g.feed_ms:
+            return NEED_JOBS
+        if t > g.limit_ms:
+            g.now = g.limit_ms
+            return LIMIT
+        g.now = t
+        if t_kill == t:
+            fs_preempt.run_kills(S, t)
+            drain(S, W, t)
+        elif t_heap == t:
+            value = pop(W)
+            _happens(S, W, value, t)
+            if g.need_room == 1:
+                push(W, t, kind_of(value), use_of(value), slot_of(value))
+        elif g.next_update_ms == t:
+            fs_shares.update(S, t)
+            if S.xg[0].rule == RULE_HORIZON:
+                refill(S, t)
+            if S.g[0].preemption == 1:
+                if fs_preempt.preempt_pass(S, t) == FS_NEED_ROOM:
+                    g.need_room = 1
+                    continue
+                drain(S, W, t)
+            g.updates += 1
+            g.next_update_ms += g.update_ms
+        elif g.next_tick_ms == t:
+            return TICK
+        else:
+            if g.sample_n >= len(W.samp_t):
+                return SAMPLES_FULL
+            take_sample(S, W, t)
+            g.next_sample_ms += g.sample_ms

@@ -1,0 +1,81 @@
+"""Arrays of the long-term orders and integrals: what stands beside each queue of the scheduler. No behaviour here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Which resource is measured: MiB, vcores, or the dominant share of the cluster (0..1).
+MEMORY, VCORES, DOMINANT = 0, 1, 2
+
+#: How keys are made (XG.rule).
+RULE_STOCK, RULE_ACCUMULATED, RULE_HORIZON, RULE_ARRIVAL, RULE_USER = range(5)
+
+#: One for each queue. Figures of parents are sums over their leaves, made when they are asked for; only leaves keep
+#: integrals. ``g``, ``d``: allocation and demand (allocated + pending) since ``t_ms`` in the reported measure, ``kg`` the
+#: allocation in the ledger's. Integrals are in measure x milliseconds.
+X = np.dtype(
+    [
+        ("t_ms", "i8"),
+        ("mb", "i8"),  # allocated since t_ms
+        ("vc", "i8"),
+        ("mb_ms", "i8"),
+        ("vc_ms", "i8"),
+        ("pending", "i8"),  # 1: something is asked for
+        ("backlog_ms", "i8"),  # since when (-1: not)
+        ("last_start_ms", "i8"),  # of a container (-1: none yet)
+        ("max_wait_ms", "i8"),
+        ("max_wait_at_ms", "i8"),
+        ("running", "i8"),  # live containers, AMs excluded
+        ("starts", "i8"),
+        ("ends", "i8"),
+        ("first_end_ms", "i8"),
+        ("last_end_ms", "i8"),
+        ("tasks_done", "i8"),
+        ("task_ms", "i8"),
+        ("arrived", "i8"),  # active in this round
+        ("policy_leaf", "i8"),
+        ("g", "f8"),
+        ("d", "f8"),
+        ("share", "f8"),  # S_i / R, level by level: for the fairness integrals
+        ("flat_share", "f8"),  # S_i / R of eq. (2) over all leaves: for the ledger's discount
+        ("entitlement", "f8"),
+        ("acc", "f8"),  # integral of g
+        ("due", "f8"),  # integral of min(d, S)
+        ("kg", "f8"),
+        ("counted", "f8"),  # integral of g' since the round began
+        ("phi", "f8"),  # pseudo accumulated resources
+        ("ahead_a", "f8"),  # assumed execution: sum of demand x (Q + start) over young tasks
+        ("ahead_b", "f8"),  # sum of demand over young tasks
+        ("x", "f8"),  # water-filled part of the parent's, with a horizon
+        ("sum", "f8"),  # scratch
+        ("ratio", "f8"),  # scratch
+    ],
+    align=True,
+)
+
+#: One record.
+XG = np.dtype(
+    [
+        ("on", "i8"),  # 0: nobody keeps integrals (the decision-script driver)
+        ("rule", "i8"),
+        ("flat", "i8"),
+        ("measure", "i8"),  # of the reported integrals
+        ("ledger", "i8"),  # of the counted resources
+        ("round_ms", "i8"),  # L; 0: one round for ever
+        ("round_end_ms", "i8"),
+        ("round_start_ms", "i8"),
+        ("pseudo", "i8"),
+        ("t_wait_ms", "i8"),  # -1: none
+        ("ltrf_leaves", "i8"),  # some leaf orders its applications by accumulated resources
+        ("n", "i8"),  # queues
+        ("discount", "f8"),
+        ("horizon_ms", "f8"),
+        ("affinity", "f8"),
+        ("r_mb", "f8"),  # capacity, as of the last settlement
+        ("r_vc", "f8"),
+    ],
+    align=True,
+)
+
+NO_X = np.zeros(1, X)
+NO_XG = np.zeros(1, XG)

@@ -1,0 +1,406 @@
+"""State of everything around the scheduler, as arrays for compiled code: clock, events, jobs, stages, tasks, nodes.
+
+The scheduler's own state is harness.sim.scheduler's; what happens to this state is harness.sim.events', .apps' and
+.loop's business. Slots are recycled by free lists and arrays double when they are full (Python does that, between two
+calls of compiled code), so memory follows what runs at once. Times are int64 milliseconds of virtual time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: "Never" of times in the compiled loop.
+NEVER = 1 << 62
+
+#: Job kinds, in the order of `harness.model.jobs.JobKind`.
+MAPREDUCE, SPARK, DAG, SERVICE = range(4)
+JOB_KINDS = ("mapreduce", "spark", "dag", "service")
+
+#: A job's states.
+J_FREE, J_WAITING, J_SUBMITTED, J_RUNNING, J_ENDED = range(5)
+
+#: What a live container is for.
+R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
+
+#: Why the compiled loop came back to Python.
+(
+    DONE,  # nothing is left to happen
+    NEED_JOBS,  # the next job of the input is to be read
+    NEED_ROOM,  # an array is full: grow it and call again
+    SAMPLES_FULL,  # take the samples away
+    ENDED_FULL,  # take the ended jobs away
+    TASKS_FULL,  # take the task log away
+    TICK,  # a control tick is due
+    LIMIT,  # the time limit
+    KEYS,  # a user's policy has to give its keys
+    WAITS_FULL,  # take the log of waits away
+    PAUSE,  # progress
+) = range(11)
+
+#: Most stages of a job: their dependencies are bits of an int64.
+MAX_STAGES = 62
+
+GLOBALS = np.dtype(
+    [
+        ("now", "i8"),
+        ("limit_ms", "i8"),
+        ("next_update_ms", "i8"),
+        ("next_sample_ms", "i8"),
+        ("next_tick_ms", "i8"),
+        ("sample_ms", "i8"),
+        ("tick_ms", "i8"),
+        ("pause_after", "i8"),  # events until the loop comes back for progress
+        ("pause_ms", "i8"),  # the same by virtual time
+        ("feed_ms", "i8"),  # submission of the last job that was read; NEVER: all were
+        ("node_hb_ms", "i8"),
+        ("am_hb_ms", "i8"),
+        ("am_lag_ms", "i8"),  # am_response_heartbeats x am_hb_ms
+        ("am_start_ms", "i8"),
+        ("container_start_ms", "i8"),
+        ("update_ms", "i8"),
+        ("reduce_preempt_ms", "i8"),
+        ("speculation_ms", "i8"),
+        ("skip", "i8"),
+        ("user_keys", "i8"),  # the policy's keys come from Python
+        ("keys_fresh", "i8"),
+        ("record_tasks", "i8"),
+        ("failure", "f8"),
+        ("max_attempts", "i8"),
+        ("straggler", "f8"),
+        ("straggler_factor", "f8"),
+        ("speculation", "i8"),
+        ("speculation_factor", "f8"),
+        ("heap_n", "i8"),
+        ("ring_n", "i8"),
+        ("ring_at", "i8"),
+        ("ring_base_ms", "i8"),
+        ("job_free", "i8"),
+        ("redo_free", "i8"),
+        ("redo_left", "i8"),
+        ("inner_free", "i8"),
+        ("inner_used", "i8"),
+        ("live_runs", "i8"),
+        ("burst", "i8"),  # most tasks that one event may start inside executors
+        ("need_room", "i8"),  # a kernel of the scheduler has changed nothing for want of room
+        ("ring_stale", "i8"),  # nodes came or went
+        ("beat_again", "i8"),  # the heartbeat that is due has begun
+        ("am_lost", "i8"),  # some AM was lost and is to be started anew
+        ("live_jobs", "i8"),  # submitted or waiting, endless services excluded
+        ("waiting_jobs", "i8"),
+        ("sample_n", "i8"),
+        ("ended_n", "i8"),
+        ("task_n", "i8"),
+        ("started", "i8"),  # containers
+        ("ended", "i8"),
+        ("heartbeats", "i8"),
+        ("skipped", "i8"),
+        ("updates", "i8"),
+        ("jobs_done", "i8"),
+        ("jobs_failed", "i8"),
+        ("last_end_ms", "i8"),
+    ],
+    align=True,
+)
+
+JOB = np.dtype(
+    [
+        ("key", "i8"),  # of its random draws
+        ("row", "i8"),  # in the result
+        ("app", "i8"),  # in the scheduler, -1: none
+        ("gen", "i8"),  # counts the slot's uses, so that events of former ones are known
+        ("submit_ms", "i8"),
+        ("am_ms", "i8"),  # when the AM's container was granted, NEVER: not yet
+        ("am0_ms", "i8"),  # the AM's first heartbeat
+        ("first_am_ms", "i8"),  # of the first attempt
+        ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
+        ("lifetime_ms", "i8"),
+        ("think_ms", "i8"),
+        ("ex_mb", "i8"),
+        ("am_mb", "i8"),
+        ("task_ms", "i8"),  # sum over finished tasks
+        ("mb_ms", "i8"),  # of ended containers
+        ("vc_ms", "i8"),
+        ("followers", "i8"),  # head of the list of jobs that wait for this one
+        ("next", "i8"),  # in that list, or in the free list
+        ("queue", "i4"),
+        ("user", "i4"),
+        ("kind", "i4"),
+        ("state", "i4"),
+        ("am_vc", "i4"),
+        ("ex_vc", "i4"),
+        ("ex_wanted", "i4"),  # executors, or a service's containers, asked for and not yet there
+        ("ex_owed", "i4"),  # to be asked for again at the AM's next heartbeat
+        ("executors", "i4"),
+        ("ex_slots", "i4"),
+        ("ex_head", "i4"),  # list of live executors
+        ("stages", "i4"),
+        ("stages_done", "i4"),
+        ("tasks_done", "i4"),
+        ("failed_attempts", "i4"),
+        ("failed", "i4"),
+        ("reduce_check", "i4"),
+        ("spec_on", "i4"),
+        ("restarts", "i4"),
+        ("am_lost", "i4"),
+        ("am_first", "i4"),  # 1: a Spark driver that has not yet opened its stages
+        ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
+    ],
+    align=True,
+)
+
+STAGE = np.dtype(
+    [
+        ("after", "i8"),  # bits: the stages that it waits for
+        ("feeds", "i8"),  # bits: the stages that wait for it
+        ("mb", "i8"),
+        ("a", "f8"),
+        ("b", "f8"),
+        ("slow_start", "f8"),
+        ("sum_ms", "i8"),  # over finished tasks
+        ("bucket_ms", "i8"),  # the AM heartbeat that brings the latest completions
+        ("first_value", "i8"),
+        ("redo_head", "i8"),  # attempts to be asked for again
+        ("redo_tail", "i8"),
+        ("vc", "i4"),
+        ("priority", "i4"),
+        ("kind", "i4"),  # of the distribution
+        ("values", "i4"),
+        ("tasks", "i4"),
+        ("asked", "i4"),  # fresh tasks that were asked for so far
+        ("next_task", "i4"),  # the next fresh task to be started
+        ("wanted", "i4"),  # outstanding at the scheduler
+        ("redo_n", "i4"),  # in the redo list
+        ("redo_asked", "i4"),  # of those, asked for
+        ("done", "i4"),
+        ("in_bucket", "i4"),
+        ("running", "i4"),
+        ("run_head", "i4"),  # list of its live containers
+        ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
+        ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
+    ],
+    align=True,
+)
+
+#: One for each container slot of the scheduler.
+RUN = np.dtype(
+    [
+        ("granted_ms", "i8"),
+        ("start_ms", "i8"),
+        ("end_ms", "i8"),  # NEVER: not known (yet)
+        ("mb", "i8"),
+        ("vc", "i8"),
+        ("hold_ms", "i8"),  # what end_ms would be if the stage were open
+        ("job", "i4"),
+        ("gen", "i4"),
+        ("stage", "i4"),
+        ("task", "i4"),
+        ("attempt", "i4"),  # draws of this number
+        ("fails", "i4"),  # attempts of the task that failed before
+        ("kind", "i4"),
+        ("will_fail", "i4"),
+        ("twin", "i4"),  # the other of a speculative pair, -1
+        ("node", "i4"),
+        ("node_prev", "i4"),
+        ("node_next", "i4"),
+        ("st_prev", "i4"),  # in the stage's, or the job's list of executors
+        ("st_next", "i4"),
+        ("idle", "i4"),  # free slots of an executor
+        ("inner", "i4"),  # head of the executor's running tasks
+        ("live", "i4"),
+    ],
+    align=True,
+)
+
+#: An attempt that has to be asked for again, or a speculative copy.
+REDO = np.dtype(
+    [("task", "i4"), ("attempt", "i4"), ("fails", "i4"), ("copy_of", "i4"), ("copy_gen", "i4"), ("next", "i4")],
+    align=True,
+)
+
+#: A task that runs inside an executor.
+INNER = np.dtype(
+    [
+        ("start_ms", "i8"),
+        ("run", "i4"),  # the executor's container
+        ("stage", "i4"),
+        ("task", "i4"),
+        ("attempt", "i4"),
+        ("fails", "i4"),
+        ("will_fail", "i4"),
+        ("dead", "i4"),
+        ("gen", "i4"),
+        ("prev", "i4"),
+        ("next", "i4"),
+    ],
+    align=True,
+)
+
+NODE = np.dtype(
+    [
+        ("next_end_ms", "i8"),
+        ("speed", "f8"),
+        ("phase_ms", "i8"),
+        ("leave_ms", "i8"),
+        ("head", "i4"),  # list of live containers
+        ("up", "i4"),
+    ],
+    align=True,
+)
+
+#: An ended job, for the result.
+ENDED = np.dtype(
+    [
+        ("row", "i8"),
+        ("started_ms", "i8"),
+        ("finished_ms", "i8"),
+        ("submit_ms", "i8"),
+        ("mb_ms", "i8"),
+        ("vc_ms", "i8"),
+        ("task_ms", "i8"),
+        ("tasks_done", "i4"),
+        ("failed_attempts", "i4"),
+        ("failed", "i4"),
+    ],
+    align=True,
+)
+
+TASKLOG = np.dtype(
+    [
+        ("row", "i8"),
+        ("granted_ms", "i8"),
+        ("start_ms", "i8"),
+        ("end_ms", "i8"),
+        ("stage", "i4"),
+        ("task", "i4"),
+        ("attempt", "i4"),
+        ("node", "i4"),
+        ("outcome", "i4"),
+    ],
+    align=True,
+)
+
+
+class W(NamedTuple):
+    """The world around the scheduler. `g` has one record; the others are indexed by slot."""
+
+    g: NDArray[Any]
+    heap_t: NDArray[np.int64]
+    heap_v: NDArray[np.int64]
+    jobs: NDArray[Any]
+    stages: NDArray[Any]  # (jobs, most stages of a job)
+    runs: NDArray[Any]
+    redo: NDArray[Any]
+    inner: NDArray[Any]
+    nodes: NDArray[Any]
+    ring: NDArray[np.int32]  # nodes that are up, by phase
+    ring_ms: NDArray[np.int64]  # their phases
+    values: NDArray[np.float64]  # of empirical and listed durations, seconds
+    ended: NDArray[Any]
+    tasklog: NDArray[Any]
+    scratch: NDArray[np.int32]  # containers that end at one heartbeat
+    samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
+    samp_i: NDArray[np.int64]  # (samples, queues, 6)
+    samp_f: NDArray[np.float64]  # (samples, queues, 4)
+
+
+def linked(array: NDArray[Any], first: int, head: int) -> int:
+    """Chain ``array[first:]`` into a free list through ``next``, in order, before `head`; the new head."""
+    n = len(array)
+    if first >= n:
+        return head
+    array["next"][first:] = np.arange(first + 1, n + 1)
+    array["next"][n - 1] = head
+    return first
+
+
+def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
+    """A copy with room for `size` along an axis; the new part is zero."""
+    shape = list(array.shape)
+    if size <= shape[axis]:
+        return array
+    shape[axis] = size
+    wide = np.zeros(tuple(shape), array.dtype)
+    wide[tuple(slice(0, n) for n in array.shape)] = array
+    return wide
+
+
+def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1) -> W:
+    """An empty world for so many nodes and queues; `containers`: slots of the scheduler."""
+    world = W(
+        g=np.zeros(1, GLOBALS),
+        heap_t=np.zeros(1024, np.int64),
+        heap_v=np.zeros(1024, np.int64),
+        jobs=np.zeros(64, JOB),
+        stages=np.zeros((64, 4), STAGE),
+        runs=np.zeros(containers, RUN),
+        redo=np.zeros(256, REDO),
+        inner=np.zeros(256, INNER),
+        nodes=np.zeros(nodes, NODE),
+        ring=np.zeros(nodes, np.int32),
+        ring_ms=np.zeros(nodes, np.int64),
+        values=np.zeros(1024, np.float64),
+        ended=np.zeros(4096, ENDED),
+        tasklog=np.zeros(log_rows, TASKLOG),
+        scratch=np.zeros(1024, np.int32),
+        samp_t=np.zeros((sample_rows, 3), np.int64),
+        samp_i=np.zeros((sample_rows, queues, 6), np.int64),
+        samp_f=np.zeros((sample_rows, queues, 4), np.float64),
+    )
+    g = world.g
+    g["job_free"] = linked(world.jobs, 0, -1)
+    g["redo_free"] = linked(world.redo, 0, -1)
+    g["redo_left"] = len(world.redo)
+    g["inner_free"] = linked(world.inner, 0, -1)
+    world.nodes["next_end_ms"] = NEVER
+    world.nodes["head"] = -1
+    return world
+
+
+def with_room(world: W, *, containers: int) -> W:
+    """The world with room for one more event wherever `harness.sim.loop.short_of_room` looks, and to spare.
+
+    `containers`: slots of the scheduler now.
+    """
+    g = world.g
+    live = int(g["live_runs"][0] + g["inner_used"][0]) + 1024
+    burst = int(g["burst"][0])
+    heap = _doubled(len(world.heap_t), int(g["heap_n"][0]) + 2 * live + burst)
+    inner = _doubled(len(world.inner), int(g["inner_used"][0]) + burst + 64)
+    redo = _doubled(len(world.redo), len(world.redo) - int(g["redo_left"][0]) + live)
+    if redo > len(world.redo):
+        g["redo_left"] += redo - len(world.redo)
+    world = world._replace(
+        heap_t=grown(world.heap_t, heap),
+        heap_v=grown(world.heap_v, heap),
+        runs=grown(world.runs, containers),
+        scratch=grown(world.scratch, _doubled(len(world.scratch), live)),
+    )
+    for name, size in (("redo", redo), ("inner", inner)):
+        table = getattr(world, name)
+        if size > len(table):
+            wide = grown(table, size)
+            g[f"{name}_free"] = linked(wide, len(table), int(g[f"{name}_free"][0]))
+            world = world._replace(**{name: wide})
+    return world
+
+
+def with_jobs(world: W, *, stages: int) -> W:
+    """The world with a free slot for a job of so many stages."""
+    g = world.g
+    if int(g["job_free"][0]) < 0:
+        old = len(world.jobs)
+        table = grown(world.jobs, 2 * old)
+        g["job_free"] = linked(table, old, -1)
+        world = world._replace(jobs=table, stages=grown(world.stages, 2 * old))
+    if stages > world.stages.shape[1]:
+        world = world._replace(stages=grown(world.stages, max(stages, world.stages.shape[1] + 4), 1))
+    return world
+
+
+def _doubled(size: int, least: int) -> int:
+    while size < least:
+        size *= 2
+    return size
