@@ -1,0 +1,107 @@
+"""Two calls of the ResourceManager's RPC: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port).
+
+The first makes the RM read its allocation file at once; the RM answers success even when it could not load the file
+(Hadoop 3.4 logs that and keeps the old queues). So the second is there to read back what took effect: it carries the
+queues' weights, which REST does not show. Sources: resourcemanager_administration_protocol.proto,
+yarn_service_protos.proto, yarn_protos.proto of hadoop-yarn-api 3.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.model.resources import Resource
+from harness.yarn import rpc
+from harness.yarn.answers import MAX_QUEUE_DEPTH
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.rpc import RpcAddress
+
+ADMIN_PORT = 8033
+CLIENT_PORT = 8032
+_ADMIN = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
+_CLIENT = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """What took effect for a queue: its weight (a float32, exactly), its steady fair share, its limit of applications.
+
+    The message has minimum and maximum shares too, but 3.4.2 writes the maximum's vcores over the minimum's: read those
+    by REST.
+    """
+
+    path: str
+    parent: str | None
+    weight: float
+    steady_share: Resource
+    max_apps: int
+
+
+def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0) -> None:
+    """Makes the RM at `address` (its admin port) read its allocation file again, as ``rmadmin -refreshQueues`` does.
+
+    That this returns does not say that the file was loaded: see `queue_settings`. Raises Unreachable, NoActiveRm,
+    Refused (the user may not; the RM's own exception) or BadAnswer.
+    """
+    rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s)
+
+
+def queue_settings(
+    address: RpcAddress, *, user: str, queue: str = "root", timeout_s: float = 10.0
+) -> dict[str, QueueSettings]:
+    """What the RM at `address` (its client port) has for `queue` and all below, by full path, parents first."""
+    request = rpc.field(1, queue) + rpc.field(2, 0) + rpc.field(3, 1) + rpc.field(4, 1)
+    answer = rpc.call(address, _CLIENT, "getQueueInfo", request, user=user, timeout_s=timeout_s)
+    where = f"{address} getQueueInfo"
+    found: dict[str, QueueSettings] = {}
+    try:
+        waiting: list[tuple[bytes, str | None, int]] = [
+            (value, None, 0) for key, value in rpc.fields(answer) if key == 1 and isinstance(value, bytes)
+        ]
+        if not waiting:
+            raise Refused(f"the RM has no queue {queue!r}", where=where)
+        while waiting:
+            message, parent, depth = waiting.pop()
+            settings, children = _settings(message, parent)
+            if settings.path in found or depth > MAX_QUEUE_DEPTH:
+                raise ValueError(f"queue {settings.path!r} twice, or nested too deep")
+            found[settings.path] = settings
+            waiting += [(child, settings.path, depth + 1) for child in children]
+    except ValueError as error:
+        raise BadAnswer(f"no QueueInfo ({error})", where=where) from None
+    return {path: found[path] for path in sorted(found, key=lambda path: path.split("."))}
+
+
+def _settings(message: bytes, parent: str | None) -> tuple[QueueSettings, list[bytes]]:
+    once: dict[int, rpc.Value] = {}
+    children: list[bytes] = []
+    for key, value in rpc.fields(message):
+        if key == 6 and isinstance(value, bytes):
+            children.append(value)
+        else:
+            once[key] = value
+    path = rpc.text(once.get(1, b""))
+    if parent is not None and not path.startswith(f"{parent}."):
+        raise ValueError(f"queue {path!r} below {parent!r}")
+    if 14 not in once:
+        raise ValueError(f"queue {path!r} without a weight")
+    steady = Resource(rpc.number(once.get(25, 0)), rpc.number(once.get(24, 0)))
+    weight, max_apps = rpc.float32(once[14]), rpc.number(once.get(27, 0))
+    return QueueSettings(path, parent, weight, steady, max_apps), children
+
+
+def weights_differ(wanted: Mapping[str, float], settings: Mapping[str, QueueSettings]) -> dict[str, str]:
+    """Queue -> what is wrong, for each wanted weight that did not take effect; empty: all did.
+
+    Compared as float32, which is what the RM keeps.
+    """
+    wrong: dict[str, str] = {}
+    for path, weight in wanted.items():
+        settled = settings.get(path)
+        if settled is None:
+            wrong[path] = "the RM has no such queue"
+        elif not math.isfinite(weight) or rpc.as_float32(weight) != settled.weight:
+            wrong[path] = f"the RM has weight {settled.weight:g}, wanted {weight:g}"
+    return wrong

@@ -1,0 +1,425 @@
+"""What a ResourceManager's REST answers say, as frozen dataclasses, and the checks on the way there.
+
+Memory is MiB, times are milliseconds of the RM's clock, accumulated resources MiB-seconds and vcore-seconds: as YARN
+gives them. A field that we use and that is missing or of the wrong type is a BadAnswer that names it; fields that we do
+not use may hold anything (a real RM writes NaN for shares of an empty cluster). No I/O here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model.resources import Resource
+from harness.yarn.errors import BadAnswer
+
+_LONG = 2**63
+#: Deeper queue trees than any real one; a hostile answer nests without end.
+MAX_QUEUE_DEPTH = 64
+APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
+#: States in which an application holds or wants nothing any more.
+FINAL_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
+_REQUIRED: Any = object()
+
+
+class Fields:
+    """An object of a JSON document, with the path to it for messages."""
+
+    def __init__(self, value: Any, where: str, path: str) -> None:
+        if not isinstance(value, dict):
+            raise BadAnswer(f"{path} is {_kind(value)}, not an object", where=where)
+        self._value, self._where, self._path = value, where, path
+
+    def _bad(self, name: str, value: Any, wanted: str) -> BadAnswer:
+        return BadAnswer(f"{self._path}.{name} is {_kind(value)}, not {wanted}", where=self._where)
+
+    def _get(self, name: str, default: Any) -> Any:
+        value = self._value.get(name, default)
+        if value is _REQUIRED:
+            raise BadAnswer(f"{self._path} has no {name}", where=self._where)
+        return value
+
+    def integer(self, name: str, default: Any = _REQUIRED, *, least: int = -_LONG) -> int:
+        """A whole number of Java's long range, not below `least`."""
+        value = self._get(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not -_LONG <= value < _LONG:
+            raise self._bad(name, value, "a whole number")
+        if value < least:
+            raise self._bad(name, value, f"a number from {least}")
+        return value
+
+    def count(self, name: str, default: Any = _REQUIRED) -> int:
+        """A whole number; -1, Java's "not known" or "no longer", counts as 0, other negative ones are no answer."""
+        return max(0, self.integer(name, default, least=-1))
+
+    def number(self, name: str, default: Any = _REQUIRED) -> float:
+        """A finite number."""
+        value = self._get(name, default)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise self._bad(name, value, "a finite number")
+        return float(value)
+
+    def text(self, name: str, default: Any = _REQUIRED) -> str:
+        """A text; null counts as the default."""
+        value = self._get(name, default)
+        if value is None and default is not _REQUIRED:
+            return str(default)
+        if not isinstance(value, str):
+            raise self._bad(name, value, "a text")
+        return value
+
+    def flag(self, name: str, default: Any = _REQUIRED) -> bool:
+        """true or false."""
+        value = self._get(name, default)
+        if not isinstance(value, bool):
+            raise self._bad(name, value, "true or false")
+        return value
+
+    def object(self, name: str) -> Fields:
+        """The object of that name."""
+        return Fields(self._get(name, _REQUIRED), self._where, f"{self._path}.{name}")
+
+    def resource(self, name: str) -> Resource:
+        """Hadoop's ResourceInfo. Below 0 (a node over-committed, a reservation given back late) stays as it is."""
+        inner = self.object(name)
+        return Resource(inner.integer("memory"), inner.integer("vCores"))
+
+    def objects(self, name: str, item: str) -> Iterator[Fields]:
+        """The members of ``{name: {item: [...]}}``. Jersey writes null, {} or nothing for none, an object for one."""
+        outer = self._get(name, None)
+        if outer is None:
+            return
+        inner = Fields(outer, self._where, f"{self._path}.{name}")._get(item, None)
+        if inner is None:
+            return
+        for index, value in enumerate(inner if isinstance(inner, list) else [inner]):
+            yield Fields(value, self._where, f"{self._path}.{name}.{item}[{index}]")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool | int | float | str):
+        text = repr(value) if not isinstance(value, int) or isinstance(value, bool) or abs(value) < _LONG else "huge"
+        return text if len(text) <= 60 else text[:60] + "..."
+    return "an object" if isinstance(value, dict) else "a list"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """Which ResourceManager this is. `id` changes with each start of an RM that does not recover its state."""
+
+    id: int
+    started_on_ms: int
+    state: str
+    ha_state: str
+    version: str
+
+    @property
+    def active(self) -> bool:
+        """Whether it schedules (an RM without high availability says ACTIVE)."""
+        return self.ha_state == "ACTIVE" and self.state == "STARTED"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetrics:
+    """The cluster's sums. The RM lets some of them fall below 0 for a moment."""
+
+    total: Resource
+    allocated: Resource
+    available: Resource
+    pending: Resource
+    reserved: Resource
+    containers_allocated: int
+    containers_pending: int
+    containers_reserved: int
+    apps_submitted: int
+    apps_pending: int
+    apps_running: int
+    apps_completed: int
+    apps_failed: int
+    apps_killed: int
+    active_nodes: int
+    lost_nodes: int
+    unhealthy_nodes: int
+    decommissioned_nodes: int
+    total_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """A queue of the Fair Scheduler. `maximum` and `minimum` are resolved; `maximum` is cut to the cluster."""
+
+    path: str
+    parent: str | None
+    leaf: bool
+    policy: str
+    minimum: Resource
+    maximum: Resource
+    used: Resource
+    am_used: Resource
+    am_maximum: Resource
+    demand: Resource
+    steady_share: Resource
+    fair_share: Resource
+    reserved: Resource
+    containers_allocated: int
+    containers_pending: int
+    containers_reserved: int
+    max_apps: int
+    pending_apps: int  # leaves only; 0 for parents
+    active_apps: int  # leaves only; 0 for parents
+    preemptable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStatus:
+    """The queue tree: `queues` by full path, parents before children, siblings by name. `capacity`: the cluster."""
+
+    type: str
+    capacity: Resource
+    queues: Mapping[str, QueueStatus]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A NodeManager as the RM sees it. `health_report` is empty while it is healthy."""
+
+    id: str
+    host: str
+    http_address: str
+    rack: str
+    state: str
+    health_report: str
+    last_health_update_ms: int
+    version: str
+    containers: int
+    used: Resource
+    available: Resource
+
+    @property
+    def total(self) -> Resource:
+        """What the node advertises."""
+        return self.used + self.available
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatus:
+    """An application. `memory_seconds` and `vcore_seconds` are the RM's own accumulated resources.
+
+    `finished_ms` and `launched_ms` are 0 until then. What a finished application holds is 0 (the RM writes -1).
+    """
+
+    id: str
+    user: str
+    name: str
+    queue: str
+    state: str
+    final_status: str
+    type: str
+    tags: frozenset[str]
+    progress_percent: float
+    started_ms: int
+    launched_ms: int
+    finished_ms: int
+    allocated: Resource
+    reserved: Resource
+    running_containers: int
+    memory_seconds: int
+    vcore_seconds: int
+    preempted_memory_seconds: int
+    preempted_vcore_seconds: int
+    diagnostics: str
+
+    @property
+    def final(self) -> bool:
+        """Whether it has ended."""
+        return self.state in FINAL_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class NewApplication:
+    """An id that the RM gave out, and the largest container that it will give."""
+
+    id: str
+    maximum: Resource
+
+
+def cluster_info(document: Any, where: str) -> ClusterInfo:
+    """``/info``."""
+    info = Fields(document, where, "answer").object("clusterInfo")
+    return ClusterInfo(
+        id=info.integer("id", least=0),
+        started_on_ms=info.integer("startedOn", least=0),
+        state=info.text("state"),
+        ha_state=info.text("haState"),
+        version=info.text("resourceManagerVersion"),
+    )
+
+
+def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
+    """``/metrics``."""
+    sums = Fields(document, where, "answer").object("clusterMetrics")
+
+    def pair(name: str) -> Resource:
+        return Resource(sums.integer(f"{name}MB"), sums.integer(f"{name}VirtualCores"))
+
+    return ClusterMetrics(
+        total=pair("total"),
+        allocated=pair("allocated"),
+        available=pair("available"),
+        pending=pair("pending"),
+        reserved=pair("reserved"),
+        containers_allocated=sums.integer("containersAllocated"),
+        containers_pending=sums.integer("containersPending"),
+        containers_reserved=sums.integer("containersReserved"),
+        apps_submitted=sums.integer("appsSubmitted"),
+        apps_pending=sums.integer("appsPending"),
+        apps_running=sums.integer("appsRunning"),
+        apps_completed=sums.integer("appsCompleted"),
+        apps_failed=sums.integer("appsFailed"),
+        apps_killed=sums.integer("appsKilled"),
+        active_nodes=sums.integer("activeNodes"),
+        lost_nodes=sums.integer("lostNodes"),
+        unhealthy_nodes=sums.integer("unhealthyNodes"),
+        decommissioned_nodes=sums.integer("decommissionedNodes"),
+        total_nodes=sums.integer("totalNodes"),
+    )
+
+
+def scheduler(document: Any, where: str) -> SchedulerStatus:
+    """``/scheduler`` of a Fair Scheduler; BadAnswer for another scheduler's."""
+    info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
+    kind = info.text("type")
+    if kind != "fairScheduler":
+        raise BadAnswer(
+            f"the scheduler is {kind!r}, not the Fair Scheduler",
+            where=where,
+            mend="set yarn.resourcemanager.scheduler.class to the FairScheduler class",
+        )
+    root = info.object("rootQueue")
+    found: dict[str, QueueStatus] = {}
+    waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
+    while waiting:
+        fields, parent, depth = waiting.pop()
+        if depth > MAX_QUEUE_DEPTH:
+            raise BadAnswer(f"queues nested more than {MAX_QUEUE_DEPTH} deep", where=where)
+        queue = _queue(fields, parent)
+        fits = queue.path == "root" if parent is None else queue.path.startswith(f"{parent}.")
+        if not fits or queue.path in found:
+            raise BadAnswer(f"queue {queue.path!r} below {parent!r}", where=where)
+        found[queue.path] = queue
+        waiting += [(child, queue.path, depth + 1) for child in fields.objects("childQueues", "queue")]
+    ordered = {path: found[path] for path in sorted(found, key=lambda path: path.split("."))}
+    return SchedulerStatus(kind, root.resource("clusterResources"), ordered)
+
+
+def _queue(fields: Fields, parent: str | None) -> QueueStatus:
+    leaf = fields.text("type", "") == "fairSchedulerLeafQueueInfo"
+    return QueueStatus(
+        path=fields.text("queueName"),
+        parent=parent,
+        leaf=leaf,
+        policy=fields.text("schedulingPolicy"),
+        minimum=fields.resource("minResources"),
+        maximum=fields.resource("maxResources"),
+        used=fields.resource("usedResources"),
+        am_used=fields.resource("amUsedResources"),
+        am_maximum=fields.resource("amMaxResources"),
+        demand=fields.resource("demandResources"),
+        steady_share=fields.resource("steadyFairResources"),
+        fair_share=fields.resource("fairResources"),
+        reserved=fields.resource("reservedResources"),
+        containers_allocated=fields.integer("allocatedContainers"),
+        containers_pending=fields.integer("pendingContainers"),
+        containers_reserved=fields.integer("reservedContainers"),
+        max_apps=fields.integer("maxApps"),
+        pending_apps=fields.integer("numPendingApps") if leaf else 0,
+        active_apps=fields.integer("numActiveApps") if leaf else 0,
+        preemptable=fields.flag("preemptable", True),
+    )
+
+
+def nodes(document: Any, where: str) -> list[NodeStatus]:
+    """``/nodes``, by id."""
+    found = [
+        NodeStatus(
+            id=node.text("id"),
+            host=node.text("nodeHostName"),
+            http_address=node.text("nodeHTTPAddress", ""),
+            rack=node.text("rack", ""),
+            state=node.text("state"),
+            health_report=node.text("healthReport", ""),
+            last_health_update_ms=node.integer("lastHealthUpdate", 0),
+            version=node.text("version", ""),
+            containers=node.integer("numContainers"),
+            used=Resource(node.integer("usedMemoryMB"), node.integer("usedVirtualCores")),
+            available=Resource(node.integer("availMemoryMB"), node.integer("availableVirtualCores")),
+        )
+        for node in Fields(document, where, "answer").objects("nodes", "node")
+    ]
+    return sorted(found, key=lambda node: node.id)
+
+
+def apps(document: Any, where: str) -> list[AppStatus]:
+    """``/apps``, by id (which is the order of submission within one RM's life)."""
+    found = [_app(fields, where) for fields in Fields(document, where, "answer").objects("apps", "app")]
+    ids = {app.id for app in found}
+    if len(ids) != len(found):
+        raise BadAnswer("the same application twice", where=where)
+    return sorted(found, key=lambda app: tuple(int(part) for part in app.id.split("_")[1:]))
+
+
+def app(document: Any, where: str) -> AppStatus:
+    """``/apps/{id}``."""
+    return _app(Fields(document, where, "answer").object("app"), where)
+
+
+def _app(fields: Fields, where: str) -> AppStatus:
+    identity = fields.text("id")
+    if not APPLICATION_ID.fullmatch(identity):
+        raise BadAnswer(f"{identity[:60]!r} is no application's id", where=where)
+    return AppStatus(
+        id=identity,
+        user=fields.text("user", ""),
+        name=fields.text("name", ""),
+        queue=fields.text("queue", ""),
+        state=fields.text("state"),
+        final_status=fields.text("finalStatus", "UNDEFINED"),
+        type=fields.text("applicationType", ""),
+        tags=frozenset(tag for tag in fields.text("applicationTags", "").split(",") if tag),
+        progress_percent=fields.number("progress", 0.0),
+        started_ms=fields.count("startedTime"),
+        launched_ms=fields.count("launchTime", 0),
+        finished_ms=fields.count("finishedTime"),
+        allocated=Resource(fields.count("allocatedMB", -1), fields.count("allocatedVCores", -1)),
+        reserved=Resource(fields.count("reservedMB", -1), fields.count("reservedVCores", -1)),
+        running_containers=fields.count("runningContainers", -1),
+        memory_seconds=fields.integer("memorySeconds", least=0),
+        vcore_seconds=fields.integer("vcoreSeconds", least=0),
+        preempted_memory_seconds=fields.integer("preemptedMemorySeconds", 0, least=0),
+        preempted_vcore_seconds=fields.integer("preemptedVcoreSeconds", 0, least=0),
+        diagnostics=fields.text("diagnostics", ""),
+    )
+
+
+def app_state(document: Any, where: str) -> str:
+    """``/apps/{id}/state``."""
+    return Fields(document, where, "answer").text("state")
+
+
+def app_queue(document: Any, where: str) -> str:
+    """``/apps/{id}/queue``."""
+    return Fields(document, where, "answer").text("queue")
+
+
+def new_application(document: Any, where: str) -> NewApplication:
+    """``POST /apps/new-application``."""
+    fields = Fields(document, where, "answer")
+    identity = fields.text("application-id")
+    if not APPLICATION_ID.fullmatch(identity):
+        raise BadAnswer(f"{identity[:60]!r} is no application's id", where=where)
+    return NewApplication(identity, fields.resource("maximum-resource-capability"))

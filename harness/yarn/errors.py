@@ -1,0 +1,49 @@
+"""What can go wrong when talking to a ResourceManager or to the place where its allocation file lies.
+
+::
+
+    InputError
+    ├── Unreachable        nothing answered in time; trying again later may help
+    │   └── NoActiveRm     ResourceManagers answered, but none of them is active
+    ├── Refused            it answered, and the answer is no
+    └── BadAnswer          it answered with something that cannot be used
+
+All end a command with exit code 1. A controller keeps running on `Unreachable` and `BadAnswer`.
+"""
+
+from __future__ import annotations
+
+from harness.model.errors import InputError
+
+
+class Unreachable(InputError):
+    """Nothing answered in time, or the connection broke before the answer was complete."""
+
+
+class NoActiveRm(Unreachable):
+    """ResourceManagers answered, but each of them is on standby."""
+
+
+class Refused(InputError):
+    """The other side answered with an error.
+
+    `status` is the HTTP status (0: the error did not come by HTTP), `exception` the Java exception's class as
+    the other side named it (empty: it named none).
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        mend: str | None = None,
+        status: int = 0,
+        exception: str = "",
+    ) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.status = status
+        self.exception = exception
+
+
+class BadAnswer(InputError):
+    """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""

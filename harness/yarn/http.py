@@ -1,0 +1,385 @@
+"""JSON over HTTP to one of several equal servers: timeouts, retries of what may be retried, failover, TLS, SPNEGO.
+
+Knows nothing of YARN's endpoints (harness.yarn.rest does). Standby ResourceManagers are followed here, because they
+answer any path alike: a 307 with ``Location`` names the active one, a 307 with ``Refresh`` says that there is none.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+
+from harness.model.errors import CallError
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+
+#: Whatever the HTTP stack may raise for what the other side or the network does.
+_TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
+#: Java exceptions with which a server says "not me, not now": the request was not carried out.
+_NOT_ME = ("StandbyException", "RetriableException")
+_RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
+_TEXT_LIMIT = 300
+_REASONS = (
+    r"\[Errno -?\d+\] ([^'\")]+)",
+    r"\((?:read|connect) timeout=[^)]*\)",
+    r"certificate verify failed[^(]*",
+    r"\[SSL: [A-Z0-9_]+\] [^(']*",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """How to ask. Times in seconds; `deadline_s` bounds a call with all its retries and failovers.
+
+    `attempts` counts rounds over all servers. `user` is sent as ``user.name`` (Hadoop's simple authentication);
+    ``auth="spnego"`` uses the Kerberos ticket of the process instead. `ca_file` is the authority that signed the
+    server's certificate (None: the system's), `cert_file` and `key_file` this client's own. The environment's
+    proxies and ~/.netrc are not used.
+    """
+
+    connect_timeout_s: float = 3.0
+    read_timeout_s: float = 20.0
+    deadline_s: float = 45.0
+    attempts: int = 4
+    backoff_s: float = 0.25
+    max_answer_bytes: int = 128 << 20
+    user: str | None = None
+    auth: Literal["simple", "spnego"] = "simple"
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout_s", "read_timeout_s", "deadline_s"):
+            value = getattr(self, name)
+            if not 0 < value <= 86_400:
+                raise CallError(f"{name} is {value}", mend="give seconds between 0 and 86400")
+        if self.attempts < 1 or self.backoff_s < 0:
+            raise CallError("attempts must be at least 1 and backoff_s not negative")
+        if self.auth not in ("simple", "spnego"):
+            raise CallError(f"unknown authentication {self.auth!r}", mend="use simple or spnego")
+        for name in ("ca_file", "cert_file", "key_file"):
+            path = getattr(self, name)
+            if path is not None and not os.path.isfile(path):
+                raise CallError(f"{name}: no such file: {path}")
+        if self.key_file and not self.cert_file:
+            raise CallError("key_file without cert_file", mend="give both")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A server's answer: the address asked, the status, and the JSON document (None: the body is empty)."""
+
+    url: str
+    status: int
+    document: Any
+    headers: Mapping[str, str]
+
+
+class _Failed(Exception):
+    """One server did not do it. `unsent`: it certainly did not carry the request out, so any call may go elsewhere."""
+
+    def __init__(self, error: Unreachable | Refused, *, unsent: bool, active: str | None = None) -> None:
+        super().__init__(error.line())
+        self.error, self.unsent, self.active = error, unsent, active
+
+
+def base_url(text: str) -> str:
+    """``host``, ``host:port`` or a URL as ``http://host:port`` (default port 8088, 8090 for https).
+
+    Raises CallError for anything else: other schemes, credentials in the address, control characters.
+    """
+    given = text.strip()
+    if not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", given):
+        given = f"http://{given}"
+    mend = "give it as http://HOST:PORT or https://HOST:PORT"
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError as error:
+        raise CallError(f"{text!r} is no address: {error}", mend=mend) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise CallError(f"{text!r} is no address of a ResourceManager", mend=mend)
+    if parts.username is not None or parts.password is not None:
+        raise CallError("an address with a user or password in it", where=parts.hostname, mend=mend)
+    if parts.path.rstrip("/") not in ("", "/ws/v1/cluster", "/cluster") or parts.query or parts.fragment:
+        raise CallError(f"{text!r} has more than a host and a port", mend=mend)
+    if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", parts.hostname) or port == 0:
+        raise CallError(f"{text!r} is no address of a ResourceManager", mend=mend)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}"
+
+
+def _spnego() -> requests.auth.AuthBase:
+    try:
+        from requests_gssapi import HTTPSPNEGOAuth  # type: ignore[import-not-found]
+    except ImportError:
+        raise CallError(
+            "SPNEGO needs the package requests-gssapi, which is not installed",
+            mend="install yarnfair with the extra 'kerberos' and get a ticket with kinit",
+        ) from None
+    auth: requests.auth.AuthBase = HTTPSPNEGOAuth(opportunistic_auth=True)
+    return auth
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "..."
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost words of a chain of library exceptions: "Connection refused", not four lines of wrappers."""
+    text = str(error)
+    for pattern in (
+        r"\[Errno -?\d+\] ([^'\")]+)",
+        r"\((?:read|connect) timeout=[^)]*\)",
+        r"certificate verify failed[^(]*",
+    ):
+        if found := re.search(pattern, text):
+            return found.group(found.lastindex or 0).strip()
+    return _short(text) or type(error).__name__
+
+
+class HttpClient:
+    """Asks the servers in `bases` (addresses as `base_url` gives them), beginning with the one that answered last.
+
+    `clock` and `sleep` are there for tests. Not for use from several threads at once.
+    """
+
+    def __init__(
+        self,
+        bases: Sequence[str],
+        options: HttpOptions | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if not bases:
+            raise CallError("no address to ask", mend="give at least one")
+        self.options = options or HttpOptions()
+        self._configured = [base_url(base) for base in bases]
+        self._bases = list(dict.fromkeys(self._configured))
+        self._current = 0
+        self._clock, self._sleep = clock, sleep
+        session = requests.Session()
+        session.trust_env = False
+        session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
+        if self.options.ca_file:
+            session.verify = self.options.ca_file
+        if self.options.cert_file:
+            session.cert = (
+                (self.options.cert_file, self.options.key_file) if self.options.key_file else self.options.cert_file
+            )
+        if self.options.auth == "spnego":
+            session.auth = _spnego()
+        self._session = session
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._session.close()
+
+    @property
+    def current(self) -> str:
+        """The address that will be asked first."""
+        return self._bases[self._current]
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """All known addresses: the configured ones, and those that a standby named."""
+        return tuple(self._bases)
+
+    def prefer(self, base: str) -> None:
+        """Ask this address (one of `bases`) first from now on."""
+        self._current = self._bases.index(base)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        repeatable: bool,
+        only: str | None = None,
+    ) -> Answer:
+        """One call. `repeatable`: doing it twice is the same as doing it once.
+
+        What is not repeatable is sent again only when the server certainly did not carry it out. `only` asks that
+        one address, without failover. Raises Unreachable, NoActiveRm, Refused, BadAnswer.
+        """
+        end = self._clock() + self.options.deadline_s
+        delay = self.options.backoff_s
+        for attempt in range(self.options.attempts):
+            if attempt:
+                if self._clock() + delay >= end:
+                    break
+                self._sleep(delay)
+                delay *= 2
+            tried: set[str] = set()
+            while (base := only or self.current) not in tried:
+                tried.add(base)
+                try:
+                    return self._once(base, method, path, params, body, end)
+                except _Failed as failed:
+                    last = failed
+                if not (repeatable or last.unsent):
+                    raise last.error
+                if only is None:
+                    self._turn(base, last.active)
+                if self._clock() >= end:
+                    break
+        raise last.error
+
+    def _turn(self, base: str, active: str | None) -> None:
+        """Whom to ask after `base` failed: the active one that it named, else the next in the list."""
+        if active is not None and active != base:
+            if active not in self._bases and len(self._configured) == 1:
+                # The names that RMs have among themselves may mean nothing here: follow them only without a choice.
+                self._bases = [*self._configured, active]
+            if active in self._bases:
+                self._current = self._bases.index(active)
+                return
+        self._current = (self._bases.index(base) + 1) % len(self._bases)
+
+    def _once(
+        self, base: str, method: str, path: str, params: Mapping[str, str] | None, body: Any, end: float
+    ) -> Answer:
+        query = dict(params or {})
+        if self.options.user is not None and self.options.auth == "simple":
+            query["user.name"] = self.options.user
+        url = base + path
+        left = max(0.05, end - self._clock())
+        try:
+            response = self._session.request(
+                method,
+                url,
+                params=query,
+                data=None if body is None else json.dumps(body).encode(),
+                headers=None if body is None else {"Content-Type": "application/json"},
+                timeout=(min(self.options.connect_timeout_s, left), min(self.options.read_timeout_s, left)),
+                allow_redirects=False,
+                stream=True,
+            )
+        except requests.exceptions.SSLError as error:
+            raise Unreachable(
+                f"no TLS connection: {_reason(error)}",
+                where=base,
+                mend="give the authority that signed the server's certificate (ca_file), or ask by http",
+            ) from None
+        except (requests.exceptions.ConnectTimeout, requests.exceptions.ConnectionError) as error:
+            # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
+            unsent = isinstance(error, requests.exceptions.ConnectTimeout) or "NewConnectionError" in repr(error)
+            raise _Failed(self._unreachable(base, error), unsent=unsent) from None
+        except _TRANSPORT_ERRORS as error:
+            raise _Failed(self._unreachable(base, error), unsent=False) from None
+        except (ValueError, AttributeError) as error:
+            # Malformed header lines and addresses surface as these.
+            raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
+        try:
+            data = self._body(response, url, end)
+            return self._judge(response, base, url, data)
+        finally:
+            response.close()
+
+    def _unreachable(self, base: str, error: BaseException) -> Unreachable:
+        return Unreachable(
+            f"no answer: {_reason(error)}",
+            where=base,
+            mend="check that the ResourceManager runs and the address is right",
+        )
+
+    def _body(self, response: requests.Response, url: str, end: float) -> bytes:
+        data = bytearray()
+        try:
+            for chunk in response.iter_content(1 << 16):
+                data += chunk
+                if len(data) > self.options.max_answer_bytes:
+                    raise BadAnswer(f"an answer of more than {self.options.max_answer_bytes} bytes", where=url)
+                if self._clock() > end:
+                    raise _Failed(
+                        Unreachable(f"the answer was not complete after {self.options.deadline_s:g} s", where=url),
+                        unsent=False,
+                    )
+        except _TRANSPORT_ERRORS as error:
+            raise _Failed(Unreachable(f"the answer was cut off: {_reason(error)}", where=url), unsent=False) from None
+        return bytes(data)
+
+    def _judge(self, response: requests.Response, base: str, url: str, data: bytes) -> Answer:
+        status = response.status_code
+        if 300 <= status < 400:
+            raise self._standby(response, base, url)
+        if 200 <= status < 300:
+            document = None if not data.strip() else parse_json(data, url)
+            return Answer(url, status, document, response.headers)
+        exception, message = _remote_exception(data, url)
+        text = f"HTTP {status}"
+        if exception or message:
+            text += f" {exception}: {message}" if exception and message else f" {exception or message}"
+        elif response.reason:
+            text += f" {_short(response.reason)}"
+        mend = None
+        if status == 401:
+            negotiate = "negotiate" in response.headers.get("WWW-Authenticate", "").lower()
+            mend = "authenticate with Kerberos (auth spnego, kinit)" if negotiate else "give a user"
+        refused = Refused(text, where=url, mend=mend, status=status, exception=exception)
+        if exception.endswith(_NOT_ME):
+            raise _Failed(NoActiveRm(text, where=base), unsent=True)
+        # With a Java exception in it the answer is the RM's own and final (moving to an unknown queue is a 503).
+        if status in _RETRIED_STATUS and not exception:
+            raise _Failed(refused, unsent=False)
+        raise refused
+
+    def _standby(self, response: requests.Response, base: str, url: str) -> Exception:
+        location = response.headers.get("Location")
+        if location is None:
+            return _Failed(NoActiveRm("on standby, and it knows of no active ResourceManager", where=base), unsent=True)
+        try:
+            parts = urlsplit(location)
+            active = base_url(f"{parts.scheme}://{parts.netloc}") if parts.scheme and parts.netloc else None
+        except (ValueError, CallError):
+            active = None
+        if active is None:
+            return BadAnswer(f"redirected to {_short(location)!r}, which is no ResourceManager's address", where=url)
+        if base.startswith("https:") and not active.startswith("https:"):
+            return BadAnswer(f"redirected from https to {active}", where=url, mend="switch https on for every RM")
+        if active == base:
+            return Refused(
+                f"redirected to {_short(location)}", where=url, mend="check the path", status=response.status_code
+            )
+        return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """A JSON document from bytes; BadAnswer for anything else (HTML, cut off, nested without end, absurd numbers)."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError, MemoryError) as error:
+        start = _short(data[:60].decode("utf-8", "replace"))
+        if data.lstrip()[:1] == b"<":
+            raise BadAnswer(f"HTML or XML instead of JSON: {start!r}", where=where) from None
+        raise BadAnswer(f"no JSON ({_short(str(error))}): {start!r}", where=where) from None
+
+
+def _remote_exception(data: bytes, where: str) -> tuple[str, str]:
+    """Class (without package) and message of Hadoop's ``{"RemoteException": {...}}``; empty texts if it is none."""
+    try:
+        document = parse_json(data, where)
+        inner = document["RemoteException"]
+        exception = inner.get("exception", "")
+        message = inner.get("message", "")
+    except (BadAnswer, KeyError, TypeError, AttributeError):
+        return "", ""
+    if not isinstance(exception, str) or not isinstance(message, str):
+        return "", ""
+    # "java.lang.Exception: app with id ..." -> what a person wants to read.
+    message = re.sub(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", message)
+    return exception.rpartition(".")[2], _short(message)

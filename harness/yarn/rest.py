@@ -1,0 +1,246 @@
+"""A ResourceManager's REST API (``/ws/v1/cluster``), typed: the endpoints that the project uses, and no others.
+
+How answers are checked is in harness.yarn.answers, how servers are asked in harness.yarn.http. Weights cannot be
+changed here: harness.yarn.adminrpc makes the RM read its allocation file again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.model.errors import CallError
+from harness.model.resources import Resource
+from harness.yarn import answers
+from harness.yarn.answers import AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus, SchedulerStatus
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+from harness.yarn.http import Answer, HttpClient, HttpOptions
+
+_ROOT = "/ws/v1/cluster"
+_SMALL = Resource(256, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file that YARN copies into a container's folder: where it lies, its size in bytes and its time in ms."""
+
+    resource: str
+    size: int
+    timestamp_ms: int
+    type: str = "FILE"
+    visibility: str = "APPLICATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An application as it is submitted. `command` is the ApplicationMaster's, run by a shell on some node.
+
+    `environment` and `files` (name in the container's folder -> file) are the ApplicationMaster's too.
+    """
+
+    name: str
+    queue: str
+    command: str
+    resource: Resource = _SMALL
+    type: str = "YARN"
+    tags: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, LocalFile] = field(default_factory=dict)
+    max_attempts: int = 1
+    keep_containers: bool = False
+    unmanaged: bool = False
+
+    def document(self, identity: str) -> dict[str, Any]:
+        """The body of the REST call."""
+        return {
+            "application-id": identity,
+            "application-name": self.name,
+            "application-type": self.type,
+            "application-tags": {"tag": list(self.tags)},
+            "queue": self.queue,
+            "am-container-spec": {
+                "commands": {"command": self.command},
+                "environment": {"entry": [{"key": key, "value": value} for key, value in self.environment.items()]},
+                "local-resources": {
+                    "entry": [
+                        {
+                            "key": name,
+                            "value": {
+                                "resource": file.resource,
+                                "type": file.type,
+                                "visibility": file.visibility,
+                                "size": file.size,
+                                "timestamp": file.timestamp_ms,
+                            },
+                        }
+                        for name, file in self.files.items()
+                    ]
+                },
+            },
+            "unmanaged-AM": self.unmanaged,
+            "max-app-attempts": self.max_attempts,
+            "keep-containers-across-application-attempts": self.keep_containers,
+            "resource": {"memory": self.resource.memory_mb, "vCores": self.resource.vcores},
+        }
+
+
+def _application_path(identity: str, end: str = "") -> str:
+    if not answers.APPLICATION_ID.fullmatch(identity):
+        raise CallError(f"{identity!r} is no application's id", mend="it looks like application_1700000000000_0001")
+    return f"{_ROOT}/apps/{identity}{end}"
+
+
+class RestClient:
+    """The REST API of one ResourceManager or of several that stand in for each other.
+
+    ``RestClient(["http://rm1:8088", "http://rm2:8088"])``. All methods raise Unreachable or NoActiveRm when nothing
+    (active) answers within `options`, Refused when the RM says no, BadAnswer when it answers nonsense.
+    """
+
+    def __init__(
+        self,
+        bases: Sequence[str],
+        options: HttpOptions | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.http = HttpClient(bases, options, clock=clock, sleep=sleep)
+        self._sleep = sleep
+
+    def __enter__(self) -> RestClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self.http.close()
+
+    def _get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
+        return self.http.request("GET", path, params=params, repeatable=True)
+
+    def info(self) -> ClusterInfo:
+        """The active ResourceManager's ``/info`` (a standby answers it too: those are asked and passed over)."""
+        last: ClusterInfo | Unreachable | None = None
+        for base in [self.http.current, *(base for base in self.http.bases if base != self.http.current)]:
+            try:
+                last = self.info_of(base)
+            except Unreachable as error:
+                last = error
+                continue
+            if last.active:
+                self.http.prefer(base)
+                return last
+        if isinstance(last, Unreachable):
+            raise last
+        state = f"{last.state}, {last.ha_state}" if last else "nothing answered"
+        raise NoActiveRm(f"no active ResourceManager ({state})", where=self.http.current)
+
+    def info_of(self, base: str) -> ClusterInfo:
+        """``/info`` of one of several, active or not."""
+        answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base)
+        return answers.cluster_info(answer.document, answer.url)
+
+    def metrics(self) -> ClusterMetrics:
+        """``/metrics``."""
+        answer = self._get(f"{_ROOT}/metrics")
+        return answers.cluster_metrics(answer.document, answer.url)
+
+    def scheduler(self) -> SchedulerStatus:
+        """``/scheduler``: the Fair Scheduler's queue tree."""
+        answer = self._get(f"{_ROOT}/scheduler")
+        return answers.scheduler(answer.document, answer.url)
+
+    def nodes(self, states: Iterable[str] = ()) -> list[NodeStatus]:
+        """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones)."""
+        params = {"states": ",".join(states)}
+        answer = self._get(f"{_ROOT}/nodes", params if params["states"] else None)
+        return answers.nodes(answer.document, answer.url)
+
+    def apps(
+        self,
+        *,
+        states: Iterable[str] = (),
+        queue: str | None = None,
+        tags: Iterable[str] = (),
+        started_from_ms: int | None = None,
+        finished_from_ms: int | None = None,
+        limit: int | None = None,
+    ) -> list[AppStatus]:
+        """``/apps``: what the RM still retains, in order of submission. Without their resource requests (size)."""
+        given: dict[str, object | None] = {
+            "states": ",".join(states) or None,
+            "queue": queue,
+            "applicationTags": ",".join(tags) or None,
+            "startedTimeBegin": started_from_ms,
+            "finishedTimeBegin": finished_from_ms,
+            "limit": limit,
+        }
+        params = {name: str(value) for name, value in given.items() if value is not None}
+        answer = self._get(f"{_ROOT}/apps", {"deSelects": "resourceRequests", **params})
+        return answers.apps(answer.document, answer.url)
+
+    def app(self, identity: str) -> AppStatus:
+        """``/apps/{id}``. Refused with status 404 when the RM does not know it (any more)."""
+        answer = self._get(_application_path(identity), {"deSelects": "resourceRequests"})
+        return answers.app(answer.document, answer.url)
+
+    def app_state(self, identity: str) -> str:
+        """``/apps/{id}/state``."""
+        answer = self._get(_application_path(identity, "/state"))
+        return answers.app_state(answer.document, answer.url)
+
+    def new_application(self) -> NewApplication:
+        """A fresh id for a submission. Asking twice only wastes a number, so it is retried."""
+        answer = self.http.request("POST", f"{_ROOT}/apps/new-application", repeatable=True)
+        return answers.new_application(answer.document, answer.url)
+
+    def submit(self, submission: Submission) -> str:
+        """Submits an application and returns its id.
+
+        A submission whose answer got lost is not sent again: the RM is asked whether it knows the id. Submitting says
+        only that the RM took it; whether its queue accepts it shows in the application's state.
+        """
+        identity = self.new_application().id
+        try:
+            self.http.request("POST", f"{_ROOT}/apps", body=submission.document(identity), repeatable=False)
+        except (Unreachable, BadAnswer) as lost:
+            if not self._knows(identity):
+                raise lost from None
+        return identity
+
+    def _knows(self, identity: str) -> bool:
+        for _ in range(3):
+            try:
+                self.app(identity)
+                return True
+            except Refused as refused:
+                if refused.status != 404:
+                    raise
+            # The RM answers 202 first and registers the application a moment later.
+            self._sleep(0.2)
+        return False
+
+    def move(self, identity: str, queue: str) -> str:
+        """Moves an application to another leaf queue; the queue in which the RM then shows it.
+
+        Refused when the RM does not move it: no such queue, its limits, no permission, a finished application.
+        """
+        answer = self.http.request("PUT", _application_path(identity, "/queue"), body={"queue": queue}, repeatable=True)
+        return answers.app_queue(answer.document, answer.url)
+
+    def kill(self, identity: str, *, timeout_s: float = 30.0) -> str:
+        """Kills an application and waits until it has ended (Unreachable after `timeout_s`); its final state."""
+        for _ in range(max(1, int(timeout_s / 0.2))):
+            answer = self.http.request(
+                "PUT", _application_path(identity, "/state"), body={"state": "KILLED"}, repeatable=True
+            )
+            state = answers.app_state(answer.document, answer.url)
+            if state in answers.FINAL_STATES:
+                return state
+            self._sleep(0.2)
+        raise Unreachable(f"{identity} is still {state} {timeout_s:g} s after it was killed", where=self.http.current)

@@ -1,0 +1,151 @@
+"""One client for a ResourceManager, or for two that stand in for each other: REST, refresh, and reading back.
+
+Success of a change is what the RM shows afterwards, not what a call returned: ``confirm_weights`` asks the RM for the
+weights it now has, ``confirm_shares`` looks at the steady fair shares where only REST is reachable. Writing the
+allocation file is harness.yarn.files' business.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from harness.model.errors import CallError, InputError
+from harness.model.resources import Resource
+from harness.yarn import adminrpc
+from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, QueueSettings
+from harness.yarn.errors import NoActiveRm, Unreachable
+from harness.yarn.http import HttpOptions, base_url
+from harness.yarn.rest import RestClient
+from harness.yarn.rpc import RpcAddress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RmAddress:
+    """Where one ResourceManager answers: REST (``http://host:port``), admin RPC, client RPC."""
+
+    rest: str
+    admin: RpcAddress
+    client: RpcAddress
+
+    @classmethod
+    def of(cls, rest: str, *, admin: str | None = None, client: str | None = None) -> RmAddress:
+        """From a REST address; RPC is on the same host, at Hadoop's default ports, unless given as HOST:PORT."""
+        base = base_url(rest)
+        host = urlsplit(base).hostname or ""
+        return cls(
+            base,
+            RpcAddress.parse(admin, ADMIN_PORT) if admin else RpcAddress(host, ADMIN_PORT),
+            RpcAddress.parse(client, CLIENT_PORT) if client else RpcAddress(host, CLIENT_PORT),
+        )
+
+
+class NotEffective(InputError):
+    """A change did not take effect: `wrong` says for each queue what the RM has instead."""
+
+    def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float) -> None:
+        shown = "; ".join(f"{path}: {why}" for path, why in list(wrong.items())[:3])
+        more = f" and {len(wrong) - 3} more queues" if len(wrong) > 3 else ""
+        super().__init__(
+            f"the change did not take effect within {waited_s:g} s ({shown}{more})",
+            where=where,
+            mend="look into the RM's log for 'Failed to reload allocations file'",
+        )
+        self.wrong = dict(wrong)
+
+
+class RmClient:
+    """REST and RPC of the given ResourceManagers; `user` is whom RPC calls are for (None: the process' own user)."""
+
+    def __init__(
+        self,
+        rms: Sequence[RmAddress],
+        options: HttpOptions | None = None,
+        *,
+        user: str | None = None,
+        rpc_timeout_s: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if not rms:
+            raise CallError("no ResourceManager given", mend="give at least one address")
+        self.rms = tuple(rms)
+        self.rest = RestClient([rm.rest for rm in rms], options, clock=clock, sleep=sleep)
+        self.user = user or (options.user if options and options.user else getpass.getuser())
+        self.rpc_timeout_s = rpc_timeout_s
+        self._clock, self._sleep = clock, sleep
+
+    def __enter__(self) -> RmClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self.rest.close()
+
+    def _active_first(self, ask: Callable[[RmAddress], T]) -> T:
+        """The answer of the first RM that is active, beginning with the one that REST found last."""
+        current = self.rest.http.current
+        last: Unreachable | None = None
+        for rm in sorted(self.rms, key=lambda rm: rm.rest != current):
+            try:
+                return ask(rm)
+            except Unreachable as error:
+                # A standby's word says more than the silence of one that is down.
+                last = error if last is None or isinstance(error, NoActiveRm) else last
+        assert last is not None
+        raise last
+
+    def refresh_queues(self) -> float:
+        """Makes the active RM read its allocation file again; how long the call took, in seconds."""
+        start = time.perf_counter()
+        self._active_first(lambda rm: adminrpc.refresh_queues(rm.admin, user=self.user, timeout_s=self.rpc_timeout_s))
+        return time.perf_counter() - start
+
+    def queue_settings(self) -> dict[str, QueueSettings]:
+        """The weights that the active RM has, by queue."""
+        return self._active_first(
+            lambda rm: adminrpc.queue_settings(rm.client, user=self.user, timeout_s=self.rpc_timeout_s)
+        )
+
+    def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
+        """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""
+        return self._confirm(lambda: adminrpc.weights_differ(wanted, self.queue_settings()), timeout_s, every_s)
+
+    def confirm_shares(
+        self, wanted: Mapping[str, Resource], *, timeout_s: float = 20.0, every_s: float = 0.25
+    ) -> float:
+        """Waits until REST shows these steady fair shares; the seconds it took. Raises NotEffective.
+
+        For an RM whose client port is out of reach. It cannot tell two sets of weights apart that make equal shares.
+        """
+        return self._confirm(lambda: self._shares_differ(wanted), timeout_s, every_s)
+
+    def _shares_differ(self, wanted: Mapping[str, Resource]) -> dict[str, str]:
+        queues = self.rest.scheduler().queues
+        wrong = {path: "the RM has no such queue" for path in wanted if path not in queues}
+        for path, share in wanted.items():
+            if path in queues and queues[path].steady_share != share:
+                has = queues[path].steady_share
+                wrong[path] = (
+                    f"the RM has {has.memory_mb} MB and {has.vcores} vcores, "
+                    f"wanted {share.memory_mb} MB and {share.vcores} vcores"
+                )
+        return wrong
+
+    def _confirm(self, differ: Callable[[], dict[str, str]], timeout_s: float, every_s: float) -> float:
+        start = self._clock()
+        while wrong := differ():
+            waited = self._clock() - start
+            if waited >= timeout_s:
+                raise NotEffective(wrong, where=self.rest.http.current, waited_s=timeout_s)
+            self._sleep(every_s)
+        return self._clock() - start

@@ -1,0 +1,248 @@
+"""Hadoop's RPC, version 9, as far as one unauthenticated call needs it: protobuf's wire format and the framing.
+
+Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine2.proto of hadoop-common 3.4. Only SIMPLE
+authentication: a server that wants Kerberos here refuses, and says so. Which methods there are is
+harness.yarn.adminrpc's business.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.model.errors import CallError
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+
+_CONNECTION_CALL_ID = -3
+_MAX_FRAME = 64 << 20
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_STATUS_SUCCESS = 0
+
+Value = int | bytes
+
+
+def varint(number: int) -> bytes:
+    """A number from 0 on in base 128, the lowest seven bits first."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def zigzag(number: int) -> int:
+    """A signed number as the unsigned one that protobuf's sint32 writes: 0, -1, 1, -2 ... -> 0, 1, 2, 3 ..."""
+    return number * 2 if number >= 0 else -number * 2 - 1
+
+
+def field(number: int, value: int | bytes | str) -> bytes:
+    """One field of a message: a varint for an int, length-delimited otherwise."""
+    if isinstance(value, int):
+        return varint(number << 3 | _VARINT) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | _BYTES) + varint(len(data)) + data
+
+
+def delimited(message: bytes) -> bytes:
+    """A message behind its own length."""
+    return varint(len(message)) + message
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at `at` and where it ends; ValueError when it does not end within 10 bytes."""
+    number = 0
+    for index in range(10):
+        if at + index >= len(data):
+            break
+        byte = data[at + index]
+        number |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return number, at + index + 1
+    raise ValueError("a number without an end")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, Value]]:
+    """The fields of a message as (number, value) in their order; bytes for everything that is not a varint.
+
+    ValueError when it is no message.
+    """
+    at = 0
+    while at < len(data):
+        key, at = read_varint(data, at)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, at = read_varint(data, at)
+            yield number, value
+            continue
+        if kind == _BYTES:
+            size, at = read_varint(data, at)
+        elif kind in (_FIXED32, _FIXED64):
+            size = 4 if kind == _FIXED32 else 8
+        else:
+            raise ValueError(f"a field of the unknown kind {kind}")
+        if at + size > len(data):
+            raise ValueError("a field longer than its message")
+        yield number, data[at : at + size]
+        at += size
+
+
+def text(value: Value) -> str:
+    """A field's value as text; ValueError when it is none."""
+    if not isinstance(value, bytes):
+        raise ValueError("a number where a text should be")
+    return value.decode()
+
+
+def number(value: Value) -> int:
+    """A field's value as a signed 64-bit number; ValueError when it is none."""
+    if not isinstance(value, int):
+        raise ValueError("bytes where a number should be")
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def float32(value: Value) -> float:
+    """A field's value as the float that Java wrote; ValueError when it is none."""
+    if not isinstance(value, bytes) or len(value) != 4:
+        raise ValueError("no float")
+    (found,) = struct.unpack("<f", value)
+    return float(found)
+
+
+def as_float32(value: float) -> float:
+    """The float32 nearest to `value` (infinite beyond their range), which is what the RM makes of a weight."""
+    try:
+        (found,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return float(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RpcAddress:
+    """Host and port of an RPC server."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, given: str, default_port: int) -> RpcAddress:
+        """``host``, ``host:port`` or ``[address]:port``; CallError for anything else."""
+        host, colon, port = given.strip().rpartition(":")
+        if not colon or (":" in host and not host.startswith("[")):
+            host, port = given.strip(), str(default_port)
+        host = host.strip("[]")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536 or "/" in host:
+            raise CallError(f"{given!r} is no address", mend="give it as HOST:PORT")
+        return cls(host, int(port))
+
+
+def call(
+    address: RpcAddress, protocol: str, method: str, request: bytes = b"", *, user: str, timeout_s: float = 10.0
+) -> bytes:
+    """One call on a connection of its own: the response message's bytes.
+
+    `protocol` is the Java interface's full name, `request` the encoded message, `user` whom the call is for.
+    Raises Unreachable, NoActiveRm (a standby), Refused (the server's exception) or BadAnswer, within `timeout_s`.
+    """
+    if not 0 < timeout_s <= 86_400:
+        raise CallError(f"timeout_s is {timeout_s}", mend="give seconds between 0 and 86400")
+    if not user or len(user) > 256:
+        raise CallError(f"{user[:40]!r} is no user's name")
+    end = time.monotonic() + timeout_s
+    client = uuid.uuid4().bytes
+    where = f"{address} {method}"
+    try:
+        with socket.create_connection((address.host, address.port), timeout=timeout_s) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(_hello(client, protocol, user) + _request(client, protocol, method, request))
+            return _response(_frame(connection, end, where), where)
+    except TimeoutError:
+        raise Unreachable(
+            f"no answer within {timeout_s:g} s", where=where, mend="check that this is the RM's RPC port"
+        ) from None
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unreachable(
+            f"no answer: {reason}", where=where, mend="check that the ResourceManager runs and the port is right"
+        ) from None
+
+
+def _header(client: bytes, call_id: int) -> bytes:
+    # rpcKind 2 is protobuf, rpcOp 0 a call's final packet, retry count -1 "not a retry".
+    return field(1, 2) + field(2, 0) + field(3, zigzag(call_id)) + field(4, client) + field(5, zigzag(-1))
+
+
+def _framed(*messages: bytes) -> bytes:
+    data = b"".join(delimited(message) for message in messages)
+    return struct.pack(">I", len(data)) + data
+
+
+def _hello(client: bytes, protocol: str, user: str) -> bytes:
+    context = field(2, field(1, user)) + field(3, protocol)
+    return b"hrpc" + bytes([9, 0, 0]) + _framed(_header(client, _CONNECTION_CALL_ID), context)
+
+
+def _request(client: bytes, protocol: str, method: str, request: bytes) -> bytes:
+    what = field(1, method) + field(2, protocol) + field(3, 1)
+    return _framed(_header(client, 0), what, request)
+
+
+def _frame(connection: socket.socket, end: float, where: str) -> bytes:
+    (size,) = struct.unpack(">I", _exactly(connection, 4, end, where))
+    if size > _MAX_FRAME:
+        raise BadAnswer("no answer of Hadoop's RPC", where=where, mend="check that this is the RM's RPC port")
+    return _exactly(connection, size, end, where)
+
+
+def _exactly(connection: socket.socket, size: int, end: float, where: str) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+        part = connection.recv(min(size - len(data), 1 << 16))
+        if not part:
+            raise Unreachable("the connection was closed before the answer was complete", where=where)
+        data += part
+    return bytes(data)
+
+
+def _response(frame: bytes, where: str) -> bytes:
+    try:
+        size, start = read_varint(frame, 0)
+        if start + size > len(frame):
+            raise ValueError("a header longer than its frame")
+        header = dict(fields(frame[start : start + size]))
+        status = number(header[2])
+        if status == _STATUS_SUCCESS:
+            if number(header[1]) != 0:
+                raise ValueError("an answer to another call")
+            length, body = read_varint(frame, start + size)
+            if body + length != len(frame):
+                raise ValueError("a message that does not fill its frame")
+            return frame[body:]
+        exception = text(header.get(4, b""))
+        message = text(header.get(5, b""))
+    except (ValueError, KeyError) as error:
+        raise BadAnswer(
+            f"no answer of Hadoop's RPC ({error})", where=where, mend="check that this is the RM's RPC port"
+        ) from None
+    short = exception.rpartition(".")[2]
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    if short in ("StandbyException", "RetriableException"):
+        raise NoActiveRm(f"{short}: {first}", where=where)
+    mend = None
+    if short == "AccessControlException":
+        mend = "call as a user whom yarn.admin.acl allows (without Kerberos: the RPC speaks SIMPLE only)"
+    raise Refused(f"{short or 'an error without a name'}: {first}", where=where, mend=mend, exception=short)
