@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -84,12 +84,15 @@ def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: K
     return LoadedWorkload(validated(KINDS[kind], document, data=found, at=at), document, at, folder)
 
 
-def load_workload(path: Path) -> LoadedWorkload:
-    """The workload of a file.
+def load_workload(path: Path, but: Mapping[str, Any] | None = None) -> LoadedWorkload:
+    """The workload of a file, with the keys in `but` other than there.
 
     Raises InputError with file, line and key.
     """
-    return workload_of(read_yaml(path), folder=path.parent)
+    document = read_yaml(path)
+    if but and isinstance(document.data, dict):
+        return workload_of(document, folder=path.parent, data={**document.data, **but})
+    return workload_of(document, folder=path.parent)
 
 
 def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
@@ -245,6 +248,7 @@ def _trace(workload: LoadedWorkload, spec: TraceWorkload, queue: str, start_s: f
     rows: Iterator[Any] = read_swim(path)
     if spec.first is not None:
         rows = islice(rows, spec.first)
+    rows = islice(rows, spec.part - 1, None, spec.parts)
     jobs = swim_jobs(
         rows,
         queue=queue,

@@ -114,7 +114,7 @@ class StageSpec(Strict):
 
     name: Name
     tasks: int = Field(ge=1, le=MOST_TASKS)
-    after: list[str] = []
+    after: list[str] = Field(default_factory=list)
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
     demand: DemandSpec | None = None
     duration: DurationSpec | None = None
@@ -227,14 +227,25 @@ class SequenceWorkload(Common):
 
 
 class TraceWorkload(Common):
-    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on."""
+    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on.
+
+    With ``parts``, only every so-manieth job from number ``part`` on: the trace dealt out to that many queues.
+    """
 
     kind: Literal["swim"]
     trace: Name
     map: TaskSpec
     reduce: TaskSpec
     first: int | None = Field(default=None, ge=1)
+    parts: int = Field(default=1, ge=1, le=100_000)
+    part: int = Field(default=1, ge=1)
     time_scale: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _part_is_one_of_them(self) -> Self:
+        if self.part > self.parts:
+            raise ValueError(f"part {self.part} of {self.parts}")
+        return self
 
 
 class SlsWorkload(Strict):

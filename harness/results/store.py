@@ -91,7 +91,7 @@ def machine() -> dict[str, Any]:
 
 
 class RunDirectory:
-    """One run directory being written. Closed by `finish`; whatever happens before leaves it marked unfinished."""
+    """One run directory being written. Closed by `close`; until then it is marked unfinished."""
 
     def __init__(self, path: Path, identity: Mapping[str, Any]) -> None:
         """Creates (or takes over) the directory and writes ``run.json`` with ``exit`` null.
@@ -155,13 +155,15 @@ class RunDirectory:
 
         replace_file(self.path / name, write)
 
-    def finish(self, exit_code: int, why: str | None = None) -> None:
-        """Closes the directory: ``end`` and ``exit`` in ``run.json`` (the codes are the command's)."""
-        self.info.pop("progress", None)
-        self.info.update(end=_now(), exit=exit_code)
+    @staticmethod
+    def close(path: Path, exit_code: int, why: str | None = None) -> None:
+        """Closes a run directory: ``end`` and ``exit`` (the command's codes) in ``run.json``, and why, if not 0."""
+        info = read_json(path / "run.json")
+        info.pop("progress", None)
+        info.update(end=_now(), exit=exit_code)
         if why is not None:
-            self.info["why"] = why
-        write_json(self.path / "run.json", self.info)
+            info["why"] = why
+        write_json(path / "run.json", info)
 
 
 def read_json(path: Path) -> dict[str, Any]:

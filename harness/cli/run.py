@@ -1,0 +1,168 @@
+"""``yarnfair run``: parsing, progress and printing; what runs is harness.experiments'."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+from harness.model.errors import CallError, RunInvalid, RunTimedOut
+
+if TYPE_CHECKING:
+    from harness.experiments.resolve import Variant
+    from harness.experiments.run import Ended
+    from harness.experiments.simulated import Step
+
+
+class _Progress:
+    """Progress on standard error: bars on a terminal, else a line when a run ends."""
+
+    def __init__(self, variants: list[Variant]) -> None:
+        self.bars: Any = None
+        self.ended, self.count = 0, len(variants)
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self.bars = Progress(
+                TextColumn("{task.description:<24.24}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[at]}"),
+                console=Console(stderr=True),
+            )
+            self.tasks = {v.name: self.bars.add_task(v.name, total=None, at="waits") for v in variants[:40]}
+
+    def __enter__(self) -> _Progress:
+        if self.bars is not None:
+            self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def step(self, variant: Variant, at: Step) -> None:
+        if self.bars is None or variant.name not in self.tasks:
+            return
+        jobs = f"{at.jobs_done}/{at.jobs} jobs" if at.jobs is not None else f"{at.jobs_done} jobs"
+        text = f"{jobs}, {at.time_s:,.0f} s"
+        self.bars.update(self.tasks[variant.name], completed=at.jobs_done, total=at.jobs, at=text)
+
+    def end(self, run: Ended) -> None:
+        self.ended += 1
+        makespan = run.summary.get("makespan_s", 0.0)
+        wall = run.summary.get("wall_s", 0.0)
+        if self.bars is None:
+            text = f"[{self.ended}/{self.count}] {run.variant.name}: {makespan:,.0f} s simulated in {wall:.1f} s"
+            click.echo(text + (f" ({run.why})" if run.why else ""), err=True)
+        elif run.variant.name in self.tasks:
+            self.bars.update(self.tasks[run.variant.name], total=1, completed=1, at=f"{makespan:,.0f} s")
+
+
+def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise CallError(
+                f"{pair[:60]!r} is not of the form key=value", where="--set", mend="write --set horizon_s=80"
+            )
+        if key.strip() in found:
+            raise CallError(f"{key.strip()!r} is given twice", where="--set", mend="give it once")
+        found[key.strip()] = value.strip()
+    return found
+
+
+@click.command(short_help="Run one experiment under each of its policies.")
+@click.argument("experiment")
+@click.option(
+    "--backend", default="sim", show_default=True, metavar="NAME", help="Where it runs: sim (others come later)."
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="P",
+    help="Only this policy, NAME or NAME@outside (repeat for more); one that the file lacks runs with its defaults.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies that know it, or period=SECONDS."
+)
+@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Instead of the file's.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+@click.option("--no-report", is_flag=True, help="Write no HTML report.")
+@json_option
+def run(
+    experiment: str,
+    backend: str,
+    policies: tuple[str, ...],
+    settings: tuple[str, ...],
+    seeds: tuple[int, ...],
+    out: Path | None,
+    jobs: int | None,
+    no_report: bool,
+    as_json: bool,
+) -> None:
+    """Run EXPERIMENT (a YAML file, or the name of one that the project brings along) under each of its policies.
+
+    A run directory for each policy and variant, a comparison on standard output, and an HTML report of them all.
+    Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
+    """
+    from harness.experiments.resolve import load_experiment, variants_of
+    from harness.experiments.run import check_backend, output_folder, run_experiment
+
+    check_backend(backend)
+    given = _settings(settings)
+    loaded = load_experiment(experiment)
+    variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
+    folder = output_folder(loaded, out)
+    if not as_json:
+        click.echo(f"{loaded.spec.experiment}: {len(variants)} run(s) into {folder}", err=True)
+    with _Progress(variants) as progress:
+        ended = run_experiment(
+            loaded, variants, folder, backend=backend, processes=jobs, on_step=progress.step, on_end=progress.end
+        )
+    report = None if no_report else _report(ended, folder)
+    if as_json:
+        print_json(
+            {
+                "experiment": loaded.spec.experiment,
+                "hash": loaded.hash,
+                "out": str(folder),
+                "report": str(report) if report is not None else None,
+                "runs": [one.document() for one in ended],
+            }
+        )
+    else:
+        from harness.results.comparison import comparison
+
+        for line in comparison([(one.variant.name, one.summary) for one in ended]):
+            click.echo(line)
+        if report is not None:
+            click.echo(f"\nreport: {report}")
+    _verdict(ended)
+
+
+def _report(ended: list[Ended], folder: Path) -> Path:
+    """One page for all runs, beside their directories, and one in each directory."""
+    from harness.report import render_report
+
+    page = folder / "report.html"
+    render_report([one.path for one in ended], page)
+    for one in ended:
+        render_report([one.path], one.path / "report.html")
+    return page
+
+
+def _verdict(ended: list[Ended]) -> None:
+    """Raises what the exit code is to be: a run that timed out before one whose jobs failed."""
+    for code, error in ((5, RunTimedOut), (4, RunInvalid)):
+        bad = [one for one in ended if one.exit_code == code]
+        if bad:
+            others = f" (and {len(bad) - 1} more run(s))" if len(bad) > 1 else ""
+            mend = "look at jobs.parquet there" if code == 4 else "raise limits.time_limit_s, or ask for less"
+            raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), mend=mend)

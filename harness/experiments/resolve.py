@@ -1,0 +1,427 @@
+"""From an experiment file and the options of a call to what is to run: `load_experiment`, `variants_of`, `jobs_of`.
+
+Everything a user can get wrong is found here, before anything runs. Running is harness.experiments.run's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.experiments.spec import Experiment, PolicyUse, QueueSpec, WorkloadUse
+from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
+from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
+from harness.model.data import data_path
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import JobSpec, NodeSpec
+from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
+from harness.model.resources import Resource
+from harness.policies.registry import make_policy, settings_of
+
+Mode = Literal["inside", "outside"]
+#: yarn.resource-types.*.increment-allocation of the Fair Scheduler, unless conf says otherwise.
+INCREMENT = Resource(1024, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """One leaf's workload, start and scale."""
+
+    queue: str  # full path
+    workload: LoadedWorkload
+    start_s: float
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One run of an experiment: a policy with its settings, where it acts from, the seed."""
+
+    name: str
+    policy: str
+    mode: Mode
+    settings: Mapping[str, Any]
+    period_s: float
+    seed: int
+
+    def identity(self) -> dict[str, Any]:
+        """As it stands in ``run.json``."""
+        policy: dict[str, Any] = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
+        if self.mode == "outside":
+            policy["period_s"] = self.period_s
+        return {"variant": self.name, "policy": policy, "seed": self.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedExperiment:
+    """An experiment file with its workloads read."""
+
+    spec: Experiment
+    document: YamlDocument
+    loads: tuple[QueueLoad, ...]
+    weights: Mapping[str, float]  # by full path, parents too
+    leaves: tuple[str, ...]  # full paths, in the order of the file
+    resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out
+    hash: str  # of `resolved`, sha-256
+
+
+def experiment_path(name: str) -> Path:
+    """The file that a user means: a path, or the name of an experiment that the project brings along.
+
+    Raises InputError when there is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    folder = data_path("experiments")
+    if "/" not in name and "\0" not in name and (folder / f"{name}.yaml").is_file():
+        return folder / f"{name}.yaml"
+    known = ", ".join(sorted(found.stem for found in folder.glob("*.yaml"))) if folder.is_dir() else ""
+    mend = "give a file" + (f", or one of {known}" if known else "")
+    raise InputError("no such experiment", where=name[:200], mend=mend)
+
+
+def load_experiment(name: str) -> LoadedExperiment:
+    """Reads an experiment and the workloads that it uses.
+
+    Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold ...
+    """
+    document = read_yaml(experiment_path(name))
+    spec = validated(Experiment, document)
+    weights: dict[str, float] = {"root": 1.0}
+    leaves: list[str] = []
+    _walk(spec.queues, "root", weights, leaves)
+    loads = tuple(_load(document, spec, key, leaves) for key in spec.workloads)
+    twice = _first_repeated([load.queue for load in loads])
+    if twice is not None:
+        raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), mend="keep one")
+    _check_demands(spec, document, loads)
+    resolved = _resolved(spec, loads)
+    digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return LoadedExperiment(spec, document, loads, weights, tuple(leaves), resolved, digest)
+
+
+def _walk(queues: Mapping[str, QueueSpec | None], parent: str, weights: dict[str, float], leaves: list[str]) -> None:
+    for name, queue in queues.items():
+        path = f"{parent}.{name}"
+        weights[path] = queue.weight if queue is not None else 1.0
+        if queue is not None and queue.children:
+            _walk(queue.children, path, weights, leaves)
+        else:
+            leaves.append(path)
+
+
+def _first_repeated(names: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[str]) -> QueueLoad:
+    at = ("workloads", key)
+    full = key if key.startswith("root.") else f"root.{key}"
+    found = [leaf for leaf in leaves if leaf == full] or [leaf for leaf in leaves if leaf.endswith(f".{key}")]
+    if len(found) != 1:
+        known = ", ".join(leaf.removeprefix("root.") for leaf in leaves)
+        what = f"no leaf queue {key!r}" if not found else f"queue {key!r} is not unique"
+        raise InputError(what, where=document.where(at), mend=f"give one of {known}")
+    entry = spec.workloads[key]
+    use = WorkloadUse(use=entry) if isinstance(entry, str) else entry
+    if use.inline is not None:
+        inline = document.data["workloads"][key]["inline"]
+        folder = Path(document.file).parent
+        workload = workload_of(document, folder=folder, data=inline, at=(*at, "inline"))
+    else:
+        assert use.use is not None
+        workload = load_workload(
+            _workload_path(use.use, document, at), document.data["workloads"][key]["but"] if use.but else {}
+        )
+    scale = Scale(use.scale.tasks, use.scale.durations, use.scale.gaps)
+    return QueueLoad(found[0], workload, use.start_s, scale)
+
+
+def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Path:
+    """A file beside the experiment (``*.yaml``), or a name of the project's: ``facebook``, ``contended/spark``."""
+    if "\0" in use:
+        raise InputError("a workload's name with a NUL in it", where=document.where(at), mend="correct it")
+    if use.endswith((".yaml", ".yml")):
+        path = Path(document.file).parent / use
+    else:
+        path = data_path("workloads", *(use.split("/") if "/" in use else (use, use)))
+        path = path.with_name(path.name + ".yaml")
+    if not path.is_file():
+        what = f"no workload {use!r} (looked for {path})"
+        raise InputError(what, where=document.where(at), mend="give a file ending in .yaml, or a name like facebook")
+    return path
+
+
+def _increment(spec: Experiment) -> Resource:
+    def of(name: str, default: int) -> int:
+        value = spec.conf.get(f"yarn.resource-types.{name}.increment-allocation", default)
+        return int(value) if str(value).isdigit() and int(value) > 0 else default
+
+    return Resource(of("memory-mb", INCREMENT.memory_mb), of("vcores", INCREMENT.vcores))
+
+
+def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[QueueLoad]) -> None:
+    """Every container fits some node, after the Fair Scheduler has rounded it up to its increments."""
+    step, nodes = _increment(spec), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
+    largest = max(nodes, key=lambda node: (node.memory_mb, node.vcores))
+    for load in loads:
+        for what, size in demands(load.workload.spec):
+            rounded = Resource(
+                -(-size.memory_mb // step.memory_mb) * step.memory_mb, -(-size.vcores // step.vcores) * step.vcores
+            )
+            if not any(rounded.fits_in(node) for node in nodes):
+                raise InputError(
+                    f"{what} asks for {size.memory_mb} MB, {size.vcores} vcores ({rounded.memory_mb} MB after "
+                    f"rounding), which no node can hold: the largest has {largest.memory_mb} MB, "
+                    f"{largest.vcores} vcores",
+                    where=load.workload.where().removesuffix(": "),
+                    mend="ask for less, or give the cluster larger nodes",
+                )
+
+
+def _file_hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    return digest.hexdigest()
+
+
+def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
+    document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
+    document["workloads"] = {}
+    for load in loads:
+        trace = load.workload.trace()
+        document["workloads"][load.queue] = {
+            "start_s": load.start_s,
+            "scale": {"tasks": load.scale.tasks, "durations": load.scale.durations, "gaps": load.scale.gaps},
+            "workload": load.workload.spec.model_dump(mode="json", exclude_none=True),
+            **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
+        }
+    return document
+
+
+def allocation_file(spec: Experiment) -> AllocationFile:
+    """The Fair Scheduler's allocation file that the experiment starts with: weights are the entitlements."""
+    settings: dict[str, QueueSettings] = {}
+    leaves: list[str] = []
+    parents: list[str] = ["root"]
+
+    def walk(queues: Mapping[str, QueueSpec | None], above: str) -> None:
+        for name, given in queues.items():
+            queue, path = given or QueueSpec(), f"{above}.{name}"
+            limits = (queue.min_resources, queue.max_resources)
+            least, most = (Resource(x.memory_mb, x.vcores) if x is not None else None for x in limits)
+            settings[path] = QueueSettings(
+                path,
+                weight=queue.weight,
+                min_resources=least,
+                max_resources=ResourceLimit(most) if most is not None else None,
+                max_running_apps=queue.max_running_apps,
+                max_am_share=queue.max_am_share,
+                scheduling_policy=queue.scheduling_policy,
+            )
+            (parents if queue.children else leaves).append(path)
+            if queue.children:
+                walk(queue.children, path)
+
+    walk(spec.queues, "root")
+    return AllocationFile(settings=settings, configured_leaves=tuple(leaves), configured_parents=tuple(parents))
+
+
+def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
+    """The cluster's nodes, numbered through: node-0001 ..."""
+    nodes: list[NodeSpec] = []
+    for group in spec.cluster.nodes:
+        for _ in range(group.count):
+            nodes.append(
+                NodeSpec(
+                    f"node-{len(nodes) + 1:04d}",
+                    group.memory_mb,
+                    group.vcores,
+                    group.rack,
+                    group.speed,
+                    group.join_s,
+                    group.leave_s,
+                )
+            )
+    return tuple(nodes)
+
+
+def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec], int | None]:
+    """All jobs of one run, and how many (None: a trace that is read as the run goes on, in order of submission)."""
+    built = [
+        build_jobs(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale)
+        for load in experiment.loads
+    ]
+    if all(isinstance(jobs, list) for jobs in built):
+        together = [job for jobs in built for job in jobs]
+        ids = _first_repeated([job.id for job in together])
+        if ids is not None:
+            # Leaves of the same name under two parents.
+            together = [replace(job, id=f"{job.queue}/{job.id}", after_job=_under(job)) for job in together]
+        return together, len(together)
+    return _merged(built), None
+
+
+def _under(job: JobSpec) -> str | None:
+    return f"{job.queue}/{job.after_job}" if job.after_job is not None else None
+
+
+def _merged(built: Sequence[Iterable[JobSpec]]) -> Iterator[JobSpec]:
+    ordered = [sorted(jobs, key=lambda job: job.submit_s) if isinstance(jobs, list) else jobs for jobs in built]
+    return iter(heapq.merge(*ordered, key=lambda job: job.submit_s))
+
+
+# --- variants ---------------------------------------------------------------------------------------------------------
+
+
+def split_policy(text: str) -> tuple[str, Mode | None]:
+    """``ltrf@outside`` as (``ltrf``, ``outside``); without ``@`` the mode is None.
+
+    Raises CallError for another mode.
+    """
+    name, at, mode = text.rpartition("@")
+    if not at:
+        return text, None
+    if mode == "inside":
+        return name, "inside"
+    if mode == "outside":
+        return name, "outside"
+    raise CallError(f"no mode {mode[:40]!r}", where=f"--policy {text[:80]}", mend="write @inside or @outside")
+
+
+def variants_of(
+    experiment: LoadedExperiment,
+    *,
+    policies: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = (),
+) -> list[Variant]:
+    """What is to run: the file's policies or the called ones, times the seeds.
+
+    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file with that name and mode are taken
+    as they stand there, else the policy runs with its defaults. ``settings``: of the call; each goes to every policy
+    that knows it, ``period`` (or ``period_s``) to those from outside.
+
+    Raises CallError for what a policy does not know, InputError when that stands in the file.
+    """
+    uses = _called(experiment, policies) if policies else _in_file(experiment)
+    given = dict(settings or {})
+    period = given.pop("period", None) or given.pop("period_s", None)
+    taken: set[str] = set()
+    found: list[Variant] = []
+    for where, use in uses:
+        for chosen in _combinations(use):
+            own = {**use.settings, **chosen}
+            period_s = _period(period if period is not None else own.pop("period_s", None), use, experiment, where)
+            own.pop("period_s", None)
+            _check(use.policy, own, where)
+            for key, value in given.items():
+                if key in settings_of(use.policy):
+                    own[key] = value
+                    taken.add(key)
+            _check(use.policy, own, "--policy")
+            name = _name(use, chosen, period_s if period is not None else None)
+            found.append(Variant(name, use.policy, use.mode, own, period_s, 0))
+    for key in given:
+        if key not in taken:
+            names = ", ".join(dict.fromkeys(use.policy for _, use in uses))
+            what = f"none of the policies ({names}) has a setting {key[:60]!r}"
+            raise CallError(what, where="--set", mend="see docs/reference/policies.md")
+    if period is not None and all(variant.mode == "inside" for variant in found):
+        raise CallError("no policy from outside runs", where="--set period", mend="add --policy NAME@outside")
+    found = list({(v.name, v.policy, v.mode, str(sorted(v.settings.items())), v.period_s): v for v in found}.values())
+    clash = _first_repeated([variant.name for variant in found])
+    if clash is not None:
+        mend = "give one of them a name: of its own"
+        raise InputError(f"two policies are named {clash}", where=experiment.document.where(("policies",)), mend=mend)
+    chosen_seeds = list(dict.fromkeys(seeds or experiment.spec.seeds))
+    several = len(chosen_seeds) > 1
+    return [
+        replace(variant, seed=seed, name=f"{variant.name},seed={seed}" if several else variant.name)
+        for seed in chosen_seeds
+        for variant in found
+    ]
+
+
+def _in_file(experiment: LoadedExperiment) -> list[tuple[str, PolicyUse]]:
+    uses = []
+    for at, entry in enumerate(experiment.spec.policies):
+        where = experiment.document.where(("policies", at))
+        if isinstance(entry, str):
+            name, mode = split_policy(entry)
+            entry = PolicyUse(policy=name, mode=mode or "inside")
+        uses.append((where, entry))
+    return uses
+
+
+def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:
+    uses: list[tuple[str, PolicyUse]] = []
+    for text in policies:
+        name, mode = split_policy(text)
+        of_file = [
+            (where, use)
+            for where, use in _in_file(experiment)
+            if text == use.name or (use.policy == name and use.mode == (mode or "inside"))
+        ]
+        uses += of_file or [("--policy", PolicyUse(policy=name, mode=mode or "inside"))]
+    return uses
+
+
+def _combinations(use: PolicyUse) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*use.vary.values()):
+        yield dict(zip(use.vary, values, strict=True))
+
+
+def _period(given: Any, use: PolicyUse, experiment: LoadedExperiment, where: str) -> float:
+    value = given if given is not None else use.period_s if use.period_s is not None else experiment.spec.period_s
+    try:
+        period_s = float(value)
+    except ValueError:
+        period_s = float("nan")
+    if not 0.1 <= period_s <= 1e6:
+        raise CallError(f"period {value} is not from 0.1 to 1000000 seconds", where=where, mend="correct it")
+    return period_s
+
+
+def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
+    """Makes the policy once, so that a mistake is found before anything runs."""
+    try:
+        make_policy(policy, settings)
+    except CallError as error:
+        if where == "--policy":
+            raise
+        # A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place.
+        raise InputError(error.what, where=where, mend=error.mend) from None
+
+
+def _name(use: PolicyUse, chosen: Mapping[str, Any], called_period_s: float | None) -> str:
+    path, colon, attribute = use.policy.rpartition(":")
+    stem = f"{Path(path).stem}-{attribute}" if colon else use.policy  # a user's policy: file.py:Class
+    base = use.name or (f"{stem}@outside" if use.mode == "outside" else stem)
+    parts = [f"{key}={_short(value)}" for key, value in chosen.items()]
+    if use.mode == "outside" and called_period_s is not None and use.name is None and "period_s" not in chosen:
+        parts.append(f"period_s={_short(called_period_s)}")
+    return ",".join([base, *parts])
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in str(value))[:40]

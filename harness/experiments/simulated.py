@@ -1,0 +1,137 @@
+"""The ``sim`` backend: one variant of an experiment on the virtual-time YARN, into its run directory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
+from harness.model.jobs import JobSpec, TaskFaults
+from harness.model.resources import ZERO, Resource
+from harness.policies.registry import make_policy
+from harness.results.metrics import ideal_alone_s
+from harness.results.store import RunDirectory
+from harness.results.summary import allocations_table, jobs_table, summarise
+
+if TYPE_CHECKING:
+    from harness.sim.setup import Progress, SimResult, SimSetup
+
+#: How often run.json is told how far the run has come, in wall seconds.
+NOTE_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run ended. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why`` says it in words."""
+
+    summary: dict[str, Any]
+    exit_code: int
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far a run has come: virtual time in seconds, jobs ended and how many there are (None: not known)."""
+
+    time_s: float
+    jobs_done: int
+    jobs: int | None
+
+
+def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SimSetup:
+    """What the simulator is given for one variant."""
+    from harness.sim.setup import Delays, SimSetup
+
+    spec = experiment.spec
+    return SimSetup(
+        nodes=nodes_of(spec),
+        allocations=allocation_file(spec),
+        jobs=jobs,
+        entitlements=dict(experiment.weights),
+        policy=make_policy(variant.policy, variant.settings),
+        mode=variant.mode,
+        period_s=variant.period_s,
+        actuation_delay_s=spec.actuation.delay_s,
+        poll_s=spec.actuation.poll_s,
+        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
+        delays=Delays(**spec.delays.model_dump(exclude_none=True)),
+        faults=TaskFaults(**spec.faults.model_dump()),
+        resource=spec.resource,
+        seed=variant.seed,
+        sample_s=spec.sample_s,
+        time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
+    )
+
+
+def capacity_of(experiment: LoadedExperiment) -> Resource:
+    """All nodes together, whether they join late or leave early."""
+    total = ZERO
+    for group in experiment.spec.cluster.nodes:
+        total = total + Resource(group.memory_mb, group.vcores) * group.count
+    return total
+
+
+def _noting(jobs: Iterable[JobSpec], capacity: Resource, alone_s: dict[str, float]) -> Iterator[JobSpec]:
+    for job in jobs:
+        alone_s[job.id] = ideal_alone_s(job, capacity)
+        yield job
+
+
+def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | None = None) -> SimResult:
+    """Runs the simulator: in the scheduler, or with the control core beside it for a policy from outside."""
+    if setup.mode == "outside":
+        from harness.control.virtual import simulate_outside
+
+        return simulate_outside(setup, on_progress=on_progress)
+    from harness.sim.simulate import simulate
+
+    return simulate(setup, on_progress=on_progress)
+
+
+def run_variant(
+    experiment: LoadedExperiment,
+    variant: Variant,
+    directory: RunDirectory,
+    on_step: Callable[[Step], None] | None = None,
+) -> Outcome:
+    """One run, written into its directory (all but speed-ups over static, the report and the exit code)."""
+    began, noted = time.perf_counter(), time.perf_counter()
+    jobs, count = jobs_of(experiment, variant.seed)
+    capacity = capacity_of(experiment)
+    alone_s: dict[str, float] = {}
+    if count is not None:
+        listed = list(_noting(jobs, capacity, alone_s))
+        jobs = listed
+    else:
+        jobs = _noting(jobs, capacity, alone_s)
+
+    def on_progress(progress: Progress) -> None:
+        nonlocal noted
+        if on_step is not None:
+            on_step(Step(progress.time_s, progress.jobs_done, count))
+        if time.perf_counter() - noted >= NOTE_EVERY_S:
+            noted = time.perf_counter()
+            directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
+
+    result = simulate_variant(setup_of(experiment, variant, jobs), on_progress)
+    table = jobs_table(result, alone_s)
+    directory.write_table("jobs.parquet", table)
+    directory.write_table("allocations.parquet", allocations_table(result))
+    directory.write_lines("decisions.jsonl", result.decisions)
+    summary = summarise(result, table, list(experiment.leaves))
+    summary["wall_s"] = round(time.perf_counter() - began, 3)
+    directory.write_summary(summary)
+    if on_step is not None:
+        on_step(Step(summary["makespan_s"], int(table["finished_s"].notna().sum()), count))
+    exit_code, why = _verdict(experiment, result)
+    return Outcome(summary, exit_code, why)
+
+
+def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:
+    if not result.finished and experiment.spec.limits.duration_s is None:
+        return 5, f"not ended after {experiment.spec.limits.time_limit_s:g} s of virtual time"
+    if result.failed_jobs:
+        return 4, f"{result.failed_jobs} job(s) failed"
+    return 0, None
