@@ -7,7 +7,8 @@
     curves    curves made small
     figures   which curves, in which unit
     svg       how a chart is drawn
-    page      tables, words, the template
+    tables    the page's tables
+    page      sections, words, the template
 """
 
 from __future__ import annotations

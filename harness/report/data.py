@@ -143,6 +143,10 @@ class Run:
                 return float(series.running[inside].mean()) if inside.any() else None
         return None
 
+    def variant_without_seed(self) -> str:
+        """The label without what tells seeds apart."""
+        return self.label.removesuffix(f",seed={self.seed}").removesuffix(f", seed {self.seed}")
+
     def is_plain(self) -> bool:
         """Whether it runs with the papers' rule (no horizon), the reference for runs from outside."""
         return not self.settings.get("horizon_s")

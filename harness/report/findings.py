@@ -290,18 +290,17 @@ def outside_costs(runs: Sequence[Run]) -> Finding | None:
 
 def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     """Figs. 10c, 11b: the shorter T_wait, the more tasks the starved queue runs while it starves."""
-    series = (
-        sorted(
-            (float(run.settings["t_wait"]), run)
-            for run in _of(runs, "hltrf")
-            if run.mode == "inside" and _is_number(run.settings.get("t_wait"))
-        )
-        if len({run.seed for run in runs}) == 1
-        else []
-    )
     naive = [run for run in _of(runs, "naive-hltrf") if run.mode == "inside"]
-    if len(series) < 2 or not naive:
+    if not naive:
         return None
+    waits = [
+        (t_wait, run)
+        for run in _of(runs, "hltrf")
+        if run.mode == "inside" and run.seed == naive[0].seed and (t_wait := _t_wait(run)) is not None
+    ]
+    if len(waits) < 2:
+        return None
+    series = sorted(waits, key=lambda pair: (pair[0], pair[1].label))
     spans = naive[0].starvation()
     queue = max(spans, key=lambda name: spans[name][0], default=None)
     if queue is None or spans[queue][0] < STARVED_S:
@@ -326,8 +325,12 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _t_wait(run: Run) -> float | None:
+    """The setting T_wait as a number (`inf` included); None where it is derived from the tasks."""
+    try:
+        return float(run.settings["t_wait"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 #: In the order in which they are shown.

@@ -71,6 +71,7 @@ def tables(run: FakeRun) -> tuple[pd.DataFrame, dict[str, Any]]:
             "mean_slowdown": 1.5,
             "resource_seconds": float(accumulated[-1]),
             "fairness_degree": rho,
+            "max_wait_s": float(run.since_s[k]),
             "speedup_over_static": run.held[k],
         }
         parent = leaf.rsplit(".", 1)[0]
@@ -113,7 +114,7 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
         table, summary = tables(run)
         table.to_parquet(directory / "allocations.parquet")
         info = {
-            "experiment": {"name": "made-up", "description": "Four queues by construction"},
+            "experiment": {"experiment": "made-up", "about": "Four queues by construction"},
             "hash": "0123456789abcdef",
             "variant": run.variant,
             "policy": {"name": run.policy, "mode": run.mode, "settings": dict(run.settings)},
@@ -121,7 +122,7 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
             "seed": run.seed,
             "versions": {"yarnfair": "0.1.0", "python": "3.11.2"},
             "machine": {"processor": "x86_64"},
-            "started": "2026-01-01T00:00:00Z",
+            "start": "2026-01-01T00:00:00+00:00",
             "exit": run.exit,
         }
         (directory / "run.json").write_text(json.dumps(info))

@@ -213,3 +213,19 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert yarnfair("report").returncode == 2
+
+
+def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    runs = []
+    for seed, loss in ((1, 10.0), (2, 20.0), (3, 60.0)):
+        runs += [
+            write_run(f"fair,seed={seed}", "fair", seed=seed, summary={"sharing_loss_integral": 4 * loss}),
+            write_run(f"ltrf,seed={seed}", "ltrf", seed=seed, summary={"sharing_loss_integral": loss}),
+        ]
+    report = render_report(runs, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text()
+    assert "Curves are drawn of 2 of the 6 runs, those with seed 1." in html
+    assert "30.0 (10.0 to 60.0)" in html
+    (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
+    assert len(less.evidence) == 3, "seed against seed"
+    assert all("(0.25 of it)" in line for line in less.evidence)

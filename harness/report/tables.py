@@ -1,0 +1,294 @@
+"""The page's tables: policies compared, waits, decisions, what was run. Words and numbers as text; no HTML."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.data import SHOWN_DECISIONS, Run, short
+
+ABSENT = "\u2013"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A column's heading; `unit` (possibly empty) marks a column of numbers."""
+
+    text: str
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table for the template: the first cell of a row is its heading."""
+
+    caption: str
+    heads: Sequence[Head]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    numeric: bool = True
+
+
+def figure_text(value: float | None, digits: int = 0) -> str:
+    """A number for a table cell: thousands set apart, a true minus, a dash for what is not known."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    text = f"{value:,.{digits}f}".replace(",", "\u202f")
+    return (
+        "0" + text[2:]
+        if text.startswith("-0") and not float(text.replace("\u202f", ""))
+        else text.replace("-", "\u2212")
+    )
+
+
+def comparison_tables(runs: Sequence[Run]) -> list[Table]:
+    """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
+    counted = [run for run in runs if run.summary]
+    if not counted:
+        return []
+    resources = list(
+        dict.fromkeys(name for run in counted for name in run.summary.get("utilisation") or {} if isinstance(name, str))
+    )
+    overall = Table(
+        "Each policy over the whole run",
+        [
+            Head("policy"),
+            Head("makespan", "s"),
+            Head("sharing benefit", ""),
+            Head("sharing loss", ""),
+            Head("loss integral", "s"),
+            Head("last loss", "s"),
+            *(Head(f"utilisation, {name}", "%") for name in resources),
+        ],
+        [
+            [
+                run.label,
+                figure_text(run.figure("makespan_s"), 1),
+                figure_text(run.figure("sharing_benefit"), 3),
+                figure_text(run.figure("sharing_loss"), 3),
+                figure_text(run.figure("sharing_loss_integral"), 1),
+                figure_text(run.figure("last_loss_s"), 1),
+                *(_utilisation(run, name) for name in resources),
+            ]
+            for run in counted
+        ],
+        note="Benefit and loss are means over time, the integral is of the loss' size; the last loss is the last time "
+        "with a loss beyond 0.01 (a dash: it never was).",
+    )
+    tables = [*over_seeds(runs), overall]
+    for caption, name, unit, digits, note in (
+        (
+            "Fairness degree at the end",
+            "fairness_degree",
+            "",
+            3,
+            "1 is what the queue's own partition would have given.",
+        ),
+        ("Mean completion time of a job", "mean_completion_s", "s", 1, "From submission to end."),
+        ("95th percentile of the completion time", "p95_completion_s", "s", 1, ""),
+        ("Mean slowdown", "mean_slowdown", "", 2, "See docs/how-results-are-computed.md for what it is relative to."),
+        (
+            "Speed-up over the static partition",
+            "speedup_over_static",
+            "",
+            3,
+            "Mean completion under static over that here.",
+        ),
+        ("Jobs", "jobs", "", 0, ""),
+        ("Failed jobs", "failed", "", 0, ""),
+    ):
+        queues = list(dict.fromkeys(queue for run in counted for queue in run.summary_queues()))
+        rows = [
+            [run.label, *(figure_text(run.queue_figure(queue, name), digits) for queue in queues)] for run in counted
+        ]
+        known = [cell for row in rows for cell in row[1:] if cell != ABSENT]
+        if not known or (name == "failed" and all(cell == "0" for cell in known)):
+            continue
+        if name == "jobs" and len({tuple(row[1:]) for row in rows}) == 1:
+            rows = [["every policy", *rows[0][1:]]]
+        tables.append(Table(caption, [Head("policy"), *(Head(short(q), unit) for q in queues)], rows, note))
+    return tables
+
+
+def _utilisation(run: Run, name: str) -> str:
+    value = (run.summary.get("utilisation") or {}).get(name)
+    return figure_text(value * 100, 1) if isinstance(value, int | float) else ABSENT
+
+
+def decision_tables(runs: Sequence[Run]) -> list[Table]:
+    """What the controller decided and why: counts by kind, and the first decisions of each run from outside."""
+    tables = []
+    for run in runs:
+        made = run.decisions
+        if not made.count and not made.unreadable:
+            continue
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(made.kinds.items()))
+        note = f"{made.count} in all ({kinds}); the first {min(made.count, SHOWN_DECISIONS)} are shown, all stand in "
+        note += f"{run.path.name}/decisions.jsonl."
+        if made.unreadable:
+            note += f" {made.unreadable} line(s) could not be read."
+        rows = [[_when(entry), _what(entry), _why(entry)] for entry in made.first]
+        heads = [Head("time (s)"), Head("decision"), Head("why")]
+        tables.append(Table(f"Decisions of the controller: {run.label}", heads, rows, note, numeric=False))
+    return tables
+
+
+def _when(entry: Mapping[str, Any]) -> str:
+    value = entry.get("time_s")
+    return figure_text(float(value), 1) if isinstance(value, int | float) else ABSENT
+
+
+def _compact(value: object, limit: int = 240) -> str:
+    """A value in a line of words, shortened."""
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{short(str(key))} {_compact(item, 80)}" for key, item in value.items())
+    elif isinstance(value, list):
+        text = ", ".join(_compact(item, 80) for item in value)
+    elif isinstance(value, float):
+        text = f"{value:.4g}"
+    else:
+        text = str(value)
+    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
+
+
+def _what(entry: Mapping[str, Any]) -> str:
+    parts = [str(entry[name]) for name in ("kind", "action", "event") if isinstance(entry.get(name), str)]
+    skipped = {"time_s", "kind", "action", "event", "reason", "reasons", "why"}
+    parts += [f"{name.replace('_', ' ')}: {_compact(value)}" for name, value in entry.items() if name not in skipped]
+    return "; ".join(parts) or ABSENT
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    for name in ("reasons", "reason", "why"):
+        if entry.get(name):
+            return _compact(entry[name], 400)
+    return ABSENT
+
+
+def over_seeds(runs: Sequence[Run]) -> list[Table]:
+    """Each variant over its seeds: mean, least and greatest of what matters. Nothing with one seed."""
+    variants: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.counts and run.seed is not None:
+            variants.setdefault(run.variant_without_seed(), []).append(run)
+    if max((len(found) for found in variants.values()), default=0) < 2:
+        return []
+
+    def spread(found: Sequence[Run], name: str, digits: int) -> str:
+        values = [value for run in found if (value := run.figure(name)) is not None]
+        if not values:
+            return ABSENT
+        mean = figure_text(math.fsum(values) / len(values), digits)
+        return f"{mean} ({figure_text(min(values), digits)} to {figure_text(max(values), digits)})"
+
+    return [
+        Table(
+            "Each policy over its seeds",
+            [
+                Head("policy"),
+                Head("seeds", ""),
+                Head("loss integral", "s"),
+                Head("last loss", "s"),
+                Head("sharing loss", ""),
+                Head("sharing benefit", ""),
+                Head("makespan", "s"),
+            ],
+            [
+                [
+                    name,
+                    str(len(found)),
+                    spread(found, "sharing_loss_integral", 1),
+                    spread(found, "last_loss_s", 0),
+                    spread(found, "sharing_loss", 3),
+                    spread(found, "sharing_benefit", 3),
+                    spread(found, "makespan_s", 0),
+                ]
+                for name, found in variants.items()
+            ],
+            "Mean (least to greatest).",
+        )
+    ]
+
+
+def wait_tables(runs: Sequence[Run]) -> list[Table]:
+    """The longest waits: for a container while some were asked for, and with demand and nothing held."""
+    tables = []
+    queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
+    rows = [[run.label, *(figure_text(run.queue_figure(q, "max_wait_s"), 1) for q in queues)] for run in runs]
+    if any(cell != ABSENT for row in rows for cell in row[1:]):
+        tables.append(
+            Table(
+                "Longest wait for a container",
+                [Head("policy"), *(Head(short(queue), "s") for queue in queues)],
+                rows,
+                "The longest time that a queue with pending containers went without getting one (summary.json).",
+            )
+        )
+    return tables + _empty_handed(runs)
+
+
+def _empty_handed(runs: Sequence[Run]) -> list[Table]:
+    spans = [(run, run.starvation()) for run in runs if run.leaves]
+    queues = list(dict.fromkeys(queue for _, found in spans for queue in found))
+    if not queues:
+        return []
+    rows = [[run.label, *(figure_text(found[q][0] if q in found else None, 0) for q in queues)] for run, found in spans]
+    return [
+        Table(
+            "Longest time with demand and nothing allocated",
+            [Head("policy"), *(Head(queue, "s") for queue in queues)],
+            rows,
+            "From the samples: not one container, not even an application master's, while something was asked for.",
+        )
+    ]
+
+
+def run_tables(runs: Sequence[Run]) -> list[Table]:
+    """What was run, one row a run, and the environment."""
+    runs_table = Table(
+        "Runs",
+        [Head(text) for text in ("run", "policy", "decided", "settings", "seed", "backend", "state", "directory")],
+        [
+            [
+                run.label,
+                run.policy,
+                {"inside": "in the scheduler", "outside": "from outside"}.get(run.mode, run.mode),
+                _compact(run.settings) or ABSENT,
+                ABSENT if run.seed is None else str(run.seed),
+                str(run.info.get("backend") or ABSENT),
+                run.state,
+                run.path.name,
+            ]
+            for run in runs
+        ],
+        numeric=False,
+    )
+    environment: dict[str, list[str]] = {}
+    for run in runs:
+        for heading in ("versions", "machine"):
+            found = run.info.get(heading)
+            for name, value in (found if isinstance(found, Mapping) else {heading: found} if found else {}).items():
+                text = _compact(value)
+                known = environment.setdefault(str(name), [])
+                if text not in known:
+                    known.append(text)
+    tables = [runs_table]
+    if environment:
+        rows = [[name.replace("_", " "), "; ".join(values)] for name, values in environment.items()]
+        tables.append(Table("Environment", [Head("what"), Head("value")], rows, numeric=False))
+    return tables
+
+
+def experiments_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Each experiment as it was resolved, as text; the same one only once."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        document = run.info.get("experiment")
+        if isinstance(document, Mapping):
+            text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=False)
+            name = str(document.get("experiment") or "experiment")
+            seen.setdefault(text, f"{name}, hash {str(run.info.get('hash') or ABSENT)[:12]}")
+    return [(name, text) for text, name in seen.items()]
