@@ -1,0 +1,112 @@
+"""``yarnfair render`` and ``yarnfair validate``: allocation files written from a queue tree, and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+
+@click.command()
+@click.argument("queues", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
+@json_option
+def render(queues: Path, output: Path | None, as_json: bool) -> None:
+    """The Fair Scheduler's allocation file for a queue tree in YAML (docs/reference/allocation-file.md).
+
+    What the ResourceManager would accept and get wrong is refused; what is written has been read back and compared.
+    """
+    from harness.jobs.yaml_file import read_yaml
+    from harness.model.errors import YarnfairError
+    from harness.yarn.allocation.render import render_allocations
+    from harness.yarn.allocation.spec import read_tree
+    from harness.yarn.allocation.validate import validate_allocations
+
+    document = read_yaml(queues)
+    file = read_tree(document.data, document.where)
+    try:
+        text = render_allocations(file)
+    except YarnfairError as error:
+        raise type(error)(error.what, where=error.where or str(queues), mend=error.mend) from error
+    verdict = validate_allocations(text, source="the rendered file")
+    if verdict.errors:
+        from harness.model.errors import InputError
+
+        first = verdict.errors[0]
+        where = str(queues) + (f": queue {first.queue}" if first.queue else "")
+        raise InputError(first.what, where=where, mend=first.mend)
+    for warning in verdict.warnings:
+        queue = f"queue {warning.queue}: " if warning.queue else ""
+        click.echo(f"yarnfair: warning: {queues}: {queue}{warning.what}; {warning.mend}", err=True)
+    if output is not None:
+        write_atomically(output, text)
+    if as_json:
+        names = sorted({*file.configured_leaves, *file.configured_parents})
+        print_json({"file": str(output) if output else None, "queues": names, "xml": text})
+    elif output is None:
+        click.echo(text, nl=False)
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@json_option
+def validate(file: str, as_json: bool) -> int:
+    """Check an allocation FILE for every mistake, above all those that the ResourceManager makes nothing of silently.
+
+    Exit code 1 if there is any.
+    """
+    from harness.yarn.allocation.parse import read_bytes
+    from harness.yarn.allocation.validate import Finding, validate_allocations
+
+    verdict = validate_allocations(read_bytes(file), source=file)
+
+    def document(findings: list[Finding]) -> list[dict[str, object]]:
+        return [{"line": one.line, "queue": one.queue, "what": one.what, "mend": one.mend} for one in findings]
+
+    if as_json:
+        print_json({"valid": verdict.valid, "errors": document(verdict.errors), "warnings": document(verdict.warnings)})
+    else:
+        for found in verdict.errors:
+            click.echo(f"yarnfair: {found.text(file)}", err=True)
+        for found in verdict.warnings:
+            click.echo(f"yarnfair: warning: {found.text(file)}", err=True)
+        if verdict.valid:
+            click.echo(f"{file} is valid")
+    return 0 if verdict.valid else 1
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a file so that at every moment it is the old one or the new one; InputError if it cannot be written."""
+    from harness.model.errors import InputError
+
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            # A file replaced keeps its mode; a new one gets the usual one, not mkstemp's 0600 (an RM is another user).
+            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+                os.fsync(stream.fileno())
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(
+            f"cannot be written: {reason}", where=str(path), mend="give a path that can be written"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
