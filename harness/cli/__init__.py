@@ -19,6 +19,7 @@ from harness.model.errors import YarnfairError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
     "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
+    "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
     "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
     "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
     "render": ("harness.cli.render:render", "An allocation file from a queue tree."),

@@ -73,7 +73,9 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(arguments: tuple[str, ...]) ->
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", ["run", "allocate", "shares", "decide", "render", "validate", "report", "bench"])
+@pytest.mark.parametrize(
+    "verb", ["run", "allocate", "order", "shares", "decide", "render", "validate", "report", "bench"]
+)
 def test_every_command_has_help(verb: str) -> None:
     done = yarnfair(verb, "--help")
     assert done.returncode == 0, done.stderr

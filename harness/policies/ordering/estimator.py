@@ -172,8 +172,9 @@ def estimate_tasks(
     arrivals = [(maps_end[job], job) for job, tasks in enumerate(reduce_s) if tasks]
     heapify(arrivals)
     waiting: list[tuple[int, int]] = []
+    now = Fraction(0)
     while waiting or arrivals:
-        now = free[0] if waiting else max(free[0], arrivals[0][0])
+        now = max(now, free[0]) if waiting else max(now, free[0], arrivals[0][0])
         while arrivals and arrivals[0][0] <= now:
             heappush(waiting, (heappop(arrivals)[1], 0))
         job, task = waiting[0]

@@ -62,15 +62,17 @@ def _at_most_geometric_mean(values: Sequence[Fraction]) -> list[bool]:
     # Rounding of n logarithms and their sum stays far below this margin.
     margin = 1e-9 * (1 + max((abs(item) for item in logs), default=0.0))
     product: Fraction | None = None
-    small = []
+    small: dict[Fraction, bool] = {}
     for value, log in zip(values, logs, strict=True):
+        if value in small:
+            continue
         if abs(log - mean) > margin:
-            small.append(log < mean)
+            small[value] = log < mean
             continue
         if product is None:
             product = Fraction(prod(item.numerator for item in values), prod(item.denominator for item in values))
-        small.append(value ** len(values) <= product)
-    return small
+        small[value] = value ** len(values) <= product
+    return [small[value] for value in values]
 
 
 def _log2(value: Fraction) -> float:
