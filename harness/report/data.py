@@ -268,7 +268,7 @@ def _state(info: Mapping[str, Any]) -> str:
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parents without root, and the leaves worth showing: the summary's, or those that ask for something.
 
-    The Fair Scheduler always has a leaf ``root.default``; mostly nobody uses it.
+    A leaf that nobody uses (``root.default``) gets no curve.
     """
     queues = [queue for queue in series if queue != "root"]
     parents = tuple(q for q in queues if any(other.startswith(q + ".") for other in queues))
