@@ -1,4 +1,4 @@
-"""The documents' links lead somewhere: every relative link of README, CHANGELOG and docs/ names a file that is there."""
+"""Links of README, CHANGELOG and docs/ lead to files that are there, and every page can be found from the index."""
 
 from __future__ import annotations
 
