@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.experiments.spec import Experiment, PolicyUse, QueueSpec, WorkloadUse
+from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
+from harness.jobs.spec import SlsWorkload
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
@@ -134,8 +135,7 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
         known = ", ".join(leaf.removeprefix("root.") for leaf in leaves)
         what = f"no leaf queue {key!r}" if not found else f"queue {key!r} is not unique"
         raise InputError(what, where=document.where(at), mend=f"give one of {known}")
-    entry = spec.workloads[key]
-    use = WorkloadUse(use=entry) if isinstance(entry, str) else entry
+    use = spec.workloads[key]
     if use.inline is not None:
         inline = document.data["workloads"][key]["inline"]
         folder = Path(document.file).parent
@@ -177,7 +177,7 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
     step, nodes = _increment(spec), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
     largest = max(nodes, key=lambda node: (node.memory_mb, node.vcores))
     for load in loads:
-        for what, size in demands(load.workload.spec):
+        for what, size in _sizes(load):
             rounded = Resource(
                 -(-size.memory_mb // step.memory_mb) * step.memory_mb, -(-size.vcores // step.vcores) * step.vcores
             )
@@ -189,6 +189,16 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
                     where=load.workload.where().removesuffix(": "),
                     mend="ask for less, or give the cluster larger nodes",
                 )
+
+
+def _sizes(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
+    """(what it is, size) of every kind of container that a workload asks for."""
+    yield from demands(load.workload.spec)
+    if isinstance(load.workload.spec, SlsWorkload):
+        for job in build_jobs(load.workload, queue=load.queue, seed=0):
+            yield f"job {job.id}, am", job.am
+            for stage in job.stages:
+                yield f"job {job.id}, {stage.name}", stage.demand
 
 
 def _file_hash(path: Path) -> str:
@@ -361,14 +371,8 @@ def variants_of(
 
 
 def _in_file(experiment: LoadedExperiment) -> list[tuple[str, PolicyUse]]:
-    uses = []
-    for at, entry in enumerate(experiment.spec.policies):
-        where = experiment.document.where(("policies", at))
-        if isinstance(entry, str):
-            name, mode = split_policy(entry)
-            entry = PolicyUse(policy=name, mode=mode or "inside")
-        uses.append((where, entry))
-    return uses
+    where = experiment.document.where
+    return [(where(("policies", at)), use) for at, use in enumerate(experiment.spec.policies)]
 
 
 def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:

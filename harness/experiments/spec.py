@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from harness.jobs.spec import Name, Positive, Seconds, Strict
 
@@ -54,7 +54,7 @@ class QueueSpec(Strict):
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
     max_am_share: Annotated[float, Field(allow_inf_nan=False)] | None = None
     scheduling_policy: Literal["fair", "drf", "fifo"] | None = None
-    children: dict[QueueName, QueueSpec] | None = Field(default=None, min_length=1)
+    children: dict[QueueName, QueueSpec | None] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _am_share(self) -> Self:
@@ -150,6 +150,19 @@ class LimitsSpec(Strict):
     time_limit_s: Positive = 1e6
 
 
+def _policy(value: Any) -> Any:
+    """``ltrf@outside`` as the mapping that it is short for."""
+    if not isinstance(value, str):
+        return value
+    name, at, mode = value.rpartition("@")
+    return {"policy": name, "mode": mode} if at else {"policy": value}
+
+
+def _workload(value: Any) -> Any:
+    """A workload's name as the mapping that it is short for."""
+    return {"use": value} if isinstance(value, str) else value
+
+
 class Experiment(Strict):
     """One experiment file."""
 
@@ -157,8 +170,8 @@ class Experiment(Strict):
     about: str = ""
     cluster: ClusterSpec
     queues: dict[QueueName, QueueSpec | None] = Field(min_length=1)
-    workloads: dict[str, str | WorkloadUse] = Field(min_length=1)
-    policies: list[str | PolicyUse] = Field(min_length=1, max_length=10_000)
+    workloads: dict[str, Annotated[WorkloadUse, BeforeValidator(_workload)]] = Field(min_length=1)
+    policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
     period_s: Positive = 15.0
     sample_s: Annotated[float, Field(ge=0.1, le=1e6, allow_inf_nan=False)] = 1.0
