@@ -25,7 +25,7 @@ _CLIENT = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 
 
 @dataclass(frozen=True, slots=True)
-class QueueSettings:
+class EffectiveQueue:
     """What took effect for a queue: its weight (a float32, exactly), its steady fair share, its limit of applications.
 
     The message has minimum and maximum shares too, but 3.4.2 writes the maximum's vcores over the minimum's: read those
@@ -42,20 +42,20 @@ class QueueSettings:
 def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0) -> None:
     """Makes the RM at `address` (its admin port) read its allocation file again, as ``rmadmin -refreshQueues`` does.
 
-    That this returns does not say that the file was loaded: see `queue_settings`. Raises Unreachable, NoActiveRm,
+    That this returns does not say that the file was loaded: see `effective_queues`. Raises Unreachable, NoActiveRm,
     Refused (the user may not; the RM's own exception) or BadAnswer.
     """
     rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s)
 
 
-def queue_settings(
+def effective_queues(
     address: RpcAddress, *, user: str, queue: str = "root", timeout_s: float = 10.0
-) -> dict[str, QueueSettings]:
+) -> dict[str, EffectiveQueue]:
     """What the RM at `address` (its client port) has for `queue` and all below, by full path, parents first."""
     request = rpc.field(1, queue) + rpc.field(2, 0) + rpc.field(3, 1) + rpc.field(4, 1)
     answer = rpc.call(address, _CLIENT, "getQueueInfo", request, user=user, timeout_s=timeout_s)
     where = f"{address} getQueueInfo"
-    found: dict[str, QueueSettings] = {}
+    found: dict[str, EffectiveQueue] = {}
     try:
         waiting: list[tuple[bytes, str | None, int]] = [
             (value, None, 0) for key, value in rpc.fields(answer) if key == 1 and isinstance(value, bytes)
@@ -74,7 +74,7 @@ def queue_settings(
     return {path: found[path] for path in sorted(found, key=lambda path: path.split("."))}
 
 
-def _settings(message: bytes, parent: str | None) -> tuple[QueueSettings, list[bytes]]:
+def _settings(message: bytes, parent: str | None) -> tuple[EffectiveQueue, list[bytes]]:
     once: dict[int, rpc.Value] = {}
     children: list[bytes] = []
     for key, value in rpc.fields(message):
@@ -89,19 +89,19 @@ def _settings(message: bytes, parent: str | None) -> tuple[QueueSettings, list[b
         raise ValueError(f"queue {path!r} without a weight")
     steady = Resource(rpc.number(once.get(25, 0)), rpc.number(once.get(24, 0)))
     weight, max_apps = rpc.float32(once[14]), rpc.number(once.get(27, 0))
-    return QueueSettings(path, parent, weight, steady, max_apps), children
+    return EffectiveQueue(path, parent, weight, steady, max_apps), children
 
 
-def weights_differ(wanted: Mapping[str, float], settings: Mapping[str, QueueSettings]) -> dict[str, str]:
+def weights_differ(wanted: Mapping[str, float], effective: Mapping[str, EffectiveQueue]) -> dict[str, str]:
     """Queue -> what is wrong, for each wanted weight that did not take effect; empty: all did.
 
     Compared as float32, which is what the RM keeps.
     """
     wrong: dict[str, str] = {}
     for path, weight in wanted.items():
-        settled = settings.get(path)
-        if settled is None:
+        queue = effective.get(path)
+        if queue is None:
             wrong[path] = "the RM has no such queue"
-        elif not math.isfinite(weight) or rpc.as_float32(weight) != settled.weight:
-            wrong[path] = f"the RM has weight {settled.weight:g}, wanted {weight:g}"
+        elif not math.isfinite(weight) or rpc.as_float32(weight) != queue.weight:
+            wrong[path] = f"the RM has weight {queue.weight:g}, wanted {weight:g}"
     return wrong

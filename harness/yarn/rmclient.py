@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
 from harness.yarn import adminrpc
-from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, QueueSettings
+from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.rest import RestClient
@@ -110,15 +110,15 @@ class RmClient:
         self._active_first(lambda rm: adminrpc.refresh_queues(rm.admin, user=self.user, timeout_s=self.rpc_timeout_s))
         return time.perf_counter() - start
 
-    def queue_settings(self) -> dict[str, QueueSettings]:
+    def effective_queues(self) -> dict[str, EffectiveQueue]:
         """The weights that the active RM has, by queue."""
         return self._active_first(
-            lambda rm: adminrpc.queue_settings(rm.client, user=self.user, timeout_s=self.rpc_timeout_s)
+            lambda rm: adminrpc.effective_queues(rm.client, user=self.user, timeout_s=self.rpc_timeout_s)
         )
 
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""
-        return self._confirm(lambda: adminrpc.weights_differ(wanted, self.queue_settings()), timeout_s, every_s)
+        return self._confirm(lambda: adminrpc.weights_differ(wanted, self.effective_queues()), timeout_s, every_s)
 
     def confirm_shares(
         self, wanted: Mapping[str, Resource], *, timeout_s: float = 20.0, every_s: float = 0.25

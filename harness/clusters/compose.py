@@ -1,0 +1,289 @@
+"""A cluster by Docker Compose: docker/compose.yaml under a project name of its own, with free ports.
+
+Compose itself is called by its command line; looking at the containers goes through the Docker SDK. What the image and
+the services are, docker/ says; only what a ClusterSpec adds to them is written here, as an override file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.clusters import site
+from harness.clusters.local import free_ports, port_taken
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
+from harness.model.data import data_path
+from harness.model.errors import InputError, RunTimedOut
+from harness.yarn.rmclient import RmAddress
+
+_HOST = "127.0.0.1"
+_PORTS = ("http", "client", "admin")
+#: Building the image resolves Hadoop's jars: minutes on a slow network.
+_BUILD_TIMEOUT_S = 1_800.0
+_CONF = "/opt/hadoop/conf/yarn-site.xml"
+
+
+@contextlib.contextmanager
+def docker_client() -> Iterator[Any]:
+    """The Docker SDK's client; InputError when the daemon does not answer."""
+    import docker
+    import requests
+
+    try:
+        client = docker.from_env(timeout=20)
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise InputError(
+            f"the Docker daemon does not answer: {str(error)[:200]}",
+            mend="start it (systemctl start docker), and be in the group docker",
+        ) from None
+    try:
+        client.ping()
+        yield client
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise InputError(f"Docker: {str(error)[:300]}", mend="look into the daemon's log") from None
+    finally:
+        client.close()
+
+
+class DockerCluster:
+    """The cluster of one state folder, in containers."""
+
+    def __init__(self, folder: StateFolder, *, progress: Callable[[str], None] = lambda _: None) -> None:
+        self.folder = folder
+        self._progress = progress
+
+    def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0) -> ClusterStatus:
+        """Starts the containers (building the image first where it is not there) and waits for all nodes.
+
+        The time limit does not count the image's build. What a crash left is cleaned away first; a cluster that runs
+        there is an error. RunTimedOut when the nodes are not RUNNING in time; nothing stays behind then.
+        """
+        self._check_tools()
+        for port in spec.ports.values():
+            if port_taken(port):
+                raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
+        with self.folder.lock():
+            before = self.folder.load()
+            if before is not None:
+                seen = self._look(before)
+                if before.running_s is not None and seen is not None and seen.up:
+                    raise InputError(
+                        "a cluster runs here already",
+                        where=str(self.folder.folder),
+                        mend="run `yarnfair cluster down` first, or give another --state",
+                    )
+                self._progress("cleaning away what an earlier cluster left")
+                self._clean(before)
+            ports = {**free_ports(name for name in _PORTS if name not in spec.ports), **spec.ports}
+            state = ClusterState(
+                "docker", f"yarnfair-{uuid.uuid4().hex[:12]}", spec, ports=ports, started_at=time.time()
+            )
+            self._write(state)
+            self.folder.save(state)
+            self._build(state)
+            start = time.monotonic()
+            try:
+                self._compose(state, "up", "-d", "--no-build", timeout_s=timeout_s)
+                info = wait_for_nodes(
+                    state.rest,
+                    spec.nodes,
+                    start + timeout_s,
+                    check=lambda: self._check_exited(state),
+                    progress=self._progress,
+                    every_s=0.5,
+                )
+                state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
+                self.folder.save(state)
+                status = self._look(state)
+            except BaseException:
+                self._clean(state)
+                raise
+            if status is None:
+                raise InputError("the containers are gone", where=state.mark)
+            return status
+
+    def down(self) -> list[str]:
+        """Removes containers, networks and volumes of the cluster, and the folder; what could not be removed."""
+        if not self.folder.folder.exists():
+            return []
+        with self.folder.lock():
+            state = self.folder.load()
+            left = self._clean(state) if state is not None else []
+            if not left:
+                self.folder.remove()
+            return left
+
+    def status(self) -> ClusterStatus | None:
+        """How it is now; None when there is no cluster in the folder."""
+        state = self.folder.load()
+        return None if state is None else self._look(state)
+
+    def _check_tools(self) -> None:
+        if shutil.which("docker") is None:
+            raise InputError("no docker on the PATH", mend="install Docker and its compose plugin")
+        found = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=60)
+        if found.returncode:
+            raise InputError("no `docker compose`", mend="install the plugin docker-compose-plugin (Compose 2)")
+        with docker_client():
+            pass
+
+    def _write(self, state: ClusterState) -> None:
+        spec, folder = state.spec, self.folder
+        folder.path("scheduler").mkdir(parents=True, exist_ok=True)
+        folder.path("scheduler").chmod(0o755)
+        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
+        site.write(folder.path("scheduler", "fair-scheduler.xml"), source.read_text(encoding="utf-8"))
+        mounts = [f"{Path(jar).absolute()}:/opt/hadoop/lib/{Path(jar).name}:ro" for jar in spec.jars]
+        services: dict[str, Any] = {}
+        if spec.properties:
+            properties = {**site.read(data_path("docker", "conf", "yarn-site.xml")), **spec.properties}
+            site.write(folder.path("yarn-site.xml"), site.render(properties))
+            services["nm"] = {"volumes": [f"{folder.path('yarn-site.xml')}:{_CONF}:ro"]}
+            mounts.append(f"{folder.path('yarn-site.xml')}:{_CONF}:ro")
+        if mounts:
+            services["rm"] = {"volumes": mounts}
+        site.write(folder.path("override.yaml"), yaml.safe_dump({"services": services}))
+
+    def _build(self, state: ClusterState) -> None:
+        with docker_client() as client:
+            config = yaml.safe_load(data_path("docker", "compose.yaml").read_text(encoding="utf-8"))
+            image = config["x-image"]["image"]
+            if any(image in (found.tags or []) for found in client.images.list(name=image)):
+                return
+        self._progress(f"building the image {image} (once, some minutes)")
+        try:
+            self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
+        except BaseException:
+            self._clean(state)
+            raise
+
+    def _environment(self, state: ClusterState) -> dict[str, str]:
+        spec = state.spec
+        return {
+            **os.environ,
+            "RM_HTTP_PORT": str(state.ports["http"]),
+            "RM_CLIENT_PORT": str(state.ports["client"]),
+            "RM_ADMIN_PORT": str(state.ports["admin"]),
+            "NODES": str(spec.nodes),
+            "NM_MEMORY_MB": str(spec.memory_mb),
+            "NM_VCORES": str(spec.vcores),
+            "NM_EXPIRY_MS": str(spec.expiry_ms),
+            "MINIMUM_ALLOCATION_MB": str(spec.minimum_allocation_mb),
+            "PREEMPTION": str(spec.preemption).lower(),
+            "DISK_HEALTH_CHECKER": str(spec.disk_checks).lower(),
+            "SCHEDULER_DIR": str(self.folder.path("scheduler")),
+        }
+
+    def _compose(self, state: ClusterState, *arguments: str, timeout_s: float) -> None:
+        files = ["-f", str(data_path("docker", "compose.yaml"))]
+        if self.folder.path("override.yaml").is_file():
+            files += ["-f", str(self.folder.path("override.yaml"))]
+        command = ["docker", "compose", "-p", state.mark, *files, *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                env=self._environment(state),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if line.strip()]
+            told = [line for line in lines if "rror" in line or "failed" in line] or lines or ["no reason given"]
+            mend = "free the port or give another" if "port is already" in done.stderr else None
+            raise InputError(f"docker compose {arguments[0]} failed: {told[-1].strip()[:300]}", mend=mend)
+
+    def _check_exited(self, state: ClusterState) -> None:
+        with docker_client() as client:
+            for container in self._containers(client, state):
+                if container.status in ("exited", "dead"):
+                    words = container.logs(tail=200).decode(errors="replace").splitlines()
+                    told = [line for line in words if " ERROR " in line or "Exception" in line] or words or [""]
+                    raise InputError(f"container {container.name} ended: {told[-1].strip()[:300]}")
+
+    def _containers(self, client: Any, state: ClusterState) -> list[Any]:
+        label = f"com.docker.compose.project={state.mark}"
+        found = client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
+        return sorted(found, key=lambda container: container.name)
+
+    def _look(self, state: ClusterState) -> ClusterStatus | None:
+        with docker_client() as client:
+            containers = self._containers(client, state)
+            parts = [
+                (container.labels.get("com.docker.compose.service", ""), _part(container)) for container in containers
+            ]
+        if not parts:
+            return None
+        info, nodes, problem = look(state.rest)
+        rm = next((part for service, part in parts if service == "rm"), Part("rm", None, None, ""))
+        return ClusterStatus(
+            backend="docker",
+            folder=str(self.folder.folder),
+            scheduler_folder=str(self.folder.path("scheduler")),
+            address=RmAddress.of(
+                state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
+            ),
+            wanted=state.spec.nodes,
+            rm=rm,
+            parts=[part for service, part in parts if service == "nm"],
+            others=[part for service, part in parts if service not in ("rm", "nm")],
+            info=info,
+            nodes=nodes,
+            problem=problem,
+            running_s=state.running_s,
+            recorded_id=state.rm_id,
+        )
+
+    def _clean(self, state: ClusterState) -> list[str]:
+        """Takes everything of the project away, by compose and then by looking; what is left, normally nothing."""
+        with contextlib.suppress(InputError, RunTimedOut):
+            self._compose(state, "--profile", "*", "down", "-v", "--remove-orphans", "-t", "2", timeout_s=120)
+        import docker
+
+        label = {"label": f"com.docker.compose.project={state.mark}"}
+        left = []
+        with docker_client() as client:
+            for container in self._containers(client, state):
+                with contextlib.suppress(docker.errors.NotFound):
+                    container.remove(force=True, v=True)
+            for kind in (client.networks, client.volumes):
+                for item in kind.list(filters=label):
+                    try:
+                        item.remove()
+                    except docker.errors.NotFound:
+                        continue
+                    except docker.errors.APIError:
+                        left.append(item.name)
+        if not left:
+            self.folder.path("cluster.json").unlink(missing_ok=True)
+        return left
+
+
+def _part(container: Any) -> Part:
+    running = container.status == "running"
+    memory_mb = None
+    if running:
+        stats = container.client.api.stats(container.id, stream=False, one_shot=True).get("memory_stats", {})
+        # The page cache that may go at any time is not what the part needs.
+        inner = stats.get("stats", {})
+        cache = inner.get("total_inactive_file", inner.get("inactive_file", 0))
+        if "usage" in stats:
+            memory_mb = round((stats["usage"] - cache) / 2**20, 1)
+    hostname = container.attrs.get("Config", {}).get("Hostname", "")
+    name = container.name.split("-", 2)[-1]
+    return Part(name, container.short_id if running else None, memory_mb, hostname)

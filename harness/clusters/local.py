@@ -1,0 +1,341 @@
+"""A cluster of local processes: one ResourceManager and N NodeManagers on the loopback, in one state folder.
+
+Everything of it lies in the state folder: site files, the scheduler's folder, logs, the nodes' local and log folders.
+The jars come from harness.clusters.jars, processes and their end are harness.clusters.processes'.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from harness.clusters import jars, processes, site
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
+from harness.model.data import data_path
+from harness.model.errors import InputError, RunTimedOut
+from harness.yarn.rmclient import RmAddress
+
+_OPENS = [
+    word
+    for package in ("java.lang", "java.util", "java.net")
+    for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
+]
+_RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
+_SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+_NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+_RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
+_HOST = "127.0.0.1"
+_PORT_ATTEMPTS = 3
+
+
+def port_taken(port: int) -> bool:
+    """Whether somebody listens on this port of the loopback (or the system keeps it)."""
+    with socket.socket() as probe:
+        # As Hadoop's servers do: a port that only waits for its last packets is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return True
+    return False
+
+
+def free_ports(names: Iterable[str]) -> dict[str, int]:
+    """A free port of the loopback for each name, all different."""
+    found = {}
+    with ExitStack() as held:
+        for name in names:
+            holder = held.enter_context(socket.socket())
+            holder.bind((_HOST, 0))
+            found[name] = int(holder.getsockname()[1])
+    return found
+
+
+def _complete(state: ClusterState) -> bool:
+    """Whether it came up and every part of it still runs: anything less is a crash's remains."""
+    return state.running_s is not None and all(process.alive for process in state.processes.values())
+
+
+class _PortLost(InputError):
+    """Between choosing a free port and binding it, somebody else took it."""
+
+
+class LocalCluster:
+    """The cluster of one state folder. Methods hold the folder's lock and leave it as they found it when they fail."""
+
+    def __init__(self, folder: StateFolder, *, progress: Callable[[str], None] = lambda _: None) -> None:
+        self.folder = folder
+        self._progress = progress
+
+    def up(self, spec: ClusterSpec, *, timeout_s: float = 120.0) -> ClusterStatus:
+        """Starts the cluster and waits until all nodes are RUNNING.
+
+        What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
+        it takes longer than `timeout_s`; nothing stays behind then.
+        """
+        java = shutil.which("java")
+        if java is None:
+            raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
+        for port in spec.ports.values():
+            if port_taken(port):
+                raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
+        with self.folder.lock():
+            before = self.folder.load()
+            if before is not None and _complete(before):
+                raise InputError(
+                    "a cluster runs here already",
+                    where=str(self.folder.folder),
+                    mend="run `yarnfair cluster down` first, or give another --state",
+                )
+            if before is not None:
+                self._progress("cleaning away what an earlier cluster left")
+                self._clean(before)
+            lib = jars.find(progress=self._progress)
+            start = time.monotonic()
+            for attempt in range(_PORT_ATTEMPTS):
+                state = ClusterState("local", uuid.uuid4().hex, spec, started_at=time.time())
+                try:
+                    state = self._start(state, java, lib)
+                    return self._wait(state, start, timeout_s)
+                except _PortLost as error:
+                    self._clean(self.folder.load() or state)
+                    if attempt + 1 == _PORT_ATTEMPTS:
+                        raise
+                    self._progress(f"{error.line()}; trying other ports")
+                except BaseException:
+                    self._clean(self.folder.load() or state)
+                    raise
+            raise AssertionError("unreachable")
+
+    def down(self) -> list[int]:
+        """Ends everything and removes the folder; the pids that could not be ended (normally none)."""
+        if not self.folder.folder.exists():
+            return []
+        with self.folder.lock():
+            state = self.folder.load()
+            left = self._clean(state) if state is not None else []
+            if not left:
+                self.folder.remove()
+            return left
+
+    def status(self) -> ClusterStatus | None:
+        """How it is now; None when there is no cluster in the folder."""
+        state = self.folder.load()
+        if state is None or "http" not in state.ports:
+            return None
+        return self._status(state)
+
+    def kill_part(self, name: str) -> None:
+        """Kills one part (rm, nm1 ...) without warning, as a crash would; its containers stay. For fault tests."""
+        state = self._state()
+        if name not in state.processes:
+            raise InputError(f"no part {name!r}", mend=f"its parts are {', '.join(state.processes)}")
+        state.processes[name].signal_group(signal.SIGKILL)
+
+    def start_part(self, name: str) -> None:
+        """Starts a part that has ended with the command, ports and folders that it had before."""
+        with self.folder.lock():
+            state = self._state()
+            if name not in state.commands:
+                raise InputError(f"no part {name!r}", mend=f"its parts are {', '.join(state.commands)}")
+            if state.processes[name].alive:
+                raise InputError(f"{name} runs already")
+            started = self._launch(state, name)
+            self.folder.save(replace(state, processes={**state.processes, name: started}))
+
+    def _state(self) -> ClusterState:
+        state = self.folder.load()
+        if state is None or state.backend != "local":
+            raise InputError("no local cluster here", where=str(self.folder.folder))
+        return state
+
+    def _clean(self, state: ClusterState) -> list[int]:
+        left = processes.stop(list(state.processes.values()), state.mark)
+        for item in self.folder.folder.iterdir():
+            if item.is_dir() and not item.is_symlink():
+                shutil.rmtree(item, ignore_errors=True)
+            elif not left and item.name == "cluster.json":
+                item.unlink()
+        return left
+
+    def _start(self, state: ClusterState, java: str, lib: Path) -> ClusterState:
+        spec, folder = state.spec, self.folder
+        for name in ("conf", "scheduler", "logs", "tmp", "staging"):
+            folder.path(name).mkdir(parents=True, exist_ok=True)
+        nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
+        ports = {**free_ports(name for name in [*_RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
+        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
+        site.write(folder.path("scheduler", "fair-scheduler.xml"), source.read_text(encoding="utf-8"))
+        class_path = os.pathsep.join(
+            [str(folder.path("conf")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
+        )
+        options = [
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-Dlog4j.configuration=file:" + str(folder.path("conf", "log4j.properties")),
+        ]
+        commands = {"rm": (java, *_OPENS, *options, f"-Xmx{spec.rm_heap_mb}m", "-cp", class_path, _RM)}
+        for name in nodes:
+            own = folder.path(name)
+            own.mkdir(exist_ok=True)
+            conf = own / "conf"
+            conf.mkdir(exist_ok=True)
+            self._write_site(conf, spec, ports, class_path, own)
+            node_path = os.pathsep.join([str(conf), f"{lib}/*"])
+            commands[name] = (java, *_OPENS, *options, f"-Xmx{spec.nm_heap_mb}m", "-cp", node_path, _NM)
+        self._write_site(folder.path("conf"), spec, ports, class_path, None)
+        state = replace(state, ports=ports, commands=commands)
+        # Saved before each start: a crash between two lines must leave a trace of what may run.
+        folder.save(state)
+        for name in commands:
+            state = replace(state, processes={**state.processes, name: self._launch(state, name)})
+            folder.save(state)
+        return state
+
+    def _launch(self, state: ClusterState, name: str) -> processes.Process:
+        home = str(Path(os.path.realpath(state.commands[name][0])).parent.parent)
+        conf = self.folder.path("conf") if name == "rm" else self.folder.path(name, "conf")
+        environment = {
+            **{
+                key: value for key, value in os.environ.items() if not key.startswith(("HADOOP_", "YARN_", "JAVA_TOOL"))
+            },
+            "JAVA_HOME": home,
+            "HADOOP_CONF_DIR": str(conf),
+            processes.MARK: state.mark,
+        }
+        return processes.start(
+            state.commands[name], environment=environment, folder=self.folder.path("tmp"), log=self.log(name)
+        )
+
+    def log(self, name: str) -> Path:
+        """Where a part (rm, nm1 ...) writes its log."""
+        return self.folder.path("logs", f"{name}.log")
+
+    def _write_site(
+        self, conf: Path, spec: ClusterSpec, ports: dict[str, int], class_path: str, node: Path | None
+    ) -> None:
+        folder = self.folder
+        core = {
+            "fs.defaultFS": "file:///",
+            "hadoop.tmp.dir": str((node or folder.folder) / "tmp"),
+            # Nodes start beside the RM and ask again until it is there.
+            "ipc.client.connect.retry.interval": "250",
+            "ipc.client.connect.max.retries": "400",
+        }
+        yarn = {
+            "yarn.resourcemanager.hostname": _HOST,
+            "yarn.resourcemanager.webapp.address": f"{_HOST}:{ports['http']}",
+            "yarn.resourcemanager.address": f"{_HOST}:{ports['client']}",
+            "yarn.resourcemanager.admin.address": f"{_HOST}:{ports['admin']}",
+            "yarn.resourcemanager.scheduler.address": f"{_HOST}:{ports['scheduler']}",
+            "yarn.resourcemanager.resource-tracker.address": f"{_HOST}:{ports['tracker']}",
+            "yarn.resourcemanager.scheduler.class": _SCHEDULER,
+            "yarn.scheduler.fair.allocation.file": str(folder.path("scheduler", "fair-scheduler.xml")),
+            "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
+            "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
+            "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
+            "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),
+            "yarn.scheduler.maximum-allocation-vcores": str(spec.vcores),
+            # All nodes have the same host: the port tells them apart.
+            "yarn.scheduler.include-port-in-node-name": "true",
+            "yarn.nm.liveness-monitor.expiry-interval-ms": str(spec.expiry_ms),
+            "yarn.resourcemanager.connect.retry-interval.ms": "500",
+            "yarn.nodemanager.hostname": _HOST,
+            "yarn.nodemanager.localizer.address": f"{_HOST}:0",
+            "yarn.nodemanager.webapp.address": f"{_HOST}:0",
+            "yarn.nodemanager.collector-service.address": f"{_HOST}:0",
+            "yarn.nodemanager.resource.memory-mb": str(spec.memory_mb),
+            "yarn.nodemanager.resource.cpu-vcores": str(spec.vcores),
+            "yarn.nodemanager.aux-services": "mapreduce_shuffle",
+            "yarn.nodemanager.disk-health-checker.enable": str(spec.disk_checks).lower(),
+            "yarn.nodemanager.vmem-check-enabled": "false",
+            "yarn.nodemanager.pmem-check-enabled": "false",
+            "yarn.nodemanager.delete.debug-delay-sec": "0",
+            "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{processes.MARK}",
+            "yarn.application.classpath": class_path,
+        }
+        if node is not None:
+            yarn["yarn.nodemanager.address"] = f"{_HOST}:{ports[node.name]}"
+            # Absolute, or containers die with "Stdout path must be absolute".
+            yarn["yarn.nodemanager.local-dirs"] = str(node / "local")
+            yarn["yarn.nodemanager.log-dirs"] = str(node / "logs")
+        mapred = {
+            "mapreduce.framework.name": "yarn",
+            "yarn.app.mapreduce.am.staging-dir": str(folder.path("staging")),
+            "mapreduce.application.classpath": class_path,
+            "mapreduce.shuffle.port": "0",
+        }
+        site.write(conf / "core-site.xml", site.render(core))
+        site.write(conf / "yarn-site.xml", site.render({**yarn, **spec.properties}))
+        site.write(conf / "mapred-site.xml", site.render(mapred))
+        site.write(conf / "log4j.properties", site.LOG4J)
+
+    def _wait(self, state: ClusterState, start: float, timeout_s: float) -> ClusterStatus:
+        def check() -> None:
+            for name, process in state.processes.items():
+                if not process.alive:
+                    words = self._last_words(name)
+                    kind = _PortLost if "BindException" in words else InputError
+                    raise kind(f"{name} ended: {words}", where=str(self.folder.folder))
+
+        try:
+            info = wait_for_nodes(state.rest, state.spec.nodes, start + timeout_s, check=check, progress=self._progress)
+        except RunTimedOut as error:
+            words = "; ".join(f"{name}: {self._last_words(name)}" for name in ("rm", "nm1"))
+            raise RunTimedOut(f"{error.what} ({words})", where=error.where, mend=error.mend) from None
+        state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
+        self.folder.save(state)
+        return self._status(state)
+
+    def _last_words(self, name: str) -> str:
+        """The first fatal or else the last line that tells of an error in a part's log."""
+        try:
+            lines = self.log(name).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return "it left no log"
+        for signs in ((" FATAL ", "BindException"), (" ERROR ", "Error:"), ("Exception",)):
+            if told := [line for line in lines if any(sign in line for sign in signs)]:
+                return told[-1][:300]
+        return lines[-1][:300] if lines else "its log is empty"
+
+    def _status(self, state: ClusterState) -> ClusterStatus:
+        address = RmAddress.of(
+            state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
+        )
+        info, nodes, problem = look(state.rest)
+
+        def part(name: str) -> Part:
+            process = state.processes.get(name)
+            alive = process is not None and process.alive
+            return Part(
+                name,
+                runs_as=str(process.pid) if process and alive else None,
+                memory_mb=process.memory_mb() if process else None,
+                # The host may be called 127.0.0.1 or localhost: the port tells.
+                node=f":{state.ports.get(name, 0)}",
+            )
+
+        return ClusterStatus(
+            backend="local",
+            folder=str(self.folder.folder),
+            scheduler_folder=str(self.folder.path("scheduler")),
+            address=address,
+            wanted=state.spec.nodes,
+            rm=part("rm"),
+            parts=[part(name) for name in state.commands if name != "rm"],
+            others=[],
+            info=info,
+            nodes=nodes,
+            problem=problem,
+            running_s=state.running_s,
+            recorded_id=state.rm_id,
+        )

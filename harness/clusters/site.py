@@ -1,0 +1,56 @@
+"""Hadoop's configuration files for a cluster of local processes, and additions to a file that exists.
+
+The properties themselves are chosen in harness.clusters.local; docker/conf has the image's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.model.data import data_path
+from harness.model.errors import CallError
+
+LOG4J = """\
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
+
+
+def check_property(name: str, value: str) -> None:
+    """CallError for what Hadoop could not read back from a site file."""
+    if not re.fullmatch(r"[A-Za-z0-9_.*-]{1,200}", name):
+        raise CallError(f"{name[:60]!r} is no property's name", mend="give --property NAME=VALUE")
+    if re.search(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value):
+        raise CallError(f"the value of {name} has characters that XML cannot hold")
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """A site file with these properties."""
+    from jinja2 import Environment, StrictUndefined
+
+    for name, value in properties.items():
+        check_property(name, value)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    template = data_path("templates", "hadoop-site.xml.j2").read_text(encoding="utf-8")
+    return environment.from_string(template).render(properties=properties)
+
+
+def read(path: Path) -> dict[str, str]:
+    """The properties of a site file of our own, in its order."""
+    from lxml import etree
+
+    root = etree.parse(str(path), etree.XMLParser(resolve_entities=False, no_network=True)).getroot()
+    return {item.findtext("name", "").strip(): item.findtext("value", "").strip() for item in root.iter("property")}
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file, whole or not at all, readable for all (another user's container reads it)."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.chmod(0o644)
+    os.replace(temporary, path)

@@ -1,0 +1,195 @@
+"""The state folder of a cluster: what was started, where it answers, which lock keeps two commands apart.
+
+``cluster.json`` is written before anything is started and after each step, whole or not at all, so that whatever
+happens to ``up`` the next command knows what to clean away. What runs there is not started or stopped here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from harness.clusters.processes import Process
+from harness.model.errors import CallError, InputError
+
+_FILE = "cluster.json"
+#: Says that a folder is ours to empty; the lock is on it.
+_OWN = ".yarnfair-cluster"
+_FORMAT = 1
+BACKENDS = ("local", "docker")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """What a cluster shall be. Memory in MiB.
+
+    `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
+    RM's, by name (http, client, admin); what is not named gets a free one. `allocations`: the allocation file that the
+    cluster starts with. `properties` go into yarn-site.xml. `jars`: added to the RM's class path.
+    """
+
+    nodes: int = 2
+    memory_mb: int = 4096
+    vcores: int = 4
+    minimum_allocation_mb: int = 256
+    rm_heap_mb: int = 256
+    nm_heap_mb: int = 128
+    preemption: bool = False
+    disk_checks: bool = False
+    expiry_ms: int = 60_000
+    allocations: str | None = None
+    ports: Mapping[str, int] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "nodes": (1, 500),
+            "memory_mb": (1, 2**40),
+            "vcores": (1, 2**20),
+            "minimum_allocation_mb": (1, 2**40),
+            "rm_heap_mb": (64, 2**20),
+            "nm_heap_mb": (32, 2**20),
+            "expiry_ms": (1_000, 86_400_000),
+        }
+        for name, (least, most) in bounds.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise CallError(f"{name} is {value}", mend=f"give a number from {least} to {most}")
+        for name, port in self.ports.items():
+            if name not in ("http", "client", "admin") or not 1 <= port <= 65535:
+                raise CallError(f"{name} port {port}", mend="give http, client or admin and a port from 1 to 65535")
+        if len(set(self.ports.values())) < len(self.ports):
+            raise CallError("the same port twice", mend="give each its own")
+        if self.memory_mb < self.minimum_allocation_mb:
+            raise CallError(
+                f"a node of {self.memory_mb} MB cannot hold one container of the minimum allocation, "
+                f"{self.minimum_allocation_mb} MB",
+                mend="raise --memory-mb or lower --minimum-allocation-mb",
+            )
+        for path in [*self.jars, *([self.allocations] if self.allocations else [])]:
+            if not Path(path).is_file():
+                raise InputError("no such file", where=path)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What is known of a cluster. `mark` names it; `processes` (local) are its parts by name (rm, nm1, nm2 ...).
+
+    `running_s`: seconds from ``up`` to all nodes RUNNING (None: not reached). `rm_id`: the RM's ``clusterInfo.id``.
+    """
+
+    backend: str
+    mark: str
+    spec: ClusterSpec
+    ports: Mapping[str, int] = field(default_factory=dict)
+    processes: Mapping[str, Process] = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    started_at: float = 0.0
+    running_s: float | None = None
+    rm_id: int | None = None
+
+    @property
+    def rest(self) -> str:
+        """The RM's REST address."""
+        return f"http://127.0.0.1:{self.ports['http']}"
+
+
+def default_folder(backend: str) -> Path:
+    """Where the state lies unless the user says otherwise: ``$XDG_STATE_HOME/yarnfair/<backend>``."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(base) / "yarnfair" / backend
+
+
+class StateFolder:
+    """A state folder on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+
+    def path(self, *parts: str) -> Path:
+        """A path inside."""
+        return self.folder.joinpath(*parts)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """One command at a time: InputError when another one is at work. Makes the folder."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise CallError(f"{self.folder} is no folder", mend="give another --state")
+        ours = any(self.path(name).exists() for name in (_FILE, _OWN))
+        if self.folder.is_dir() and not ours and any(self.folder.iterdir()):
+            raise CallError(f"{self.folder} holds other things", mend="give an empty or new folder as --state")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = self.path(_OWN).open("a")
+        except OSError as error:
+            raise InputError(f"cannot write there: {error.strerror}", where=str(self.folder)) from None
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    "another yarnfair command is at work on this cluster",
+                    where=str(self.folder),
+                    mend="wait for it to end",
+                ) from None
+            yield
+
+    def load(self) -> ClusterState | None:
+        """The state; None when there is none. InputError when the file cannot be used."""
+        path = self.path(_FILE)
+        try:
+            document = json.loads(path.read_bytes())
+            return _from_document(document)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError:
+            raise CallError(f"{self.folder} is no folder", mend="give another --state") from None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, CallError) as error:
+            raise InputError(
+                f"no usable cluster state ({type(error).__name__})",
+                where=str(path),
+                mend="end what still runs, then remove the folder",
+            ) from None
+
+    def save(self, state: ClusterState) -> None:
+        """Writes the state, whole or not at all."""
+        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".cluster-")
+        with os.fdopen(handle, "w") as out:
+            json.dump({"format": _FORMAT, **asdict(state)}, out, indent=1)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, self.path(_FILE))
+
+    def remove(self) -> None:
+        """Removes the folder and all that is in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder.exists():
+            raise InputError("cannot be removed", where=str(self.folder), mend="look at who owns what is in it")
+
+
+def _from_document(document: Any) -> ClusterState:
+    if document.pop("format") != _FORMAT:
+        raise ValueError("another format")
+    spec = document.pop("spec")
+    spec["jars"] = tuple(spec["jars"])
+    known = {item.name for item in fields(ClusterSpec)}
+    # A state says what was started: that its files are gone since must not keep `down` from working.
+    bare = ClusterSpec(**{name: value for name, value in spec.items() if name in known - {"allocations", "jars"}})
+    state = ClusterState(**{**document, "spec": bare})
+    if state.backend not in BACKENDS or not isinstance(state.mark, str) or not state.mark:
+        raise ValueError("backend or mark")
+    processes = {str(name): Process(**value) for name, value in document["processes"].items()}
+    if not all(type(process.pid) is int and process.pid > 1 for process in processes.values()):
+        raise ValueError("pid")
+    ports = {str(name): int(port) for name, port in document["ports"].items()}
+    commands = {str(name): tuple(map(str, words)) for name, words in document["commands"].items()}
+    return replace(state, processes=processes, ports=ports, commands=commands)

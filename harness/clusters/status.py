@@ -1,0 +1,167 @@
+"""How a cluster is: its parts, what the ResourceManager says of the nodes, and waiting until all of them run.
+
+The same for every backend; who the parts are, the backends know.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model.errors import RunTimedOut
+from harness.yarn.answers import ClusterInfo, NodeStatus
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient
+from harness.yarn.rmclient import RmAddress
+
+#: Asked for by name, because without it the RM leaves the lost ones out.
+NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "LOST", "REBOOTED", "DECOMMISSIONING", "DECOMMISSIONED", "SHUTDOWN")
+_QUICK = HttpOptions(connect_timeout_s=1, read_timeout_s=5, deadline_s=6, attempts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a cluster. `runs_as`: its pid or container (None: it does not run). Memory resident, MiB."""
+
+    name: str
+    runs_as: str | None
+    memory_mb: float | None
+    node: str  # how to tell its node among the RM's: the id's host, or its ":port"
+
+    def is_node(self, identity: str) -> bool:
+        """Whether this part is the node that the RM calls by this id."""
+        host, colon, port = identity.rpartition(":")
+        return self.node in (host, colon + port)
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"name": self.name, "runs_as": self.runs_as, "memory_mb": self.memory_mb}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster as it is. `info` is None when the RM does not answer, `problem` then says why.
+
+    `running_s`: seconds from ``up`` to all nodes RUNNING. `recorded_id`: the id of the RM that ``up`` saw.
+    """
+
+    backend: str
+    folder: str
+    scheduler_folder: str
+    address: RmAddress
+    wanted: int
+    rm: Part
+    parts: Sequence[Part]
+    others: Sequence[Part]
+    info: ClusterInfo | None
+    nodes: Sequence[NodeStatus]
+    problem: str | None
+    running_s: float | None
+    recorded_id: int | None
+
+    @property
+    def up(self) -> bool:
+        """Whether every part runs, the RM answers, and it has as many nodes RUNNING as were asked for.
+
+        The RM calls a node RUNNING until it has missed it for a while: the parts are looked at too.
+        """
+        running = sum(node.state == "RUNNING" for node in self.nodes)
+        parts = [self.rm, *self.parts]
+        return self.info is not None and running >= self.wanted and all(part.runs_as for part in parts)
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``."""
+        nodes = []
+        unmatched = {node.id: node for node in self.nodes}
+        for part in self.parts:
+            ids = [identity for identity in unmatched if part.is_node(identity)]
+            node = unmatched.pop(ids[-1]) if ids else None
+            nodes.append({**part.document(), **_node_document(node)})
+        nodes += [
+            {"name": None, "runs_as": None, "memory_mb": None, **_node_document(node)} for node in unmatched.values()
+        ]
+        return {
+            "backend": self.backend,
+            "up": self.up,
+            "state": self.folder,
+            "scheduler_folder": self.scheduler_folder,
+            "seconds_to_running": self.running_s,
+            "nodes_wanted": self.wanted,
+            "nodes_running": sum(node.state == "RUNNING" for node in self.nodes),
+            "problem": self.problem,
+            "rm": {
+                **self.rm.document(),
+                "rest": self.address.rest,
+                "admin": str(self.address.admin),
+                "client": str(self.address.client),
+                "id": self.info.id if self.info else None,
+                "state": self.info.state if self.info else None,
+                "ha_state": self.info.ha_state if self.info else None,
+                "version": self.info.version if self.info else None,
+            },
+            "nodes": nodes,
+            "others": [part.document() for part in self.others],
+        }
+
+
+def _node_document(node: NodeStatus | None) -> dict[str, Any]:
+    return {
+        "id": node.id if node else None,
+        "state": node.state if node else None,
+        "health_report": node.health_report if node else None,
+        "containers": node.containers if node else None,
+        "advertised": {"memory_mb": node.total.memory_mb, "vcores": node.total.vcores} if node else None,
+    }
+
+
+def look(rest_address: str) -> tuple[ClusterInfo | None, list[NodeStatus], str | None]:
+    """What the RM at this address says: itself, all its nodes, and why it says nothing (None: it answers)."""
+    with RestClient([rest_address], _QUICK) as rest:
+        try:
+            return rest.info(), rest.nodes(NODE_STATES), None
+        except (Unreachable, Refused, BadAnswer) as error:
+            return None, [], error.line()
+
+
+def wait_for_nodes(
+    rest_address: str,
+    wanted: int,
+    end: float,
+    *,
+    check: Callable[[], None] = lambda: None,
+    progress: Callable[[str], None] = lambda _: None,
+    every_s: float = 0.2,
+) -> ClusterInfo:
+    """Waits until `wanted` nodes are RUNNING; which RM it is.
+
+    `end` is on the monotonic clock, `check` raises when waiting is in vain. RunTimedOut says how far it came.
+    """
+    with RestClient([rest_address], _QUICK) as rest:
+        said = -1
+        while True:
+            check()
+            try:
+                info = rest.info()
+                nodes = rest.nodes(NODE_STATES)
+                running = sum(node.state == "RUNNING" for node in nodes)
+                sick = [node for node in nodes if node.state == "UNHEALTHY"]
+                problem = f"{running} of {wanted} nodes RUNNING"
+                if sick:
+                    problem += f", {sick[0].id} UNHEALTHY: {sick[0].health_report or 'no reason given'}"
+                if running != said:
+                    progress(problem)
+                    said = running
+                if running >= wanted:
+                    return info
+            except (Unreachable, Refused, BadAnswer) as error:
+                problem = f"the ResourceManager does not answer: {error.what}"
+            if time.monotonic() >= end:
+                raise RunTimedOut(
+                    f"the cluster is not up in time: {problem}",
+                    where=rest_address,
+                    mend="allow more with --timeout, or ask `yarnfair cluster doctor`",
+                )
+            time.sleep(every_s)
