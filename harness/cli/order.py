@@ -109,7 +109,7 @@ def _read(path: str) -> tuple[MapReduceJob, ...]:
         raise InputError(
             f"cannot be read: {error.strerror or error}", where=path, mend="name a readable CSV file"
         ) from error
-    except ValueError as error:  # not UTF-8, or a path with a NUL in it
+    except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", where=path, mend="save it as UTF-8") from error
     return parse_jobs(text, path)
 

@@ -35,8 +35,10 @@ def answer(tmp_path: Path, text: str, map_slots: int, reduce_slots: int, *more: 
     jobs = tmp_path / "jobs.csv"
     jobs.write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "order", str(jobs), "--map-slots", str(map_slots)]
-        + ["--reduce-slots", str(reduce_slots), "--json", "--algorithm", *more],
+        [
+            *(sys.executable, "-m", "harness", "order", str(jobs)),
+            *("--map-slots", str(map_slots), "--reduce-slots", str(reduce_slots), "--json", "--algorithm", *more),
+        ],
         capture_output=True,
         text=True,
         timeout=120,

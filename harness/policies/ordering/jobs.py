@@ -21,6 +21,7 @@ COLUMNS = ("job", "maps", "map_seconds", "reduces", "reduce_seconds")
 MAX_TASKS = 10**12
 MAX_TASK_S = 10**12
 MAX_DECIMALS = 30
+MAX_NAME = 1000
 
 _INTEGER = re.compile(r"\d{1,40}", re.ASCII)
 _DECIMAL = re.compile(r"(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -134,6 +135,12 @@ def _job(cells: dict[str, str], where: str) -> MapReduceJob:
     name = cells["job"]
     if not name:
         raise InputError("the job has no name", where=where, mend="fill in column job")
+    if not name.isprintable() or len(name) > MAX_NAME:
+        raise InputError(
+            f"the name {_shown(name)} cannot be printed on a line",
+            where=where,
+            mend=f"give at most {MAX_NAME} printable characters",
+        )
     maps, reduces = _count(cells, "maps", where), _count(cells, "reduces", where)
     return MapReduceJob(
         name,

@@ -1,0 +1,140 @@
+"""``yarnfair order``: what a user sees, and input that is wrong in every way we could think of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.order import order
+from harness.model.errors import CallError, InputError, YarnfairError
+from harness.policies.ordering.jobs import parse_jobs
+
+HEADER = "job,maps,map_seconds,reduces,reduce_seconds\n"
+GOOD = HEADER + "J1,10,4,2,8\nJ2,4,2,4,2\nJ3,2,6,4,10\nJ4,24,6,6,8\n"
+
+
+def run(tmp_path: Path, text: str | bytes, *more: str) -> Any:
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    arguments = [str(path), "--map-slots", "8", "--reduce-slots", "4", *more]
+    return CliRunner().invoke(order, arguments, standalone_mode=False)
+
+
+def test_the_document_is_one_json_with_the_order_and_its_cost(tmp_path: Path) -> None:
+    found = json.loads(run(tmp_path, GOOD, "--algorithm", "mk_jr", "--json").stdout)
+    assert list(found) == [
+        "algorithm", "order", "makespan", "total_completion_time", "completions", "lower_bound", "upper_bound",
+    ]  # fmt: skip
+    assert list(found["completions"]) == found["order"]
+    assert found["total_completion_time"] == sum(found["completions"].values())
+
+
+def test_the_text_names_every_job_and_both_sums(tmp_path: Path) -> None:
+    text = run(tmp_path, GOOD, "--algorithm", "optimal").stdout
+    assert [line.split()[0] for line in text.splitlines()[1:5]] == ["J2", "J3", "J4", "J1"]
+    assert "makespan               40 s" in text
+    assert "total completion time  100 s" in text
+    assert "no order has a smaller makespan" in text
+
+
+def test_a_time_limit_is_kept_and_said(tmp_path: Path) -> None:
+    rows = "".join(f"J{i},{3 + i % 5},{7 + i * i % 11},{1 + i % 4},{3 + 5 * i % 13}\n" for i in range(30))
+    done = run(tmp_path, HEADER + rows, "--algorithm", "optimal", "--objective", "tct", "--time-limit", "0", "--json")
+    found = json.loads(done.stdout)
+    assert found["proven"] is False
+    assert found["best_possible"] < found["total_completion_time"]
+    assert "stopped before the order was proven optimal" in done.stderr
+
+
+def test_columns_in_any_order_further_ones_blank_lines_a_byte_order_mark_and_windows_line_ends() -> None:
+    text = "reduces, job ,maps,map_seconds,reduce_seconds,team\r\n2,J1,10,4.5,8,x\r\n\r\n0,J2,1,2e1,,y\r\n"
+    first, second = parse_jobs(text, "jobs.csv")
+    assert (first.name, first.maps, first.map_s, first.reduces, first.reduce_s) == ("J1", 10, 4.5, 2, 8)
+    assert (second.map_s, second.reduces, second.reduce_s) == (20, 0, 0)
+
+
+def test_times_are_read_as_the_decimals_written() -> None:
+    (only,) = parse_jobs(HEADER + "J,1,0.1,1,.30\n", "jobs.csv")
+    assert (only.map_s * 10, only.reduce_s * 10) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no jobs in it"),
+        ("\n\n", "no jobs in it"),
+        (HEADER, "no jobs in it"),
+        ("J1,10,4,2,8\n", "line 1: the header lacks job, maps"),
+        ("job,maps,map_seconds,reduces\nJ1,1,1,1\n", "line 1: the header lacks reduce_seconds"),
+        ("job,maps,maps,map_seconds,reduces,reduce_seconds\n", "the header has maps more than once"),
+        (HEADER + "J1,10,4,2\n", "line 2: 4 fields where the header has 5"),
+        (HEADER + "J1,10,4,2,8,9\n", "line 2: 6 fields where the header has 5"),
+        (HEADER + "J1,1,1,1,1\nJ1,1,1,1,1\n", "line 3: job 'J1' stands in line 2 already"),
+        (HEADER + ",1,1,1,1\n", "line 2: the job has no name"),
+        (HEADER + "J1,nan,1,1,1\n", "line 2: maps is 'nan'"),
+        (HEADER + "J1,1,nan,1,1\n", "line 2: map_seconds is 'nan'"),
+        (HEADER + "J1,1,inf,1,1\n", "line 2: map_seconds is 'inf'"),
+        (HEADER + "J1,1,1,1,-2\n", "line 2: reduce_seconds is '-2'"),
+        (HEADER + "J1,1,1,-1,2\n", "line 2: reduces is '-1'"),
+        (HEADER + "J1,1.5,1,1,2\n", "line 2: maps is '1.5'"),
+        (HEADER + "J1,1,1_0,1,2\n", "line 2: map_seconds is '1_0'"),
+        (HEADER + "J1,1,,1,2\n", "line 2: map_seconds is ''"),
+        (HEADER + "J1,,1,1,2\n", "line 2: maps is ''"),
+        (HEADER + "J1,\N{ARABIC-INDIC DIGIT ONE},1,1,2\n", "line 2: maps is"),
+        (HEADER + "J1,1000000000001,1,1,2\n", "line 2: maps is '1000000000001'"),
+        (HEADER + f"J1,{'9' * 5000},1,1,2\n", "line 2: maps is '9999"),
+        (HEADER + "J1,1,1e999,1,2\n", "line 2: map_seconds is '1e999'"),
+        (HEADER + "J1,1,1e-999,1,2\n", "line 2: map_seconds is '1e-999'"),
+        (HEADER + "J1,1,1e-31,1,2\n", "line 2: map_seconds is '1e-31'"),
+        (HEADER + 'J1,1,1,1,"2\n', "not CSV"),
+        (HEADER + 'J"1" x,1,1,1,2\n"J"2,1,1,1,1\n', "not CSV"),
+        (HEADER + "J" * 200_000 + ",1,1,1,2\n", "not CSV"),
+        (b"\xff\xfe\x00\x01", "is not UTF-8 text"),
+        (HEADER + "J\0,1,1,1,2\n", "line 2: the name"),
+        (HEADER + '"J\n1",1,1,1,2\n', "line 3: the name"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line_that_says_where(tmp_path: Path, text: str | bytes, says: str) -> None:
+    done = run(tmp_path, text, "--algorithm", "given")
+    assert isinstance(done.exception, InputError), done.exception
+    assert done.exception.exit_code == 1
+    assert says in done.exception.line()
+    assert done.exception.mend
+    assert "\n" not in done.exception.line()
+    assert len(done.exception.line()) < 1000
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("path", ["no such file.csv", "."])
+def test_a_path_that_cannot_be_read(path: str) -> None:
+    arguments = [path, "--map-slots", "1", "--reduce-slots", "1", "--algorithm", "given"]
+    done = CliRunner().invoke(order, arguments, standalone_mode=False)
+    assert isinstance(done.exception, YarnfairError), done.exception
+    assert done.exception.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--algorithm", "mk_jr", "--objective", "tct"),
+        ("--algorithm", "tct", "--time-limit", "3"),
+        ("--algorithm", "optimal", "--time-limit", "nan"),
+        ("--algorithm", "given", "--map-slots", "0"),
+        ("--algorithm", "optimal", "--reduce-slots", "0"),
+    ],
+)
+def test_a_call_that_makes_no_sense(tmp_path: Path, more: tuple[str, ...]) -> None:
+    done = run(tmp_path, GOOD, *more)
+    assert isinstance(done.exception, CallError), done.exception
+    assert done.stdout == ""
+
+
+def test_huge_counts_are_answered_by_every_algorithm(tmp_path: Path) -> None:
+    rows = "".join(f"J{i},{10**12 - i},{10**11 - i}.5,{10**12},{i}.123456789\n" for i in range(5))
+    for algorithm in ("given", "mk_jr", "mk_tct_jr", "tct", "worst", "optimal"):
+        found = json.loads(run(tmp_path, HEADER + rows, "--algorithm", algorithm, "--json").stdout)
+        assert found["lower_bound"] <= found["makespan"] <= found["upper_bound"]
