@@ -143,6 +143,14 @@ class Run:
                 return float(series.running[inside].mean()) if inside.any() else None
         return None
 
+    def mean_task_s(self, queue: str) -> float | None:
+        """Mean duration of a leaf's (short name) tasks in seconds, from jobs.parquet; None when it is not known."""
+        if self.jobs is None or not {"queue", "tasks", "mean_task_s"} <= set(self.jobs.columns):
+            return None
+        own = self.jobs[(self.jobs["queue"].astype(str) == f"root.{queue}") & self.jobs["mean_task_s"].notna()]
+        tasks = float(own["tasks"].sum())
+        return float((own["tasks"] * own["mean_task_s"]).sum()) / tasks if tasks > 0 else None
+
     def variant_without_seed(self) -> str:
         """The label without what tells seeds apart."""
         return self.label.removesuffix(f",seed={self.seed}").removesuffix(f", seed {self.seed}")

@@ -311,9 +311,13 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     if len(known) < 2:
         return None
     falling = all(b[2] <= a[2] for a, b in itertools.pairwise(known))
-    evidence = [
-        f"T_wait {t_wait:g} s ({run.label}): {mean:.1f} tasks of {queue} on average" for t_wait, run, mean in known
-    ]
+    evidence = []
+    for t_wait, run, mean in known:
+        text = f"T_wait {t_wait:g} s ({run.label}): {mean:.1f} tasks of {queue} on average"
+        task_s = run.mean_task_s(queue)
+        if t_wait > 0 and task_s is not None:
+            text += f"; eq. (7) expects {task_s:.1f} / {t_wait:g} = {task_s / t_wait:.1f}"
+        evidence.append(text)
     return Finding(
         "The shorter T_wait, the more a starved queue runs",
         "LTYARN section 7.6, Figs. 10c and 11",

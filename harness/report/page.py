@@ -14,6 +14,7 @@ from harness.report import figures
 from harness.report.data import Run
 from harness.report.findings import Finding
 from harness.report.svg import BarChart, LineChart, bar_chart, bar_swatch, legend_swatch, line_chart
+from harness.report.sweeps import sweep_groups
 from harness.report.tables import (
     Table,
     comparison_tables,
@@ -94,6 +95,7 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
     weights = figures.weight_groups(drawn, styles)
     found: list[tuple[str, str, list[figures.Group], list[Table]]] = [
         ("speed", "Performance", figures.speedup_groups(drawn), []),
+        ("settings", "Over the settings", sweep_groups(runs), []),
         ("fairness", "Fairness over time", figures.fairness_groups(drawn, styles), []),
         ("resources", "Resources over time", figures.resource_groups(drawn, styles), []),
         ("start", "The start in detail", figures.detail_groups(drawn, styles), []),

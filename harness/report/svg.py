@@ -42,6 +42,9 @@ class LineChart:
     y_label: str
     lines: Sequence[Line]
     y_scale: Literal["linear", "log"] = "linear"
+    x_scale: Literal["linear", "log"] = "linear"
+    #: A dot at each point of the curves (few points that were measured, not a course of time).
+    marks: bool = False
     #: (y, text) of level lines for reference: the static partition, zero.
     levels: Sequence[tuple[float, str]] = ()
     #: (x, text) of moments worth a mark.
@@ -122,14 +125,20 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 class _Frame:
     """Maps data to the drawing: the axes' ranges, scales, ticks."""
 
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], *, log: bool, bottom: int = BOTTOM) -> None:
+    def __init__(
+        self, x: tuple[float, float], y: tuple[float, float], *, log: bool, log_x: bool = False, bottom: int = BOTTOM
+    ) -> None:
         self.x0, self.x1 = x
         self.y0, self.y1 = y
-        self.log = log
+        self.log, self.log_x = log, log_x
         self.low, self.high = HEIGHT - bottom, TOP
 
     def px(self, x: float) -> float:
-        return LEFT + (x - self.x0) / (self.x1 - self.x0) * (WIDTH - LEFT - RIGHT)
+        if self.log_x:
+            x, low, high = math.log10(max(x, self.x0)), math.log10(self.x0), math.log10(self.x1)
+        else:
+            low, high = self.x0, self.x1
+        return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT)
 
     def py(self, y: float) -> float:
         if self.log:
@@ -156,7 +165,7 @@ class _Frame:
 
     def x_axis(self, label: str) -> list[str]:
         out = []
-        for tick in nice_ticks(self.x0, self.x1):
+        for tick in log_ticks(self.x0, self.x1) if self.log_x else nice_ticks(self.x0, self.x1):
             at = f"{self.px(tick):.1f}"
             out.append(f'<path class="g" d="M{at} {self.high}V{self.low}"/>')
             out.append(f'<text class="t" x="{at}" y="{self.low + 15}" text-anchor="middle">{number(tick)}</text>')
@@ -260,7 +269,9 @@ def line_chart(chart: LineChart, ident: str) -> str:
         x_range = (min((float(x[0]) for x in xs), default=0.0), max((float(x[-1]) for x in xs), default=1.0))
     if x_range[1] <= x_range[0]:
         x_range = (x_range[0], x_range[0] + 1.0)
-    frame = _Frame(x_range, chart.y_range or needed_y_range(chart), log=chart.y_scale == "log")
+    frame = _Frame(
+        x_range, chart.y_range or needed_y_range(chart), log=chart.y_scale == "log", log_x=chart.x_scale == "log"
+    )
     body = [*frame.y_axis(chart.y_label), *frame.x_axis(chart.x_label), *frame.levels(chart.levels)]
     for at, text in chart.moments:
         if x_range[0] <= at <= x_range[1]:
@@ -275,12 +286,17 @@ def line_chart(chart: LineChart, ident: str) -> str:
         inside = (line.curve.x >= x_range[0]) & (line.curve.x <= x_range[1])
         values = np.clip(line.curve.y[inside], frame.y0, frame.y1)
         heights = np.array([frame.py(v) if math.isfinite(v) else math.nan for v in values.tolist()])
-        drawn = thin(Curve(line.curve.x[inside], heights), tolerance=0.4)
+        drawn = Curve(line.curve.x[inside], heights)
+        if not chart.marks:
+            drawn = thin(drawn, tolerance=0.4)
         points = [(frame.px(a), b) for a, b in zip(drawn.x.tolist(), drawn.y.tolist(), strict=True)]
         if points:
             body.append(
                 f'<path class="c" d="{_path(points)}" {stroke(line.style)}><title>{escape(line.name)}</title></path>'
             )
+        if chart.marks:
+            colour = COLOURS[line.style % len(COLOURS)]
+            body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
     body.append(frame.border())
     return _wrap(ident, chart.title, describe(chart), body)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from harness.report.data import load_runs
 from harness.report.findings import Finding, find
 
@@ -73,7 +75,12 @@ def test_t_wait_is_judged_by_running_tasks(write_run: Callable[..., Path]) -> No
     naive = write_run("naive", "naive-hltrf", leaves=leaves, since_s=(0, 680, 0, 0))
     few = write_run("t80", "hltrf", leaves=leaves, settings={"t_wait": 80}, held=(1, 0.1, 1, 1))
     many = write_run("t2", "hltrf", leaves=leaves, settings={"t_wait": 2}, held=(1, 0.4, 1, 1))
+    # 24 tasks of 20 s and 8 of 40 s: 25 s on average.
+    jobs = pd.DataFrame({"queue": "root.g1.b", "tasks": [24, 8], "mean_task_s": [20.0, 40.0]})
+    jobs.to_parquet(many / "jobs.parquet")
     title = "The shorter T_wait, the more a starved queue runs"
-    assert found([naive, few, many])[title].verdict == "holds"
+    finding = found([naive, few, many])[title]
+    assert finding.verdict == "holds"
+    assert "eq. (7) expects 25.0 / 2 = 12.5" in finding.evidence[0]
     turned = write_run("t100", "hltrf", leaves=leaves, settings={"t_wait": 100}, held=(1, 0.9, 1, 1))
     assert found([naive, few, many, turned])[title].verdict == "does not hold"

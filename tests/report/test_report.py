@@ -229,3 +229,21 @@ def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., P
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
     assert len(less.evidence) == 3, "seed against seed"
     assert all("(0.25 of it)" in line for line in less.evidence)
+
+
+def test_a_setting_that_runs_differ_in_becomes_an_axis(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    runs = []
+    for seed in (1, 2):
+        runs.append(write_run(f"ltrf,seed={seed}", "ltrf", seed=seed, summary={"sharing_loss_integral": 100.0 * seed}))
+        for horizon_s, loss in ((20.0, 90.0), (80.0, 80.0), (640.0, 110.0)):
+            variant = f"ltrf@outside,horizon_s={horizon_s:g},seed={seed}"
+            summary = {"sharing_loss_integral": loss * seed, "last_loss_s": horizon_s}
+            settings = {"horizon_s": horizon_s}
+            runs.append(write_run(variant, "ltrf", "outside", settings=settings, seed=seed, summary=summary))
+    render_report(runs, tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text()
+    assert "ltrf@outside over horizon (s)" in html
+    # Ratios 0.9, 0.8 and 1.1 for both seeds.
+    assert "from 0.8 to 1.1, at the end 1.1" in html
+    assert html.count("<circle") == 4 * 3
+    assert "over control period" not in html, "one period makes no curve"

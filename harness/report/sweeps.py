@@ -1,0 +1,152 @@
+"""Charts over a setting that runs differ in (control period, horizon, T_wait, affinity): means over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.report.curves import Curve
+from harness.report.data import Run
+from harness.report.figures import Group, Legend
+from harness.report.svg import Line, LineChart
+
+#: Settings that are worth an axis: name -> the axis' label.
+AXES: Mapping[str, str] = {
+    "period_s": "control period (s)",
+    "horizon_s": "horizon (s)",
+    "t_wait": "T_wait (s)",
+    "affinity": "affinity",
+    "quantum_s": "quantum (s)",
+    "discount": "discount",
+    "round": "round (s)",
+}
+#: A setting with fewer values than this makes no curve.
+FEWEST_VALUES = 3
+#: Curves in one chart.
+MOST_CURVES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run's place in a sweep: where on the axis, on which curve, and the run."""
+
+    x: float
+    curve: str
+    run: Run
+
+
+def settings_of(run: Run) -> dict[str, float]:
+    """A run's settings that are finite numbers, the control period included when it acts from outside."""
+    given = dict(run.settings)
+    policy = run.info.get("policy")
+    if run.mode == "outside" and isinstance(policy, Mapping):
+        given["period_s"] = policy.get("period_s")
+    found = {}
+    for name, value in given.items():
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            continue
+        if name in AXES and math.isfinite(number) and not isinstance(value, bool):
+            found[name] = number
+    return found
+
+
+def loss_ratio(run: Run, runs: Sequence[Run]) -> float | None:
+    """The run's loss integral over that of the same policy inside (no horizon), of the same seed and experiment."""
+    for other in runs:
+        same = (other.policy, other.seed, other.info.get("hash")) == (run.policy, run.seed, run.info.get("hash"))
+        if same and other.mode == "inside" and other.is_plain():
+            reference = other.number("sharing_loss_integral")
+            return run.number("sharing_loss_integral") / reference if reference > 0 else None
+    return None
+
+
+def longest_wait(run: Run) -> float | None:
+    """The longest time that any of the run's queues waited for a container, in seconds."""
+    waits = [wait for queue in run.summary_queues() if (wait := run.queue_figure(queue, "max_wait_s")) is not None]
+    return max(waits, default=None)
+
+
+def _points(runs: Sequence[Run], axis: str) -> list[Point]:
+    found = []
+    for run in runs:
+        values = settings_of(run)
+        if axis in values:
+            others = ", ".join(f"{name} {value:g}" for name, value in sorted(values.items()) if name != axis)
+            found.append(Point(values[axis], others, run))
+    return found
+
+
+def _curves(points: Sequence[Point], value_of: Callable[[Run], float | None]) -> dict[str, Curve]:
+    """Means over seeds at each value of the axis, a curve for each combination of the other settings."""
+    cells: dict[str, dict[float, list[float]]] = {}
+    for point in points:
+        value = value_of(point.run)
+        if value is not None:
+            cells.setdefault(point.curve, {}).setdefault(point.x, []).append(value)
+    return {
+        name: Curve(np.array(sorted(at)), np.array([math.fsum(at[x]) / len(at[x]) for x in sorted(at)]))
+        for name, at in cells.items()
+        if len(at) >= FEWEST_VALUES
+    }
+
+
+def sweep_groups(runs: Sequence[Run]) -> list[Group]:
+    """For each policy and setting with three values or more among the runs: loss, last loss, longest wait over it."""
+    counted = [run for run in runs if run.counts]
+    groups: list[Group] = []
+    for policy, mode in dict.fromkeys((run.policy, run.mode) for run in counted):
+        chosen = [run for run in counted if (run.policy, run.mode) == (policy, mode)]
+        for axis, label in AXES.items():
+            group = _group(chosen, counted, f"{policy}@{mode}", axis, label)
+            if group is not None:
+                groups.append(group)
+    return groups
+
+
+def _group(chosen: Sequence[Run], all_runs: Sequence[Run], name: str, axis: str, label: str) -> Group | None:
+    points = _points(chosen, axis)
+    measures: list[tuple[str, str, Callable[[Run], float | None], tuple[tuple[float, str], ...]]] = [
+        ("loss integral", "loss integral (s)", lambda run: run.figure("sharing_loss_integral"), ()),
+        (
+            "loss integral against inside",
+            "loss / loss inside",
+            lambda run: loss_ratio(run, all_runs),
+            ((1.0, "the same policy in the scheduler, decided at every allocation"),),
+        ),
+        ("last loss", "last loss (s)", lambda run: run.figure("last_loss_s"), ()),
+        ("longest wait of any queue", "longest wait (s)", longest_wait, ()),
+    ]
+    charts: list[LineChart] = []
+    names: list[str] = []
+    for title, y_label, value_of, levels in measures:
+        curves = _curves(points, value_of)
+        if not curves:
+            continue
+        names = list(dict.fromkeys([*names, *curves]))[:MOST_CURVES]
+        lines = [Line(names_of(curve), curves[curve], k) for k, curve in enumerate(names) if curve in curves]
+        xs = np.concatenate([line.curve.x for line in lines])
+        log = bool(xs.min() > 0 and xs.max() / xs.min() >= 20)
+        charts.append(
+            LineChart(title, label, y_label, lines, levels=levels, x_scale="log" if log else "linear", marks=True)
+        )
+    if not charts:
+        return None
+    seeds = len({run.seed for run in chosen})
+    means = f" Means over {seeds} seeds." if seeds > 1 else ""
+    return Group(
+        f"sweep-{name.replace('@', '-')}-{axis}",
+        f"{name} over {label}",
+        f"Each mark is one value of the setting.{means}",
+        Legend([(names_of(curve), k) for k, curve in enumerate(names)]),
+        charts,
+    )
+
+
+def names_of(curve: str) -> str:
+    """A curve's name: the other settings, or what is left to say when there are none."""
+    return curve or "all other settings at their defaults"
