@@ -270,7 +270,9 @@ def _state(info: Mapping[str, Any]) -> str:
     if exit_code is None:
         return "unfinished (the run did not come to its end)"
     meaning = {0: "finished", 4: "not valid (jobs failed)", 5: "timed out", 130: "interrupted"}
-    return meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
+    state = meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
+    why = _text(info, "why")
+    return f"{state}: {why}" if why and exit_code else state
 
 
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

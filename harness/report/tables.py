@@ -76,7 +76,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
             for run in counted
         ],
         note="Benefit and loss are means over time, the integral is of the loss' size; the last loss is the last time "
-        "with a loss beyond 0.01 (a dash: it never was).",
+        "with a loss beyond 0.01 (0: there was none).",
     )
     tables = [*over_seeds(runs), overall]
     for caption, name, unit, digits, note in (
