@@ -470,9 +470,9 @@ def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
 def _feeds_early(W, j, s):  # type: ignore[no-untyped-def]
     """Whether a stage that waits for `s` may ask for tasks before `s` has ended."""
     for f in range(W.jobs[j].stages):
-        if (W.stages[j, s].feeds >> f) & 1 and W.stages[j, f].slow_start < 1.0:
-            if W.stages[j, f].asked < W.stages[j, f].tasks:
-                return True
+        st = W.stages[j, f]
+        if (W.stages[j, s].feeds >> f) & 1 and st.slow_start < 1.0 and st.asked < st.tasks:
+            return True
     return False
 
 
@@ -600,7 +600,7 @@ def _ask(S, W, j, priority, count, mb, vc, now):  # type: ignore[no-untyped-def]
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
         return False
-    code = fs_apps.ask(S, job.app, priority, 0, count, mb, vc, now)
+    code = fs_apps.ask(S, job.app, priority, -1, count, mb, vc, now)
     if code == NEED_ROOM:
         g.need_room = 1
         return False
@@ -803,7 +803,7 @@ def arrive(S, W, j, now):  # type: ignore[no-untyped-def]
     """A job is submitted."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
-    app = fs_apps.add_app(S, job.queue, job.user, 0 if unmanaged else 1, job.am_mb, job.am_vc, 0, now)
+    app = fs_apps.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
     if app == NEED_ROOM:
         g.need_room = 1
         return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.model.jobs import JobSpec, NodeSpec, TaskFaults
-from harness.model.plan import ResourceName
+from harness.model.plan import ResourceName, SchedulingPolicy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,6 +82,8 @@ class SimSetup:
     actuation_delay_s: float = 0.02
     poll_s: float = 0.0
     conf: Mapping[str, str] = field(default_factory=dict)
+    #: Leaf path -> policy between its applications (``fair``, ``drf``, ``fifo``, ``ltrf``) instead of the file's.
+    leaf_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
     delays: Delays = field(default_factory=Delays)
     faults: TaskFaults = field(default_factory=TaskFaults)
     resource: ResourceName = "memory"
@@ -89,6 +91,8 @@ class SimSetup:
     sample_s: float = 1.0
     time_limit_s: float = 1e7
     record_tasks: bool = False
+    #: Keep the controller's decisions and what it wrote (outside only).
+    record_decisions: bool = True
     #: Heartbeats that cannot change anything are skipped; False only to show that it makes no difference.
     skip_heartbeats: bool = True
 

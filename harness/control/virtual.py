@@ -1,0 +1,145 @@
+"""The control core driven by the simulator's clock: a policy that acts from outside, in virtual time.
+
+Each period the core is shown the simulated cluster; what it writes takes effect later, as over the admin RPC (a fixed
+delay) or by the ResourceManager's own poll of the allocation file (every ``poll_s``, if the file has been still for
+more than 5 s: AllocationFileLoaderService of Hadoop 3.4.2). The decisions are the core's, the allocation is the stock
+scheduler's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.control.core import ControlCore
+from harness.control.events import Actuated, Attributes, Observed, RaiseAlarm, Record, Write
+from harness.sim.attributes import with_attributes
+from harness.sim.setup import ProgressCallback, SimResult, SimSetup
+from harness.sim.simulate import Simulation, simulate
+from harness.sim.world import NEVER
+
+#: The file has to have been still for longer than this before the ResourceManager's poll loads it.
+STILL_MS = 5000
+#: With the poll, writes are at least this far apart.
+POLL_WRITE_GAP_S = 6.0
+
+
+class VirtualDriver:
+    """Carries the core's actions out in one simulation; `tick` is the simulation's ``on_tick``."""
+
+    def __init__(self, simulation: Simulation, core: ControlCore) -> None:
+        self.simulation, self.core = simulation, core
+        setup = simulation.setup
+        self._period_ms = max(round(setup.period_s * 1000), 1)
+        self._delay_ms = round(setup.actuation_delay_s * 1000)
+        self._poll_ms = round(setup.poll_s * 1000)
+        self._next_ms = 0
+        self._record = setup.record_decisions
+        self._quantum = simulation.plan is not None and simulation.plan.order.ledger.quantum_s is not None
+        self._pseudo = simulation.plan is not None and simulation.plan.order.ledger.pseudo
+        #: Written and not yet in force: when it will be (admin RPC), or when it was written (poll), and what.
+        self._pending: list[tuple[int, Attributes]] = []
+        self._in_force = Attributes()
+        simulation.world.g["next_tick_ms"] = 0
+
+    def tick(self, now_ms: int) -> None:
+        """Whatever is due: attributes taking effect, a look at the cluster."""
+        self._take_effect(now_ms)
+        if now_ms >= self._next_ms:
+            self._next_ms = now_ms + self._period_ms
+            self._control(now_ms)
+            self._take_effect(now_ms)
+        self.simulation.world.g["next_tick_ms"] = min(self._next_ms, self._next_effect_ms(now_ms))
+
+    def _control(self, now_ms: int) -> None:
+        sim = self.simulation
+        snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
+        consumed: dict[str, Any] = sim.observer.consumed(rows)
+        active = (
+            [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
+        )
+        assumed = sim.observer.ahead(reals) if self._quantum else None
+        for action in self.core.handle(Observed(snapshot, consumed, active, assumed)):
+            kind = type(action)
+            if kind is Write:
+                if self._poll_ms:
+                    self._pending = [(now_ms, action.attributes)]
+                else:
+                    self._pending.append((now_ms + self._delay_ms, action.attributes))
+            elif kind is Record and self._record:
+                sim.decisions.append(
+                    {
+                        "time_s": action.time_s,
+                        "weights": dict(action.attributes.weights),
+                        "changed": list(action.changed),
+                        "counted": dict(action.counted),
+                        "reasons": dict(action.reasons),
+                    }
+                )
+            elif kind is RaiseAlarm:
+                sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
+
+    def _next_effect_ms(self, now_ms: int) -> int:
+        if not self._pending:
+            return NEVER
+        if not self._poll_ms:
+            return self._pending[0][0]
+        earliest = max(self._pending[0][0] + STILL_MS + 1, now_ms + 1)
+        return -(-earliest // self._poll_ms) * self._poll_ms
+
+    def _take_effect(self, now_ms: int) -> None:
+        while self._pending:
+            at_ms, attributes = self._pending[0]
+            if self._poll_ms:
+                if now_ms % self._poll_ms or now_ms - at_ms <= STILL_MS:
+                    return
+            elif at_ms > now_ms:
+                return
+            self._pending.pop(0)
+            self._put_in_force(attributes, now_ms)
+            for action in self.core.handle(Actuated(now_ms / 1000.0)):
+                if type(action) is RaiseAlarm:
+                    self.simulation.decisions.append(
+                        {"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text}
+                    )
+
+    def _put_in_force(self, attributes: Attributes, now_ms: int) -> None:
+        sim, before = self.simulation, self._in_force
+        self._in_force = attributes
+        if (
+            attributes.min_shares != before.min_shares
+            or attributes.max_shares != before.max_shares
+            or attributes.scheduling_policies != before.scheduling_policies
+        ):
+            # Always from the file as the administrator wrote it: what a plan no longer names goes back to that.
+            file = with_attributes(
+                sim.allocations,
+                weights=attributes.weights,
+                min_shares=attributes.min_shares,
+                max_shares=attributes.max_shares,
+                scheduling_policies=attributes.scheduling_policies,
+            )
+            sim.reload(file, now_ms)
+        else:
+            sim.set_weights(attributes.weights)
+        if self._record:
+            sim.writes.append((now_ms / 1000.0, dict(attributes.weights)))
+
+
+def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
+    """Run ``setup.policy`` from outside: the core observes each period and writes; the stock scheduler allocates."""
+    simulation = Simulation(setup)
+    core = ControlCore(
+        setup.policy,
+        period_s=setup.period_s,
+        write_gap_s=POLL_WRITE_GAP_S if setup.poll_s else 0.0,
+        start_s=0.0,
+    )
+    simulation.on_tick = VirtualDriver(simulation, core).tick
+    return simulation.run(on_progress)
+
+
+def simulate_policy(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
+    """Run a setup in whichever mode it names."""
+    if setup.mode == "outside" and setup.policy is not None:
+        return simulate_outside(setup, on_progress=on_progress)
+    return simulate(setup, on_progress=on_progress)

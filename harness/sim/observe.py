@@ -1,0 +1,167 @@
+"""What an observer sees of the running simulation: a `Snapshot`, consumed resources, counted resources.
+
+Made once a control tick, so it is one compiled pass over the queues and then values from lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from harness.model.queues import QueueTree
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.sim.scheduler.longterm import advance, roll_rounds, total_of
+from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
+
+_COLUMNS = 14
+(
+    _MB,
+    _VC,
+    _PENDING_MB,
+    _PENDING_VC,
+    _PENDING_N,
+    _APPS,
+    _BACKLOG,
+    _LAST_START,
+    _OLDEST,
+    _TASKS,
+    _TASK_MS,
+    _MB_MS,
+    _VC_MS,
+    _AHEAD,
+) = range(_COLUMNS)
+
+
+@njit(cache=True)
+def look(S, W, ints, reals, now):  # type: ignore[no-untyped-def]
+    """Fill (queues, 14) integers and (queues,) counted resources, parents as the sum of their leaves."""
+    n = S.xg[0].n
+    roll_rounds(S, now)
+    ints[:, :] = 0
+    for i in range(n):
+        ints[i, _BACKLOG] = -1
+        ints[i, _LAST_START] = -1
+        ints[i, _OLDEST] = -1
+        reals[i, 0] = 0.0
+        reals[i, 1] = 0.0
+    for j in range(len(W.jobs)):
+        job = W.jobs[j]
+        if job.state != J_RUNNING and job.state != J_SUBMITTED:
+            continue
+        wanted = 0
+        if job.am_ms == NEVER:
+            wanted = 1
+        elif job.kind == SPARK:
+            wanted = job.ex_wanted
+        else:
+            for s in range(job.stages):
+                wanted += W.stages[j, s].wanted
+        if wanted > 0:
+            ints[job.queue, _PENDING_N] += wanted
+            old = ints[job.queue, _OLDEST]
+            if old < 0 or job.submit_ms < old:
+                ints[job.queue, _OLDEST] = job.submit_ms
+    for k in range(S.g[0].n_leaves):
+        leaf = S.leaves[k]
+        advance(S, leaf, now)
+        q, x = S.q[leaf], S.x[leaf]
+        ints[leaf, _BACKLOG] = x.backlog_ms
+        ints[leaf, _LAST_START] = x.last_start_ms
+        counted = total_of(S, leaf, now)
+        ahead = max(x.ahead_a - now * x.ahead_b, 0.0) if x.ahead_b > 0.0 else 0.0
+        pending_n = ints[leaf, _PENDING_N]
+        i = leaf
+        while i >= 0:
+            ints[i, _MB] += q.usage_mb
+            ints[i, _VC] += q.usage_vcores
+            ints[i, _PENDING_MB] += q.pending_mb
+            ints[i, _PENDING_VC] += q.pending_vcores
+            ints[i, _APPS] += q.n_run if i == leaf else 0
+            ints[i, _TASKS] += x.tasks_done
+            ints[i, _TASK_MS] += x.task_ms
+            ints[i, _MB_MS] += x.mb_ms
+            ints[i, _VC_MS] += x.vc_ms
+            reals[i, 0] += counted
+            reals[i, 1] += ahead
+            if i != leaf:
+                ints[i, _PENDING_N] += pending_n
+            i = S.q[i].parent
+
+
+class Observer:
+    """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order."""
+
+    def __init__(self, tree: QueueTree, order: list[int], entitlements: Mapping[str, float], size: int) -> None:
+        self._queues = [
+            (q.path, q.parent, q.leaf, float(entitlements.get(q.path, 1.0)), index)
+            for q, index in zip(tree, order, strict=True)
+        ]
+        self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
+        self._static: list[Any] = []
+        self._capacity: Resource | None = None
+        self._ints = np.zeros((size, _COLUMNS), np.int64)
+        self._reals = np.zeros((size, 2))
+        self.leaves = [q.path for q in tree if q.leaf]
+
+    def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
+        """A queue's minimum or maximum share was rewritten."""
+        old = self._limits[path]
+        self._limits[path] = (old[0] if least is None else least, old[1] if limit is None else limit)
+        self._capacity = None
+
+    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
+        """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
+        look(S, W, self._ints, self._reals, now_ms)
+        rows = self._ints.tolist()
+        g = S.g[0]
+        memory, vcores = int(g["cluster_mb"]), int(g["cluster_vcores"])
+        capacity = self._capacity
+        if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
+            capacity = self._capacity = Resource(memory, vcores)
+            self._static = [
+                (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
+                for path, parent, leaf, weight, index in self._queues
+            ]
+        queues = {}
+        for path, parent, leaf, weight, index, least, most in self._static:
+            row = rows[index]
+            mb, vc = row[_MB], row[_VC]
+            queues[path] = QueueView(
+                path,
+                parent,
+                leaf,
+                weight,
+                Resource(mb, vc),
+                Resource(mb + row[_PENDING_MB], vc + row[_PENDING_VC]),
+                least,
+                most,
+                row[_PENDING_N],
+                row[_APPS],
+                row[_BACKLOG] / 1000.0 if row[_BACKLOG] >= 0 else None,
+                row[_LAST_START] / 1000.0 if row[_LAST_START] >= 0 else None,
+                row[_TASK_MS] / (1000.0 * row[_TASKS]) if row[_TASKS] else None,
+                row[_OLDEST] / 1000.0 if row[_OLDEST] >= 0 else None,
+            )
+        return Snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
+
+    def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:
+        """Leaf -> MiB-seconds and vcore-seconds since the start."""
+        return {
+            path: (rows[index][_MB_MS] / 1000.0, rows[index][_VC_MS] / 1000.0)
+            for path, _, leaf, _, index in self._queues
+            if leaf
+        }
+
+    def counted(self, reals: Any) -> dict[str, float]:
+        """Leaf -> counted resources, measure-seconds."""
+        values = (reals[:, 0] / 1000.0).tolist()
+        return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}
+
+    def ahead(self, reals: Any) -> dict[str, float]:
+        """Leaf -> what its running tasks are assumed to use yet, measure-seconds."""
+        values = (reals[:, 1] / 1000.0).tolist()
+        return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}

@@ -1,0 +1,483 @@
+"""A run of the simulator: sets up scheduler and world, calls the compiled loop, does what it comes back for.
+
+A policy from outside is joined on by harness.control.virtual, through `Simulation.on_tick`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from harness.model.errors import InputError
+from harness.model.plan import Order, Plan, SchedulingPolicy
+from harness.model.queues import AllocationFile, QueueTree
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.sim import world as w
+from harness.sim.attributes import with_attributes
+from harness.sim.durations import job_key, unit
+from harness.sim.events import E_JOIN, E_LEAVE, push
+from harness.sim.feed import Feed
+from harness.sim.loop import run, take_sample
+from harness.sim.observe import Observer
+from harness.sim.scheduler.api import Scheduler
+from harness.sim.scheduler.longstate import (
+    DOMINANT,
+    MEMORY,
+    RULE_ACCUMULATED,
+    RULE_ARRIVAL,
+    RULE_HORIZON,
+    RULE_STOCK,
+    RULE_USER,
+    VCORES,
+    XG,
+    X,
+)
+from harness.sim.scheduler.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
+from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
+from harness.sim.table import JobTable, SampleLog, TaskLog
+from harness.sim.world import NEVER
+from harness.yarn.allocation.manager import queue_tree
+
+_MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
+#: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
+_PAUSE_EVENTS, _PAUSE_MS = 200_000, 3_600_000
+#: How often T_wait is derived anew from T_avg (LTYARN eq. 7), where it is to be.
+_REPLAN_MS = 10_000
+
+
+class Counted(Protocol):
+    """A ledger's figures (harness.policies.base.LedgerView)."""
+
+    def counted(self) -> Mapping[str, float]: ...
+
+
+class _Figures:
+    def __init__(self, by_leaf: Mapping[str, float]) -> None:
+        self._by_leaf = by_leaf
+
+    def counted(self) -> Mapping[str, float]:
+        return self._by_leaf
+
+
+class Simulation:
+    """One run. ``run()`` goes to its end; ``on_tick`` is called with the time in ms when a tick is due."""
+
+    def __init__(self, setup: SimSetup) -> None:
+        _check_setup(setup)
+        self.setup = setup
+        conf = dict(setup.conf)
+        self.tree: QueueTree = queue_tree(setup.allocations)
+        for queue in setup.entitlements:
+            if queue not in self.tree:
+                raise InputError(
+                    f"an entitlement for {queue!r}, which is no queue", mend="name queues of the allocation file"
+                )
+        self.plan = self._first_plan()
+        self.allocations: AllocationFile = setup.allocations
+        if setup.mode == "inside" and self.plan is not None:
+            self.allocations = self._inside_attributes(self.plan)
+        self.tree = queue_tree(self.allocations)
+        self.scheduler = Scheduler(
+            conf, self.allocations, setup.nodes, order_mode=self._order_mode(), leaf_policies=self._ltrf_leaves()
+        )
+        self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
+        self._set_long_term()
+        self.jobs = JobTable()
+        self.share = shares_of(self.tree, setup.entitlements)
+        scale = float(self._capacity().memory_mb) if setup.resource == "dominant" else 1.0
+        self.samples = SampleLog(self.tree, self.order, self.share, scale)
+        self.tasks = TaskLog()
+        self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q))
+        leaves = {q.path: i for q, i in zip(self.tree, self.order, strict=True) if q.leaf}
+        self.feed = Feed(
+            setup.jobs,
+            seed=setup.seed,
+            queue_of=leaves.get,
+            user_of=self.scheduler.user_index,
+            nodes=setup.nodes,
+            row_of=self.jobs.add,
+        )
+        self.world = w.new_world(
+            len(setup.nodes),
+            len(self.scheduler.S.q),
+            containers=len(self.scheduler.S.c),
+            sample_rows=512,
+            log_rows=65536 if setup.record_tasks else 1,
+        )
+        self._set_world()
+        #: Called at `next_tick_ms`; it sets that anew.
+        self.on_tick: Callable[[int], None] | None = None
+        self.ticks = 0
+        self.writes: list[tuple[float, dict[str, float]]] = []
+        self.decisions: list[dict[str, Any]] = []
+
+    # --- set-up ---
+
+    def _capacity(self) -> Resource:
+        there = [node for node in self.setup.nodes if node.join_s <= 0] or list(self.setup.nodes)
+        return Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
+
+    def _first_plan(self) -> Plan | None:
+        """The plan for the empty cluster: inside, its order and attributes hold for the whole run."""
+        policy = self.setup.policy
+        if policy is None:
+            return None
+        capacity = self._capacity()
+        queues = {
+            q.path: QueueView(
+                name=q.path,
+                parent=q.parent,
+                leaf=q.leaf,
+                weight=float(self.setup.entitlements.get(q.path, 1.0)),
+                min_share=q.min_share,
+                max_share=q.max_share(capacity),
+            )
+            for q in self.tree
+        }
+        plan: Plan = policy.plan(Snapshot(0.0, capacity, queues), _Figures({}))
+        return plan
+
+    def _inside_attributes(self, plan: Plan) -> AllocationFile:
+        stock = plan.order.measure == "stock"
+        entitled = {q.path: float(self.setup.entitlements.get(q.path, 1.0)) for q in self.tree if q.parent is not None}
+        policies: Mapping[str, SchedulingPolicy] = plan.scheduling_policies
+        return with_attributes(
+            self.setup.allocations,
+            # The weights of a long-term plan are those to be written from outside; inside, entitlements stand.
+            weights=plan.weights if stock else entitled,
+            min_shares=plan.min_shares if stock else None,
+            max_shares=plan.max_shares if stock else None,
+            scheduling_policies=policies,
+        )
+
+    def _order_mode(self) -> int:
+        if self.plan is None or self.setup.mode == "outside" or self.plan.order.measure == "stock":
+            return STOCK
+        return KEYED_FLAT if self.plan.order.flat else KEYED_LEVELS
+
+    def _ltrf_leaves(self) -> dict[str, int]:
+        """Leaves whose applications are ordered by their accumulated resources."""
+        named = dict(self.setup.leaf_policies)
+        if self.plan is not None and self.setup.mode == "inside":
+            named = {**self.plan.scheduling_policies, **named}
+        return {path: LTRF for path, policy in named.items() if policy == "ltrf" and self.tree[path].leaf}
+
+    def _set_long_term(self) -> None:
+        """Arrays of integrals and orders, beside the scheduler's."""
+        setup, sched = self.setup, self.scheduler
+        S = sched.S
+        x, xg = np.zeros(len(S.q), X), np.zeros(1, XG)
+        x["entitlement"] = 1.0
+        share = shares_of(self.tree, setup.entitlements)
+        leaves = [q.path for q in self.tree if q.leaf]
+        flat_sum = sum(float(setup.entitlements.get(path, 1.0)) for path in leaves)
+        for queue, index in zip(self.tree, self.order, strict=True):
+            entitlement = float(setup.entitlements.get(queue.path, 1.0))
+            x["entitlement"][index] = entitlement
+            x["share"][index] = share[queue.path]
+            x["flat_share"][index] = entitlement / flat_sum if queue.leaf else 0.0
+        x["backlog_ms"] = -1
+        x["last_start_ms"] = -1
+        order = self.plan.order if self.plan is not None and setup.mode == "inside" else Order()
+        ledger = self.plan.order.ledger if self.plan is not None else Order().ledger
+        xg["on"] = 1
+        xg["n"] = len(self.order)
+        xg["measure"] = _MEASURES[setup.resource]
+        xg["ledger"] = _MEASURES[ledger.resource]
+        xg["discount"] = ledger.discount
+        if ledger.round_s is not None and math.isfinite(ledger.round_s):
+            xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
+        xg["pseudo"] = int(ledger.pseudo)
+        xg["flat"] = int(order.flat)
+        xg["horizon_ms"] = order.horizon_s * 1000.0
+        xg["affinity"] = order.affinity
+        xg["t_wait_ms"] = _wait_ms(order)
+        rules = {"stock": RULE_STOCK, "accumulated": RULE_ACCUMULATED, "arrival": RULE_ARRIVAL, "keys": RULE_USER}
+        rule = rules[order.measure]
+        if rule == RULE_ACCUMULATED and 0 < order.horizon_s < math.inf:
+            rule = RULE_HORIZON
+        xg["rule"] = rule
+        xg["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
+        S.g["hooks"] = 1
+        sched.S = S._replace(x=x, xg=xg)
+
+    def _set_world(self) -> None:
+        setup, world = self.setup, self.world
+        g, delays, faults = world.g, setup.delays, setup.faults
+        for name, value in (
+            ("limit_ms", min(round(setup.time_limit_s * 1000), 1 << 50)),
+            ("next_tick_ms", NEVER),
+            ("sample_ms", max(round(setup.sample_s * 1000), 1)),
+            ("pause_after", _PAUSE_EVENTS),
+            ("pause_ms", _PAUSE_MS),
+            ("feed_ms", -1),
+            ("node_hb_ms", delays.node_heartbeat_ms),
+            ("am_hb_ms", delays.am_heartbeat_ms),
+            ("am_lag_ms", delays.am_heartbeat_ms * delays.am_response_heartbeats),
+            ("am_start_ms", delays.am_start_ms),
+            ("container_start_ms", delays.container_start_ms),
+            ("update_ms", delays.update_ms),
+            ("reduce_preempt_ms", delays.reduce_preempt_ms),
+            ("speculation_ms", delays.speculation_ms),
+            ("skip", int(setup.skip_heartbeats)),
+            ("user_keys", int(self.scheduler.S.xg["rule"][0] == RULE_USER)),
+            ("record_tasks", int(setup.record_tasks)),
+            ("failure", faults.failure),
+            ("max_attempts", faults.max_attempts),
+            ("straggler", faults.straggler),
+            ("straggler_factor", faults.straggler_factor),
+            ("speculation", int(faults.speculation)),
+            ("speculation_factor", faults.speculation_factor),
+        ):
+            g[name] = value
+        key = job_key(setup.seed, "\0nodes")
+        self.world = w.with_room(world, containers=len(self.scheduler.S.c))
+        for index, node in enumerate(setup.nodes):
+            world.nodes["speed"][index] = node.speed
+            world.nodes["phase_ms"][index] = int(unit(key, 0, index, 0, 0) * delays.node_heartbeat_ms)
+            self._roomy_heap()
+            push(self.world, round(node.join_s * 1000), E_JOIN, 0, index)
+            if node.leave_s is not None:
+                self._roomy_heap()
+                push(self.world, round(node.leave_s * 1000), E_LEAVE, 0, index)
+
+    def _roomy_heap(self) -> None:
+        world = self.world
+        if int(world.g["heap_n"][0]) + 8 > len(world.heap_t):
+            size = 2 * len(world.heap_t)
+            self.world = world._replace(heap_t=w.grown(world.heap_t, size), heap_v=w.grown(world.heap_v, size))
+
+    # --- the run ---
+
+    def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
+        """To the end, or to the time limit."""
+        began = shown = time.perf_counter()
+        finished = False
+        while True:
+            code = run(self.scheduler.S, self.world)
+            if code == w.TICK:
+                self.ticks += 1
+                assert self.on_tick is not None
+                self.on_tick(int(self.world.g["now"][0]))
+            elif code == w.NEED_JOBS:
+                self.world = self.feed.read(self.world)
+                self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
+            elif code == w.KEYS:
+                self._user_keys()
+            elif code == w.NEED_ROOM:
+                self._grow()
+            elif code == w.SAMPLES_FULL:
+                self.samples.take(self.world)
+            elif code == w.ENDED_FULL:
+                self._take_ended()
+            elif code == w.TASKS_FULL:
+                self._take_tasks()
+            elif code == w.PAUSE:
+                g = self.world.g
+                g["pause_after"] = int(g["started"][0] + g["ended"][0]) + _PAUSE_EVENTS
+                g["pause_ms"] = int(g["now"][0]) + _PAUSE_MS
+            else:
+                finished = code == w.DONE
+                break
+            if on_progress is not None and time.perf_counter() - shown > 0.2:
+                shown = time.perf_counter()
+                on_progress(self._progress(shown - began))
+        return self._result(finished, time.perf_counter() - began)
+
+    def _grow(self) -> None:
+        g = self.world.g
+        if int(g["need_room"][0]):
+            self.scheduler.grow()
+            g["need_room"] = 0
+        self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
+
+    def _take_ended(self) -> None:
+        for record in self.jobs.take(self.world):
+            self.feed.ended(int(record["row"]), int(record["finished_ms"]))
+
+    def _take_tasks(self) -> None:
+        self.tasks.take(self.world)
+        g = self.world.g
+        live = int(g["live_runs"][0] + g["inner_used"][0])
+        if 2 * live + 128 > len(self.world.tasklog):
+            self.world = self.world._replace(tasklog=np.zeros(4 * live + 128, w.TASKLOG))
+
+    def _user_keys(self) -> None:
+        """Ask a user's policy for its keys, if somebody wants something."""
+        S, world = self.scheduler.S, self.world
+        world.g["keys_fresh"] = 1
+        if int(S.q["n_cand"][0]) == 0:
+            return
+        snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
+        keys = self.setup.policy.keys(snapshot, _Figures(self.observer.counted(reals)))
+        column = S.q["key"]
+        for queue, index in zip(self.tree, self.order, strict=True):
+            key = keys.get(queue.path)
+            column[index] = 1e300 if key is None or key != key else min(max(float(key), -1e300), 1e300)
+
+    def replan(self, now_ms: int) -> None:
+        """T_wait from the tasks that have ended so far."""
+        snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
+        plan = self.setup.policy.plan(snapshot, _Figures(self.observer.counted(reals)))
+        self.scheduler.S.xg["t_wait_ms"] = _wait_ms(plan.order)
+        self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Weights take effect in the scheduler (as float32), its shares at the next update."""
+        index = self.scheduler.queue_index
+        self.scheduler.set_weights({index(path): weight for path, weight in weights.items()})
+
+    def reload(self, allocations: AllocationFile, now_ms: int) -> None:
+        """An allocation file with the same queues takes effect."""
+        self.scheduler.reload(allocations)
+        for queue in queue_tree(allocations):
+            self.observer.limits_changed(queue.path, queue.min_share, queue.max_limit)
+
+    def _progress(self, wall_s: float) -> Progress:
+        g = self.world.g[0]
+        return Progress(
+            time_s=int(g["now"]) / 1000.0,
+            jobs_done=int(g["jobs_done"]),
+            jobs_seen=self.feed.seen,
+            events=int(g["started"] + g["ended"]),
+            wall_s=wall_s,
+        )
+
+    def _result(self, finished: bool, wall_s: float) -> SimResult:
+        S, world = self.scheduler.S, self.world
+        g = world.g[0]
+        now = int(g["now"])
+        last = int(g["next_sample_ms"]) - int(g["sample_ms"])
+        if now > last:
+            if int(g["sample_n"]) >= len(world.samp_t):
+                self.samples.take(world)
+            take_sample(S, world, now)
+        self.samples.take(world)
+        self._take_ended()
+        if self.setup.record_tasks:
+            self.tasks.take(world)
+        waits, waits_at = {}, {}
+        for queue, index in zip(self.tree, self.order, strict=True):
+            if not queue.leaf:
+                continue
+            x = S.x[index]
+            longest, at = int(x["max_wait_ms"]), int(x["max_wait_at_ms"])
+            begun = max(int(x["backlog_ms"]), int(x["last_start_ms"]))
+            if int(x["backlog_ms"]) >= 0 and now - begun > longest:
+                longest, at = now - begun, now
+            waits[queue.path], waits_at[queue.path] = longest / 1000.0, at / 1000.0
+        return SimResult(
+            jobs=self.jobs.columns(world),
+            samples=self.samples.samples(),
+            makespan_s=int(g["last_end_ms"]) / 1000.0,
+            end_s=now / 1000.0,
+            finished=finished,
+            failed_jobs=int(g["jobs_failed"]),
+            events=int(g["started"] + g["ended"]),
+            assignments=int(g["started"]),
+            heartbeats=int(g["heartbeats"]),
+            heartbeats_skipped=int(g["skipped"]),
+            updates=int(g["updates"]),
+            ticks=self.ticks,
+            max_wait_s=waits,
+            max_wait_at_s=waits_at,
+            mean_between_ends_s=self._between_ends(),
+            wall_s=wall_s,
+            tasks=self.tasks.columns() if self.setup.record_tasks else None,
+            writes=self.writes,
+            decisions=self.decisions,
+        )
+
+    def _between_ends(self) -> dict[str, float]:
+        x = self.scheduler.S.x
+        index = {q.path: i for q, i in zip(self.tree, self.order, strict=True)}
+        gaps = {}
+        for queue in self.tree:
+            below = [
+                index[q.path]
+                for q in self.tree
+                if q.leaf and (q.path == queue.path or q.path.startswith(queue.path + "."))
+            ]
+            ends = sum(int(x["ends"][i]) for i in below)
+            some = [i for i in below if int(x["ends"][i]) > 0]
+            if ends < 2:
+                gaps[queue.path] = math.nan
+                continue
+            span = max(int(x["last_end_ms"][i]) for i in some) - min(int(x["first_end_ms"][i]) for i in some)
+            gaps[queue.path] = span / 1000.0 / (ends - 1)
+        return gaps
+
+
+def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
+    """Run a policy in the scheduler (mode ``inside``), or the allocation file as it is (no policy).
+
+    The same setup gives the same result, all but ``wall_s``. Raises InputError for jobs, nodes, queues that cannot be.
+    """
+    if setup.mode == "outside" and setup.policy is not None:
+        raise ValueError("a policy from outside is run by harness.control.virtual.simulate_outside")
+    simulation = Simulation(setup)
+    if setup.policy is not None and getattr(setup.policy.settings, "t_wait", None) == "auto":
+        simulation.on_tick = simulation.replan
+        simulation.world.g["next_tick_ms"] = _REPLAN_MS
+    return simulation.run(on_progress)
+
+
+def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
+    """S_i / R of every queue, level by level: its parent's, times its weight over its siblings' (all of them)."""
+    share = {"root": 1.0}
+    for queue in tree:
+        if queue.parent is None:
+            continue
+        siblings = sum(float(entitlements.get(q.path, 1.0)) for q in tree.children(queue.parent))
+        share[queue.path] = share[queue.parent] * float(entitlements.get(queue.path, 1.0)) / siblings
+    return share
+
+
+def _wait_ms(order: Order) -> int:
+    if order.t_wait_s is None or order.t_wait_s >= 1e12:
+        return -1
+    return round(order.t_wait_s * 1000)
+
+
+def _check_setup(setup: SimSetup) -> None:
+    def refuse(what: str, mend: str) -> InputError:
+        return InputError(what, mend=mend)
+
+    if not setup.nodes:
+        raise refuse("the cluster has no node", "give at least one")
+    names = set()
+    for node in setup.nodes:
+        where = f"node {node.name!r}"
+        if node.name in names:
+            raise InputError("a node of this name stands before", where=where, mend="rename one")
+        names.add(node.name)
+        if not (0 <= node.memory_mb < 1 << 40 and 0 <= node.vcores < 1 << 30):
+            raise InputError(
+                f"{node.memory_mb} MiB and {node.vcores} vcores", where=where, mend="give positive amounts"
+            )
+        if not (1e-6 <= node.speed <= 1e6):
+            raise InputError(f"its speed is {node.speed!r}", where=where, mend="give a number from 1e-6 to 1e6")
+        if not (0 <= node.join_s <= 1e9) or (node.leave_s is not None and not node.join_s < node.leave_s <= 1e9):
+            raise InputError("it leaves before it comes", where=where, mend="mend join_s and leave_s")
+    for queue, weight in setup.entitlements.items():
+        if not (0 < weight < math.inf):
+            raise InputError(f"the entitlement {weight!r}", where=queue, mend="give a finite number above 0")
+    delays, faults = setup.delays, setup.faults
+    for name in ("node_heartbeat_ms", "am_heartbeat_ms", "update_ms", "reduce_preempt_ms", "speculation_ms"):
+        if not 1 <= getattr(delays, name) <= 10**9:
+            raise refuse(f"{name} is {getattr(delays, name)!r}", "give milliseconds, at least 1")
+    if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
+        raise refuse("delays of AMs cannot be", "am_response_heartbeats is 0 or 1, times are at least 0")
+    if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):
+        raise refuse("probabilities of faults cannot be", "give 0 to 1, and 1 to 255 attempts")
+    if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):
+        raise refuse("factors of faults cannot be", "give numbers above 0")
+    if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
+        raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
+    if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
+        raise refuse("delays of actuation have to be at least 0", "mend them")

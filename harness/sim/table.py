@@ -1,0 +1,146 @@
+"""What is kept of a simulated run while it goes on: ended jobs, samples, the task log. Arrays, taken over in blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.model.jobs import JobSpec
+from harness.model.queues import QueueTree
+from harness.sim.loop import F_ACC, F_COUNTED, F_DUE, F_WEIGHT, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_MB, I_RUNNING
+from harness.sim.loop import I_VC as _I_VC
+from harness.sim.setup import Samples
+from harness.sim.world import ENDED, NEVER, TASKLOG, W
+
+
+class JobTable:
+    """One row a job, in the order in which they were read."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.names: list[str] = []
+        self.queues: list[str] = []
+        self.kinds: list[str] = []
+        self._ended: list[np.ndarray] = []
+
+    def add(self, job: JobSpec) -> int:
+        """A job was read; its row."""
+        self.ids.append(job.id)
+        self.names.append(job.name)
+        self.queues.append(job.queue)
+        self.kinds.append(job.kind)
+        return len(self.ids) - 1
+
+    def take(self, world: W) -> np.ndarray:
+        """Take the ended jobs out of the world; their records."""
+        n = int(world.g["ended_n"][0])
+        block = world.ended[:n].copy()
+        world.g["ended_n"] = 0
+        self._ended.append(block)
+        return block
+
+    def columns(self, world: W) -> dict[str, Any]:
+        """All of the table; jobs that have not ended as far as they came."""
+        n = len(self.ids)
+        times = {name: np.full(n, math.nan) for name in ("submitted_s", "started_s", "finished_s", "task_s")}
+        sums = {name: np.zeros(n) for name in ("memory_mb_s", "vcore_s")}
+        counts = {name: np.zeros(n, np.int64) for name in ("tasks", "attempts_failed")}
+        failed = np.zeros(n, bool)
+
+        def fill(rows: Any, part: Any, finished: Any) -> None:
+            for name, key in (("submitted_s", "submit_ms"), ("started_s", "first_am_ms")):
+                values = part[key if key in (part.dtype.names or ()) else "started_ms"]
+                times[name][rows] = np.where(values < NEVER, values / 1000.0, math.nan)
+            times["finished_s"][rows] = finished
+            done = part["tasks_done"]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                times["task_s"][rows] = np.where(done > 0, part["task_ms"] / (1000.0 * done), math.nan)
+            sums["memory_mb_s"][rows] = part["mb_ms"] / 1000.0
+            sums["vcore_s"][rows] = part["vc_ms"] / 1000.0
+            counts["tasks"][rows] = done
+            counts["attempts_failed"][rows] = part["failed_attempts"]
+            failed[rows] = part["failed"] == 1
+
+        ended = np.concatenate(self._ended) if self._ended else np.zeros(0, ENDED)
+        fill(ended["row"], ended, ended["finished_ms"] / 1000.0)
+        live = world.jobs[world.jobs["state"] > 0]
+        fill(live["row"], live, math.nan)
+        return {
+            "id": self.ids,
+            "name": self.names,
+            "queue": self.queues,
+            "kind": self.kinds,
+            "submitted_s": times["submitted_s"],
+            "started_s": times["started_s"],
+            "finished_s": times["finished_s"],
+            "tasks": counts["tasks"],
+            "failed": failed,
+            "attempts_failed": counts["attempts_failed"],
+            **sums,
+            "task_s": times["task_s"],
+        }
+
+
+class SampleLog:
+    """The queues over time. ``order``: the scheduler's queue indices in the tree's order."""
+
+    def __init__(self, tree: QueueTree, order: list[int], share: dict[str, float], scale: float) -> None:
+        self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
+        self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def take(self, world: W) -> None:
+        """Take the samples out of the world."""
+        n = int(world.g["sample_n"][0])
+        if n:
+            ints, reals = world.samp_i[:n][:, self._order], world.samp_f[:n][:, self._order]
+            self._blocks.append((world.samp_t[:n].copy(), ints, reals))
+        world.g["sample_n"] = 0
+
+    def samples(self) -> Samples:
+        """All of them."""
+        n = len(self._order)
+        times = np.concatenate([b[0] for b in self._blocks]) if self._blocks else np.zeros((0, 3), np.int64)
+        ints = np.concatenate([b[1] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6), np.int64)
+        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 4))
+        self._blocks = []
+        return Samples(
+            queues=tuple(queue.path for queue in self._tree),
+            leaf=np.array([queue.leaf for queue in self._tree]),
+            share_fraction=np.array([self._share[queue.path] for queue in self._tree]),
+            time_s=times[:, 0] / 1000.0,
+            capacity_mb=times[:, 1].copy(),
+            capacity_vcores=times[:, 2].copy(),
+            allocated_mb=ints[:, :, I_MB],
+            allocated_vcores=ints[:, :, _I_VC],
+            demand_mb=ints[:, :, I_DEMAND_MB],
+            demand_vcores=ints[:, :, I_DEMAND_VC],
+            fair_share_mb=ints[:, :, I_FAIR_MB],
+            weight=reals[:, :, F_WEIGHT],
+            accumulated=reals[:, :, F_ACC] * (self._scale / 1000.0),
+            counted=reals[:, :, F_COUNTED] / 1000.0,
+            due=reals[:, :, F_DUE] * (self._scale / 1000.0),
+            running=ints[:, :, I_RUNNING],
+        )
+
+
+class TaskLog:
+    """One row an attempt (only with ``record_tasks``)."""
+
+    def __init__(self) -> None:
+        self._blocks: list[np.ndarray] = []
+
+    def take(self, world: W) -> None:
+        """Take the log out of the world."""
+        n = int(world.g["task_n"][0])
+        self._blocks.append(world.tasklog[:n].copy())
+        world.g["task_n"] = 0
+
+    def columns(self) -> dict[str, Any]:
+        """All of it."""
+        log = np.concatenate(self._blocks) if self._blocks else np.zeros(0, TASKLOG)
+        named = {"job": log["row"]}
+        for name in ("stage", "task", "attempt", "node", "granted_ms", "start_ms", "end_ms", "outcome"):
+            named[name] = log[name].copy()
+        return named
