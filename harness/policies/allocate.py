@@ -21,8 +21,13 @@ from harness.policies.scenario import ScenarioQueue, StepsScenario
 from harness.policies.tree import Tree, tree_of
 from harness.policies.weights import long_term_shares
 
-#: A runaway scenario ends with an error, in about a minute at most: units x leaves that are looked at, and steps.
-MAX_LOOKS = 60_000_000
+#: A runaway scenario ends with an error, in about a minute at most: UNIT_LOOKS a unit and one for each queue that
+#: is compared, and steps.
+MAX_LOOKS = 20_000_000
+UNIT_LOOKS = 10
+
+#: Whole numbers where nothing needs fractions (they are ten times quicker), fractions elsewhere. Never a float.
+Exact = Fraction | int
 MAX_STEPS = 1_000_000
 
 
@@ -51,7 +56,7 @@ class _Leaf:
     backlog: int = 0
     given: int = 0  # units in this step
     total: int = 0
-    counted: Fraction = Fraction(0)
+    counted: Exact = 0
     arrived: bool = False  # in this round
     last_unit: int = 0  # step of its last unit (0: none yet)
     backlog_since: int = 0  # step at which its present backlog began
@@ -94,7 +99,7 @@ class _Paper:
             self.horizon = policy.exact.get("horizon_s", _exactly(self.order.horizon_s))
         # Keys are u / w. Comparing u * scale with scale = c / w, whole numbers, is the same and much quicker.
         self.key_scale = _key_scales(self.tree)
-        self.used: list[Fraction] = [Fraction(0)] * len(self.tree.names)  # counted, by queue, parents too
+        self.used: list[Exact] = [0] * len(self.tree.names)  # counted, by queue, parents too
         self.units: list[int] = [0] * len(self.tree.names)  # of this step
         self.demanding: list[int] = [0] * len(self.tree.names)  # demanding leaves below (or the leaf itself)
         self.fills: list[Fraction] = []
@@ -123,7 +128,8 @@ class _Paper:
             affinity = self.policy.exact.get("affinity", _exactly(self.order.affinity))
             if self.order.flat:
                 affinity = Fraction(0)
-            shares = long_term_shares(self.tree, self.used, Fraction(self.capacity), self.horizon, affinity)  # type: ignore[arg-type]
+            used = [Fraction(amount) for amount in self.used]
+            shares = long_term_shares(self.tree, used, Fraction(self.capacity), self.horizon, affinity)  # type: ignore[arg-type]
             self.fills = [Fraction(part) for part in shares]
         choose = self._chooser()
         for _ in range(self.capacity):
@@ -138,21 +144,22 @@ class _Paper:
             return
         if (self.step - 1) // self.round > (self.step - 2) // self.round:
             for leaf in self.leaves:
-                leaf.counted, leaf.arrived = Fraction(0), False
-            self.used = [Fraction(0)] * len(self.tree.names)
+                leaf.counted, leaf.arrived = 0, False
+            self.used = [0] * len(self.tree.names)
 
     def _arrive(self) -> None:
         """Pseudo accumulated resources (thesis eq. 5.16), fixed at the round arrival: see harness.ledger.ledger."""
         active = [leaf for leaf in self.leaves if leaf.backlog]
-        highest = max((leaf.counted / leaf.weight for leaf in active if leaf.arrived), default=Fraction(0))
+        highest = max((Fraction(leaf.counted) / leaf.weight for leaf in active if leaf.arrived), default=Fraction(0))
         for leaf in active:
             if not leaf.arrived:
                 leaf.arrived = True
                 self._count(leaf, leaf.weight * highest)
 
     def _give(self, leaf: _Leaf) -> None:
+        self._look(UNIT_LOOKS)
         if self.discount == 1:
-            amount = Fraction(1)
+            amount: Exact = 1
         else:
             # Pro rata inside a unit: of the unit from g to g + 1 the part above S_i is counted at the discount (5.7).
             above = min(max(leaf.given + 1 - leaf.share, Fraction(0)), Fraction(1))
@@ -172,7 +179,7 @@ class _Paper:
         if leaf.backlog == 0 or leaf.given >= self.caps.get(leaf.queue, leaf.given + 1):
             self._demand(leaf, -1)
 
-    def _count(self, leaf: _Leaf, amount: Fraction) -> None:
+    def _count(self, leaf: _Leaf, amount: Exact) -> None:
         leaf.counted += amount
         queue = leaf.queue
         while queue >= 0:
@@ -206,7 +213,7 @@ class _Paper:
             return lambda: self._starved() or self._by_level(by_key)
         return lambda: self._by_level(by_key)
 
-    def _counted_key(self, queue: int) -> Fraction:
+    def _counted_key(self, queue: int) -> Exact:
         return self.used[queue] * self.key_scale[queue]
 
     def _units_key(self, queue: int) -> int:
@@ -221,7 +228,7 @@ class _Paper:
         self.looks += count
         if self.looks > MAX_LOOKS:
             raise InputError(
-                f"takes more than {MAX_LOOKS:,} comparisons by step {self.step}",
+                f"is not done after {MAX_LOOKS:,} comparisons, in step {self.step}",
                 mend="lower capacity, arrivals or steps",
             )
 
@@ -325,7 +332,7 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
         policy=policy.name,
         steps=steps,
         totals={leaf.name: leaf.total for leaf in leaves},
-        counted={leaf.name: leaf.counted for leaf in leaves},
+        counted={leaf.name: Fraction(leaf.counted) for leaf in leaves},
     )
 
 

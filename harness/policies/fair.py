@@ -25,7 +25,6 @@ def entitlement_weights(snapshot: Snapshot) -> Mapping[str, float]:
     for name, queue in snapshot.queues.items():
         if queue.parent is not None:
             bounded = min(max(queue.weight, WEIGHT_MIN), WEIGHT_MAX)
-            as_float32: float = struct.unpack("<f", struct.pack("<f", bounded))[0]
-            # The nearest float32 of WEIGHT_MIN may lie below it on other bounds: the range holds after rounding too.
-            weights[name] = min(max(as_float32, WEIGHT_MIN), WEIGHT_MAX)
+            # The nearest float32 of 1e-3 lies above it, and 1e6 is one: the range holds after rounding too.
+            weights[name] = struct.unpack("<f", struct.pack("<f", bounded))[0]
     return weights

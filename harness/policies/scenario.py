@@ -88,7 +88,8 @@ class _Reader:
 
     def number(self, node: yaml.Node, what: str) -> Fraction:
         self.count(node)
-        if isinstance(node, yaml.ScalarNode) and node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
+        if isinstance(node, yaml.ScalarNode) and node.style is None:
             value = read_decimal(node.value)
             if value is not None:
                 return value
@@ -148,6 +149,15 @@ def _compose(text: str, reader: _Reader) -> yaml.Node:
         raise reader.fail(None, f"is longer than {MAX_TEXT_BYTES:,} characters")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        # The parser keeps its own stack, the composer uses the machine's: depth is looked at before it composes.
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > 2 * MAX_DEPTH + 10:
+                raise InputError(f"nests deeper than {2 * MAX_DEPTH + 10}", where=reader.source)
         node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

@@ -93,11 +93,13 @@ def long_term_shares(
     The mixture is taken of the parts below each parent, affinity x level + (1 - affinity) x flat, so that both ends
     are exact and every part stays between them. ``used`` is u of every queue. Exact on fractions.
     """
-    if affinity >= 1.0:
+    if affinity >= 1:
         return level_shares(tree, used, capacity, horizon_s)
     flat = flat_shares(tree, used, capacity, horizon_s)
+    if affinity <= 0 and not any(f != f for f in flat):
+        return flat
     level = level_shares(tree, used, capacity, horizon_s)
-    if affinity <= 0.0:
+    if affinity <= 0:
         return [f if f == f else v for f, v in zip(flat, level, strict=True)]
     rest = 1 - affinity
     return [affinity * v + rest * f if f == f else v for f, v in zip(flat, level, strict=True)]

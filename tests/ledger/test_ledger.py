@@ -1,0 +1,141 @@
+"""The ledger's accounts against integrals done another way, and the invariants of discount, rounds and arrivals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.ledger import Ledger, Usage
+from harness.model.plan import LedgerSettings
+from harness.model.resources import Resource
+
+R = Resource(100, 50)
+LEAVES = {"root.a": 1.0, "root.b": 1.0, "root.c": 2.0}
+#: Pieces of constant allocation: (length in seconds, MiB held by a, b, c).
+PIECES = st.lists(
+    st.tuples(st.floats(0.01, 50), st.lists(st.integers(0, 60), min_size=3, max_size=3)), min_size=1, max_size=12
+)
+
+
+def feed(ledger: Ledger, pieces: list[tuple[float, list[int]]], active: bool = False) -> float:
+    time = 0.0
+    for length, held in pieces:
+        time += length
+        used = {leaf: Usage(mb * length, mb * length / 2) for leaf, mb in zip(LEAVES, held, strict=True)}
+        ledger.observe(time, used, [leaf for leaf, mb in zip(LEAVES, held, strict=True) if mb] if active else ())
+    return time
+
+
+@settings(max_examples=60, deadline=None)
+@given(PIECES, st.floats(0, 1))
+def test_discount_piece_by_piece(pieces: list[tuple[float, list[int]]], eta: float) -> None:
+    """Thesis eq. (5.7): min(g, S) + eta max(g - S, 0), with S_i = 25, 25, 50."""
+    ledger = Ledger(LedgerSettings(discount=eta), LEAVES, R)
+    feed(ledger, pieces)
+    for position, (leaf, share) in enumerate(zip(LEAVES, (25, 25, 50), strict=True)):
+        expected = sum(
+            length * (min(held[position], share) + eta * max(held[position] - share, 0)) for length, held in pieces
+        )
+        assert ledger.share(leaf) == share
+        assert ledger.counted()[leaf] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert ledger.counted()[leaf] <= ledger.plain()[leaf] * (1 + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PIECES, st.floats(0.5, 80))
+def test_rounds_count_only_the_present_one(pieces: list[tuple[float, list[int]]], length_s: float) -> None:
+    ledger = Ledger(LedgerSettings(round_s=length_s), LEAVES, R)
+    now = feed(ledger, pieces)
+    began = math.floor(now / length_s) * length_s  # eq. (5.12)
+    for position, leaf in enumerate(LEAVES):
+        expected = time = 0.0
+        for length, held in pieces:
+            expected += held[position] * max(time + length - max(time, began), 0.0)
+            time += length
+        assert ledger.counted()[leaf] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PIECES, st.integers(2, 5))
+def test_looking_more_often_changes_nothing(pieces: list[tuple[float, list[int]]], cuts: int) -> None:
+    settings_ = LedgerSettings(discount=0.3, round_s=20)
+    once, often = Ledger(settings_, LEAVES, R), Ledger(settings_, LEAVES, R)
+    feed(once, pieces)
+    feed(often, [(length / cuts, held) for length, held in pieces for _ in range(cuts)])
+    for leaf in LEAVES:
+        # The two clocks differ in the last digit, so a moment on the boundary of a round may fall on either side.
+        if abs(once.time_s % 20) > 1e-6 and abs(once.time_s % 20 - 20) > 1e-6:
+            assert once.counted()[leaf] == pytest.approx(often.counted()[leaf], rel=1e-6, abs=1e-5)
+
+
+def test_missed_observations_lose_nothing() -> None:
+    ledger = Ledger(LedgerSettings(), LEAVES, R)
+    ledger.observe(10.0, {"root.a": Usage(100.0, 10.0)})
+    ledger.observe(70.0, {"root.a": Usage(600.0, 60.0)})
+    assert ledger.counted()["root.a"] == 700.0
+
+
+def test_resources() -> None:
+    for resource, expected in (("memory", 400.0), ("vcores", 300.0), ("dominant", 6.0)):
+        ledger = Ledger(LedgerSettings(resource=resource), LEAVES, R)  # type: ignore[arg-type]
+        ledger.observe(10.0, {"root.a": Usage(400.0, 300.0)})  # 40 % of the memory, 60 % of the vcores
+        assert ledger.counted()["root.a"] == pytest.approx(expected)
+
+
+def test_pseudo_is_fixed_at_the_arrival() -> None:
+    ledger = Ledger(LedgerSettings(pseudo=True), LEAVES, R)
+    ledger.observe(0.0, {}, ["root.a"])
+    ledger.observe(10.0, {"root.a": Usage(1000.0, 0)}, ["root.a", "root.c"])
+    assert ledger.counted() == {"root.a": 1000.0, "root.b": 0.0, "root.c": 2000.0}  # f / w equal: c has weight 2
+    ledger.observe(20.0, {"root.a": Usage(500.0, 0)}, ["root.a", "root.c"])
+    assert ledger.counted()["root.c"] == 2000.0  # not anew at each moment
+    ledger.observe(30.0, {}, ["root.b"])
+    assert ledger.counted()["root.b"] == 0.0  # nobody else is active: nothing to be late for
+
+
+def test_pseudo_again_in_each_round() -> None:
+    ledger = Ledger(LedgerSettings(pseudo=True, round_s=100), LEAVES, R)
+    ledger.observe(0.0, {}, ["root.a", "root.b"])
+    ledger.observe(50.0, {"root.a": Usage(50.0, 0)}, ["root.a", "root.b"])
+    ledger.observe(100.0, {"root.a": Usage(50.0, 0)}, ["root.a"])
+    assert ledger.counted()["root.a"] == 0.0
+    ledger.observe(150.0, {"root.a": Usage(70.0, 0)}, ["root.a", "root.b"])
+    assert ledger.counted() == {"root.a": 70.0, "root.b": 70.0, "root.c": 0.0}
+
+
+def test_capacity_that_changes() -> None:
+    ledger = Ledger(LedgerSettings(discount=0.0), LEAVES, R)
+    ledger.set_capacity(Resource(200, 50))
+    ledger.observe(10.0, {"root.a": Usage(600.0, 0)})  # 60 held, share 50
+    assert ledger.counted()["root.a"] == 500.0
+
+
+def test_leaves_that_come_and_go_keep_their_accounts() -> None:
+    ledger = Ledger(LedgerSettings(), LEAVES, R)
+    ledger.observe(10.0, {"root.a": Usage(100.0, 0)})
+    ledger.set_weights({"root.a": 1.0, "root.d": 1.0})
+    assert ledger.counted() == {"root.a": 100.0, "root.d": 0.0}
+
+
+@pytest.mark.parametrize("usage", [Usage(-1.0, 0), Usage(math.nan, 0), Usage(0, math.inf)])
+def test_impossible_usage_is_refused(usage: Usage) -> None:
+    ledger = Ledger(LedgerSettings(), LEAVES, R)
+    with pytest.raises(ValueError, match="cannot be"):
+        ledger.observe(1.0, {"root.a": usage})
+
+
+def test_time_does_not_go_back() -> None:
+    ledger = Ledger(LedgerSettings(), LEAVES, R)
+    ledger.observe(5.0, {})
+    for time in (4.0, math.nan):
+        with pytest.raises(ValueError, match="time went back"):
+            ledger.observe(time, {})
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
+def test_entitlements_are_above_zero(weight: float) -> None:
+    with pytest.raises(ValueError, match=r"entitlement of root\.a"):
+        Ledger(LedgerSettings(), {"root.a": weight}, R)

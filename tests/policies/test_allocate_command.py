@@ -1,0 +1,190 @@
+"""``yarnfair allocate`` as a user calls it: the answer's shape, exit codes, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.cli import main
+from harness.model.errors import InputError
+from harness.policies.scenario import read_scenario
+
+TABLE_1 = """\
+capacity: 100
+queues: {A: {weight: 1}, B: {}}
+arrivals: [{A: 20, B: 100}, {A: 40, B: 60}, {A: 80, B: 50}, {A: 60, B: 50}]
+steps: 4
+"""
+
+
+def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(["allocate", *argv])
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(TABLE_1)
+    return path
+
+
+def test_json_is_one_document(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, str(scenario), "--policy", "ltrf", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "policy": "ltrf",
+        "steps": [{"A": 20, "B": 80}, {"A": 40, "B": 60}, {"A": 80, "B": 20}, {"A": 60, "B": 40}],
+        "totals": {"A": 200, "B": 200},
+        "counted": {"A": 200, "B": 200},
+    }
+
+
+def test_the_table_fits_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "wide.yaml"
+    names = [f"a-rather-long-queue-name-{index}" for index in range(12)]
+    path.write_text(
+        f"capacity: 50\nqueues: {{{', '.join(n + ': {}' for n in names)}}}\narrivals: [{{{names[0]}: 120}}]\n"
+    )
+    code, out, _ = call(capsys, str(path), "--policy", "fair")
+    assert code == 0
+    assert max(len(line) for line in out.splitlines()) <= 80
+    assert all(name in out for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("# nothing\n", "is empty"),
+        ("capacity: [", "is not YAML"),
+        ("\t- x", "is not YAML"),
+        ("- 1", "the scenario is not a mapping"),
+        ("capacity: 1", "has no queues"),
+        ("capacity: 1\nqueues: {A: }\narrivals: []\nextra: 1", ":4: unknown field 'extra'"),
+        ("capacity: 0\nqueues: {A: }\narrivals: []", ":1: capacity is '0'"),
+        ("capacity: 2.5\nqueues: {A: }\narrivals: []", ":1: capacity is '2.5'"),
+        ("capacity: .nan\nqueues: {A: }\narrivals: []", ":1: capacity is '.nan'"),
+        ("capacity: {vcores: 2}\nqueues: {A: }\narrivals: []", "a capacity of several resources"),
+        ("capacity: 1\nqueues: {}\narrivals: []", ":2: no queues"),
+        ("capacity: 1\nqueues: {A: {weight: -1}}\narrivals: []", ":2: the weight of 'A' is '-1'; weights are above 0"),
+        ("capacity: 1\nqueues: {A: {weight: 0}}\narrivals: []", "weights are above 0"),
+        ("capacity: 1\nqueues: {A: {weight: .inf}}\narrivals: []", "not a finite decimal number"),
+        ("capacity: 1\nqueues: {A: {weight: 1e99999999999}}\narrivals: []", "not a finite decimal number"),
+        ("capacity: 1\nqueues: {A: {weight: heavy}}\narrivals: []", "'heavy', not a finite decimal number"),
+        ("capacity: 1\nqueues: {A: {wieght: 1}}\narrivals: []", ":2: unknown field 'wieght' of queue 'A'"),
+        ("capacity: 1\nqueues: {A: {}, A: {}}\narrivals: []", ":2: 'A' stands twice in queues"),
+        ("capacity: 1\nqueues: {a.b: {}}\narrivals: []", "'a.b' is no queue name"),
+        ("capacity: 1\nqueues: {G: {children: {A: {}}}, A: {}}\narrivals: []", "two leaves are called 'A'"),
+        ("capacity: 1\nqueues: {G: {children: {}}}\narrivals: []", "'G' has no children"),
+        ("capacity: 1\nqueues: &q {G: {children: *q}}\narrivals: []", "contains itself"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals: {A: 1}", ":3: arrivals is not a list"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals:\n- {A: 1}\n- {B: 1}", ":5: arrivals for 'B', which is no leaf queue"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals: [{A: 1.5}]", ":3: arrivals of 'A' in step 1 is '1.5'"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals: [{A: -1}]", "give a whole number of at least 0"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals: [{A: true}]", "not a finite decimal number"),
+        ("capacity: 1\nqueues: {A: {}}\narrivals: []\nsteps: 1e9", "asks for 1,000,000,000 steps"),
+        ("capacity: 100000000\nqueues: {A: {}}\narrivals: [{A: 100000000}]", "comparisons"),
+        ("x: &a [1,1,1,1,1,1,1,1,1,1]\ncapacity: 1", ":1: unknown field 'x'"),
+        ("capacity: !!python/object/apply:os.system [ls]\nqueues: {A: }\narrivals: []", "not a finite decimal number"),
+    ],
+)
+def test_bad_scenarios_get_one_line(
+    scenario: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    scenario.write_text(text)
+    code, out, err = call(capsys, str(scenario), "--policy", "ltrf", "--json")
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert err.startswith(f"yarnfair: {scenario}")
+    assert message in err
+
+
+def test_a_billion_laughs_end(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["capacity: 1", "queues: {A: {}}", "arrivals:", "- &s0 {A: 1}"]
+    scenario.write_text("\n".join(lines) + "\n" + "- *s0\n" * 2000)
+    assert call(capsys, str(scenario), "--policy", "ltrf")[0] == 0
+    deep = "x: &x0 {a: {}}\n" + "".join(
+        f"x{i}: &x{i} {{children: {{" + ", ".join(f"q{i}{j}: *x{i - 1}" for j in range(9)) + "}}\n" for i in range(1, 9)
+    )
+    scenario.write_text(f"capacity: 1\n{deep}queues: {{r: *x8}}\narrivals: []\n")
+    code, _, err = call(capsys, str(scenario), "--policy", "ltrf")
+    assert (code, err.count("\n")) == (1, 1)
+
+
+def test_nesting_without_end(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario.write_text("queues: " + "[" * 100_000)
+    code, _, err = call(capsys, str(scenario), "--policy", "ltrf")
+    assert (code, err.count("\n")) == (1, 1)
+    scenario.write_text("capacity: 1\nqueues: " + "{a: {children: " * 100 + "}}" * 100 + "\narrivals: []")
+    assert "deeper" in call(capsys, str(scenario), "--policy", "ltrf")[2]
+
+
+def test_a_scenario_that_never_drains(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario.write_text("capacity: 1\nqueues: {A: {}, B: {}}\narrivals: [{A: 1, B: 1}]")
+    code, _, err = call(capsys, str(scenario), "--policy", "static")
+    assert code == 1
+    assert "static never serves the tasks of B; give steps: N" in err
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"capacity: \xff\xfe")
+    for path, message in ((tmp_path, "Is a directory"), (tmp_path / "none", "No such file"), (binary, "not UTF-8")):
+        code, out, err = call(capsys, str(path), "--policy", "ltrf")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert message in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["--policy", "nobody"],
+        ["--policy", "ltrf", "--set", "t_wait=3"],
+        ["--policy", "hltrf", "--set", "t_wait=soon"],
+        ["--policy", "hltrf", "--set", "t_wait"],
+        ["--policy", "ltrf", "--wrong"],
+    ],
+)
+def test_wrong_calls_are_usage_errors(scenario: Path, capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
+    code, out, err = call(capsys, str(scenario), *argv)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_t_wait_may_be_infinite(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, str(scenario), "--policy", "hltrf", "--set", "t_wait=inf")[0] == 0
+
+
+YAMLISH = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_from([1e308, math.inf, math.nan, "A", "x", ""])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["A", "B", "weight", "children", "capacity", "x"]), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(YAMLISH, YAMLISH, YAMLISH, YAMLISH)
+def test_any_document_is_read_or_refused(capacity: object, queues: object, arrivals: object, steps: object) -> None:
+    document = {"capacity": capacity, "queues": queues, "arrivals": arrivals, "steps": steps}
+    text = json.dumps(document).replace("NaN", ".nan").replace("Infinity", ".inf")
+    with contextlib.suppress(InputError):  # and no other exception
+        read_scenario(text, "x.yaml")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(InputError):  # and no other exception
+        read_scenario(text, "x.yaml")

@@ -1,0 +1,91 @@
+"""Water-filling: optimal by comparison with a linear program, exact on fractions, and its two limits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from harness.policies.filling import water_fill
+
+USED = st.lists(st.floats(0, 1e9), min_size=1, max_size=8)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[list[float], list[float], float, float]:
+    used = draw(USED)
+    entitlements = draw(st.lists(st.floats(0.01, 100), min_size=len(used), max_size=len(used)))
+    return used, entitlements, draw(st.floats(1, 1e6)), draw(st.floats(1, 1e4))
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_feasible(problem: tuple[list[float], list[float], float, float]) -> None:
+    used, entitlements, capacity, horizon = problem
+    x = water_fill(used, entitlements, capacity, horizon)
+    assert all(-1e-9 * capacity <= amount <= capacity * (1 + 1e-9) for amount in x)
+    assert sum(x) == pytest.approx(capacity, rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_the_smallest_level_is_the_linear_program_s(problem: tuple[list[float], list[float], float, float]) -> None:
+    used, entitlements, capacity, horizon = problem
+    x = water_fill(used, entitlements, capacity, horizon)
+    n = len(used)
+    # In units of H R: maximise z subject to (u_i / HR + y_i) / w_i >= z, sum y = 1, 0 <= y <= 1.
+    scaled = np.array(used) / (horizon * capacity)
+    rows = np.hstack([np.diag(-1 / np.array(entitlements)), np.ones((n, 1))])
+    answer = linprog(
+        np.array([0.0] * n + [-1.0]),
+        A_ub=rows,
+        b_ub=scaled / entitlements,
+        A_eq=np.array([[1.0] * n + [0.0]]),
+        b_eq=[1.0],
+        bounds=[(0, 1)] * n + [(None, None)],
+    )
+    assert answer.status == 0
+    ours = min((u + amount / capacity) / w for u, amount, w in zip(scaled, x, entitlements, strict=True))
+    assert ours == pytest.approx(-answer.fun, rel=1e-5, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_all_who_get_something_reach_the_same_level_and_no_one_else_is_below_it(
+    problem: tuple[list[float], list[float], float, float],
+) -> None:
+    """The conditions of optimality, on exact fractions: no tolerance."""
+    used, entitlements, capacity, horizon = problem
+    u, w = [Fraction(value) for value in used], [Fraction(value) for value in entitlements]
+    x = water_fill(u, w, Fraction(capacity), Fraction(horizon))
+    assert sum(x) == Fraction(capacity)
+    levels = [(a + Fraction(horizon) * b) / c for a, b, c in zip(u, x, w, strict=True)]
+    served = {level for level, amount in zip(levels, x, strict=True) if amount > 0}
+    assert len(served) == 1
+    assert min(levels) == served.pop()
+
+
+def test_horizon_zero_is_ltrf() -> None:
+    assert water_fill([3.0, 1.0, 2.0], [1.0, 1.0, 1.0], 12.0, 0.0) == [0, 12, 0]
+    assert water_fill([1.0, 2.0, 9.0], [1.0, 2.0, 1.0], 12.0, 0.0) == [4, 8, 0]  # equal keys share by entitlement
+
+
+def test_horizon_infinite_is_memoryless() -> None:
+    assert water_fill([3.0, 1e9], [1.0, 3.0], 12.0, math.inf) == [3, 9]
+
+
+def test_longer_horizons_move_towards_memoryless() -> None:
+    shares = [water_fill([100.0, 0.0], [1.0, 1.0], 10.0, horizon)[0] for horizon in (5.0, 20.0, 80.0, 1e6)]
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert shares[-1] == pytest.approx(5.0, rel=1e-4)
+
+
+def test_of_nothing() -> None:
+    assert water_fill([], [], 10.0, 1.0) == []
+    assert water_fill([5.0], [2.0], 10.0, 0.0) == [10.0]
