@@ -89,7 +89,7 @@ class _Reader:
     def number(self, node: yaml.Node, what: str) -> Fraction:
         self.count(node)
         # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
-        if isinstance(node, yaml.ScalarNode) and node.style is None:
+        if isinstance(node, yaml.ScalarNode) and not node.style:
             value = read_decimal(node.value)
             if value is not None:
                 return value
