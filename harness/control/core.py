@@ -187,7 +187,7 @@ class ControlCore:
             if before is None:
                 before = _NOTHING
             elif now[0] < before[0] or now[1] < before[1]:
-                # The RM has forgotten applications: what they used since the last look is lost, nothing is counted twice.
+                # The RM has forgotten applications: what they used since the last look is lost.
                 before = now
             used[leaf] = Usage(now[0] - before[0], now[1] - before[1])
             last[leaf] = now
