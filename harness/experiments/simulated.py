@@ -81,13 +81,9 @@ def _noting(jobs: Iterable[JobSpec], capacity: Resource, alone_s: dict[str, floa
 
 def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | None = None) -> SimResult:
     """Runs the simulator: in the scheduler, or with the control core beside it for a policy from outside."""
-    if setup.mode == "outside":
-        from harness.control.virtual import simulate_outside
+    from harness.control.virtual import simulate_policy
 
-        return simulate_outside(setup, on_progress=on_progress)
-    from harness.sim.simulate import simulate
-
-    return simulate(setup, on_progress=on_progress)
+    return simulate_policy(setup, on_progress=on_progress)
 
 
 def run_variant(

@@ -66,7 +66,9 @@ def test_tpch_is_twenty_queries_one_after_another() -> None:
     assert [job.name for job in jobs] == ["Q1", "Q9", "Q12", "Q17"] * 5
     assert [job.after_job for job in jobs] == [None, *(job.id for job in jobs[:-1])]
     assert {job.think_s for job in jobs} == {0}
-    assert all(expected_s(stage.duration) == pytest.approx(23.6) for job in jobs for stage in job.stages)
+    stages = [stage for job in jobs for stage in job.stages]
+    mean = sum(stage.tasks * expected_s(stage.duration) for stage in stages) / sum(stage.tasks for stage in stages)
+    assert mean == pytest.approx(23.6, abs=0.05)  # LTYARN Fig. 11a
     assert all(job.kind == "dag" for job in jobs)
 
 
