@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "harness.cli.render:validate",
         "Check an allocation file for what the RM gets wrong silently.",
     ),
+    "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
 }

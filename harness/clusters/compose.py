@@ -37,8 +37,9 @@ _CONF = "/opt/hadoop/conf/yarn-site.xml"
 @contextlib.contextmanager
 def docker_client() -> Iterator[Any]:
     """The Docker SDK's client; InputError when the daemon does not answer."""
-    import docker
     import requests
+
+    import docker
 
     try:
         client = docker.from_env(timeout=20)
@@ -63,11 +64,12 @@ class DockerCluster:
         self.folder = folder
         self._progress = progress
 
-    def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0) -> ClusterStatus:
+    def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
         """Starts the containers (building the image first where it is not there) and waits for all nodes.
 
         The time limit does not count the image's build. What a crash left is cleaned away first; a cluster that runs
-        there is an error. RunTimedOut when the nodes are not RUNNING in time; nothing stays behind then.
+        there is an error. RunTimedOut when the nodes are not RUNNING in time; nothing
+        stays behind then, unless `keep`: for `doctor` to examine.
         """
         self._check_tools()
         for port in spec.ports.values():
@@ -107,7 +109,8 @@ class DockerCluster:
                 self.folder.save(state)
                 status = self._look(state)
             except BaseException:
-                self._clean(state)
+                if not keep:
+                    self._clean(state)
                 raise
             if status is None:
                 raise InputError("the containers are gone", where=state.mark)
@@ -285,5 +288,7 @@ def _part(container: Any) -> Part:
         if "usage" in stats:
             memory_mb = round((stats["usage"] - cache) / 2**20, 1)
     hostname = container.attrs.get("Config", {}).get("Hostname", "")
-    name = container.name.split("-", 2)[-1]
+    service = container.labels.get("com.docker.compose.service", container.name)
+    number = container.labels.get("com.docker.compose.container-number", "1")
+    name = f"nm{number}" if service == "nm" else service
     return Part(name, container.short_id if running else None, memory_mb, hostname)

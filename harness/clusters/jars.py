@@ -40,6 +40,17 @@ def missing(folder: Path) -> list[str]:
     return [prefix for prefix in _NEEDED if not any(name.startswith(prefix) for name in names)]
 
 
+def _target() -> Path:
+    # Another list of artefacts is another folder: nothing old is ever mixed in.
+    pom = data_path("docker", "pom.xml").read_bytes()
+    return cache_folder() / f"hadoop-jars-{hashlib.sha256(pom).hexdigest()[:12]}"
+
+
+def cached() -> bool:
+    """Whether the jars are in the cache already."""
+    return not missing(_target())
+
+
 def find(*, timeout_s: float = 900.0, progress: Callable[[str], None] = lambda _: None) -> Path:
     """The folder with the jars, resolving them first if need be (about a minute). InputError, RunTimedOut."""
     if given := os.environ.get("HADOOP_LIB"):
@@ -50,8 +61,7 @@ def find(*, timeout_s: float = 900.0, progress: Callable[[str], None] = lambda _
                 mend="let it name a folder with Hadoop's jars, or unset it",
             )
         return Path(given).absolute()
-    pom = data_path("docker", "pom.xml")
-    target = cache_folder() / f"hadoop-jars-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    pom, target = data_path("docker", "pom.xml"), _target()
     if not missing(target):
         return target
     maven = shutil.which("mvn")

@@ -76,11 +76,11 @@ class LocalCluster:
         self.folder = folder
         self._progress = progress
 
-    def up(self, spec: ClusterSpec, *, timeout_s: float = 120.0) -> ClusterStatus:
+    def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
         """Starts the cluster and waits until all nodes are RUNNING.
 
         What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
-        it takes longer than `timeout_s`; nothing stays behind then.
+        it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
         """
         java = shutil.which("java")
         if java is None:
@@ -112,7 +112,8 @@ class LocalCluster:
                         raise
                     self._progress(f"{error.line()}; trying other ports")
                 except BaseException:
-                    self._clean(self.folder.load() or state)
+                    if not keep:
+                        self._clean(self.folder.load() or state)
                     raise
             raise AssertionError("unreachable")
 
@@ -150,7 +151,9 @@ class LocalCluster:
             if state.processes[name].alive:
                 raise InputError(f"{name} runs already")
             started = self._launch(state, name)
-            self.folder.save(replace(state, processes={**state.processes, name: started}))
+            # A restarted RM has another id: which one, nobody has seen yet.
+            seen = None if name == "rm" else state.rm_id
+            self.folder.save(replace(state, processes={**state.processes, name: started}, rm_id=seen))
 
     def _state(self) -> ClusterState:
         state = self.folder.load()

@@ -32,7 +32,13 @@ def test_the_top_level_has_the_shape_that_users_were_promised() -> None:
 
 def test_nothing_in_the_repository_names_a_machine_or_a_registry() -> None:
     # Put together at run time, so that this file does not contain them itself.
-    forbidden = ["/" + "work/main", "/" + "work/shared", "../" + "shared", "files.python" + "hosted.org", "pypi" + ".org"]
+    forbidden = [
+        "/" + "work/main",
+        "/" + "work/shared",
+        "../" + "shared",
+        "files.python" + "hosted.org",
+        "pypi" + ".org",
+    ]
     allowed = {ROOT / ".ci" / "run"}
     found = []
     for path in tracked_files():
@@ -74,7 +80,7 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(arguments: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "allocate", "order", "shares", "decide", "render", "validate", "report", "bench"]
+    "verb", ["run", "allocate", "order", "shares", "decide", "render", "validate", "cluster", "report", "bench"]
 )
 def test_every_command_has_help(verb: str) -> None:
     done = yarnfair(verb, "--help")

@@ -1,0 +1,249 @@
+"""``yarnfair cluster up|status|doctor|down``: a cluster of local processes or containers. Parsing and printing only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.clusters.compose import DockerCluster
+    from harness.clusters.doctor import Finding
+    from harness.clusters.local import LocalCluster
+    from harness.clusters.status import ClusterStatus
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_backend = click.option(
+    "--backend",
+    type=click.Choice(["local", "docker"]),
+    required=True,
+    help="Processes of this machine, or containers by Docker Compose.",
+)
+_state = click.option(
+    "--state",
+    type=click.Path(),
+    help="The cluster's folder (default: ~/.local/state/yarnfair/BACKEND). `down` removes it.",
+)
+
+
+def _settings(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what a cluster shall be."""
+    options: list[Decorator] = [
+        click.option("--nodes", type=int, default=2, show_default=True, help="NodeManagers."),
+        click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB."),
+        click.option("--vcores", type=int, default=4, show_default=True, help="What a node advertises."),
+        click.option("--minimum-allocation-mb", type=int, default=256, show_default=True, help="Smallest container."),
+        click.option("--rm-heap-mb", type=int, default=256, show_default=True, help="The RM's heap (local)."),
+        click.option("--nm-heap-mb", type=int, default=128, show_default=True, help="A NodeManager's heap (local)."),
+        click.option("--http-port", type=click.IntRange(1, 65535), help="The RM's REST port (default: a free one)."),
+        click.option("--client-port", type=click.IntRange(1, 65535), help="The RM's client RPC port."),
+        click.option("--admin-port", type=click.IntRange(1, 65535), help="The RM's admin RPC port."),
+        click.option("--allocations", type=click.Path(), help="Allocation file to start with."),
+        click.option("--disk-checks", is_flag=True, help="Nodes with disks 90 % full become UNHEALTHY."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _progress(text: str) -> None:
+    click.echo(f"yarnfair: {text}", err=True)
+
+
+def _cluster(backend: str, state: str | None) -> LocalCluster | DockerCluster:
+    from harness.clusters.state import StateFolder, default_folder
+
+    folder = StateFolder(Path(state) if state else default_folder(backend))
+    found = folder.load() if folder.folder.exists() else None
+    if found is not None and found.backend != backend:
+        raise click.UsageError(f"{folder.folder} holds a cluster of the backend {found.backend}")
+    if backend == "local":
+        from harness.clusters.local import LocalCluster
+
+        return LocalCluster(folder, progress=_progress)
+    from harness.clusters.compose import DockerCluster
+
+    return DockerCluster(folder, progress=_progress)
+
+
+def _ports(http_port: int | None, client_port: int | None, admin_port: int | None) -> dict[str, int]:
+    given = {"http": http_port, "client": client_port, "admin": admin_port}
+    return {name: port for name, port in given.items() if port is not None}
+
+
+@click.group()
+def cluster() -> None:
+    """A YARN cluster on this machine: up, status, doctor, down."""
+
+
+@cluster.command()
+@_backend
+@_state
+@_settings
+@click.option("--preemption", is_flag=True, help="Switch the Fair Scheduler's preemption on.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Goes into yarn-site.xml.")
+@click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 3600), default=180, show_default=True, help="Seconds.")
+@click.option("--keep", is_flag=True, help="Leave a cluster that does not come up for `doctor` to examine.")
+@json_option
+def up(
+    backend: str,
+    state: str | None,
+    timeout_s: float,
+    keep: bool,
+    properties: tuple[str, ...],
+    jars: tuple[str, ...],
+    http_port: int | None,
+    client_port: int | None,
+    admin_port: int | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Start a cluster and wait until all its nodes are RUNNING (exit code 5 when they are not in time)."""
+    from harness.clusters.site import check_property
+    from harness.clusters.state import ClusterSpec
+
+    pairs = {}
+    for text in properties:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--property {text}: give it as NAME=VALUE")
+        check_property(name, value)
+        pairs[name] = value
+    ports = _ports(http_port, client_port, admin_port)
+    spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
+    _show(_cluster(backend, state).up(spec, timeout_s=timeout_s, keep=keep), as_json)
+
+
+@cluster.command()
+@_backend
+@_state
+@json_option
+def status(backend: str, state: str | None, as_json: bool) -> int:
+    """How the cluster is: its RM, its nodes, memory of each part. Exit code 1 when it is not up."""
+    found = _cluster(backend, state).status()
+    if found is None:
+        if as_json:
+            print_json({"backend": backend, "up": False, "problem": "no cluster here"})
+        else:
+            click.echo("no cluster here")
+        return 1
+    _show(found, as_json)
+    return 0 if found.up else 1
+
+
+def _show(status: ClusterStatus, as_json: bool) -> None:
+    document = status.document()
+    if as_json:
+        print_json(document)
+        return
+    took = f", after {status.running_s:g} s" if status.running_s is not None else ""
+    click.echo(f"{document['nodes_running']} of {status.wanted} nodes RUNNING{took}")
+    click.echo(f"rest {status.address.rest}  admin {status.address.admin}  client {status.address.client}")
+    click.echo(f"allocation file {status.scheduler_folder}/fair-scheduler.xml")
+    if status.problem:
+        click.echo(f"the ResourceManager: {status.problem}")
+    click.echo(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")
+    for part in [document["rm"], *document["nodes"], *document["others"]]:
+        memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
+        node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
+        click.echo(f"{part['name'] or '-':<10} {part['runs_as'] or 'ended':<14} {memory:>9}  {node}")
+
+
+@cluster.command()
+@_backend
+@_state
+@_settings
+@click.option("--am-memory-mb", type=click.IntRange(1), help="Of one ApplicationMaster (default: smallest container).")
+@click.option("--rm", "rest_address", help="Examine this running ResourceManager only, whoever started it.")
+@json_option
+def doctor(
+    backend: str,
+    state: str | None,
+    rest_address: str | None,
+    http_port: int | None,
+    client_port: int | None,
+    admin_port: int | None,
+    allocations: str | None,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """What would make a cluster fail, or makes this one fail, and how to mend it. Exit code 1 when there is something.
+
+    The options say what the cluster shall be; of one that `up` has started here they are known.
+    """
+    from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
+    from harness.yarn.http import base_url
+
+    if rest_address is not None:
+        return _report(list(examine_rm(base_url(rest_address))), as_json)
+    for name in ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb"):
+        if settings[name] < 1:
+            raise click.UsageError(f"--{name.replace('_', '-')} must be at least 1")
+    own = _cluster(backend, state)
+    known = own.folder.load() if own.folder.folder.exists() else None
+    wanted = Wanted(backend=backend, ports=_ports(http_port, client_port, admin_port), **settings)
+    file = Path(allocations) if allocations else None
+    found = own.status() if known is not None else None
+    if known is not None and found is not None:
+        spec = known.spec
+        wanted = Wanted(
+            backend=backend,
+            nodes=spec.nodes,
+            memory_mb=spec.memory_mb,
+            vcores=spec.vcores,
+            minimum_allocation_mb=spec.minimum_allocation_mb,
+            rm_heap_mb=spec.rm_heap_mb,
+            nm_heap_mb=spec.nm_heap_mb,
+            disk_checks=spec.disk_checks,
+            ports={},
+            am_memory_mb=settings["am_memory_mb"],
+        )
+        file = Path(found.scheduler_folder) / "fair-scheduler.xml"
+    findings = list(examine_machine(wanted, own.folder.folder, running=found is not None))
+    findings += examine_settings(wanted, file)
+    if found is not None:
+        findings += examine_cluster(found)
+    return _report(findings, as_json)
+
+
+def _report(findings: list[Finding], as_json: bool) -> int:
+    problems = [finding for finding in findings if finding.result == "problem"]
+    if as_json:
+        rows = [{"check": f.check, "result": f.result, "what": f.what, "mend": f.mend} for f in findings]
+        print_json(
+            {
+                "healthy": not problems,
+                "findings": [row for row in rows if row["result"] == "problem"],
+                "checks": rows,
+            }
+        )
+    else:
+        for finding in findings:
+            click.echo(f"{finding.result:<8} {finding.check}: {finding.what}")
+            if finding.mend and finding.result != "fine":
+                click.echo(f"{'':<8} mend: {finding.mend}")
+    return 1 if problems else 0
+
+
+@cluster.command()
+@_backend
+@_state
+@json_option
+def down(backend: str, state: str | None, as_json: bool) -> int:
+    """End everything that the cluster started, and remove its folder."""
+    own = _cluster(backend, state)
+    was = own.folder.folder.exists()
+    left = own.down()
+    if as_json:
+        print_json({"backend": backend, "was_there": was, "left_behind": left})
+    elif left:
+        click.echo(f"could not be removed: {', '.join(map(str, left))}")
+    else:
+        click.echo("down" if was else "there was nothing to take down")
+    return 1 if left else 0

@@ -1,0 +1,347 @@
+"""What would keep a cluster from getting going, and how to mend it.
+
+Each check looks at one thing and says "fine", "problem" or "note" (worth knowing, harmless here). Before a cluster is
+up the machine, the ports and the settings are looked at; while one runs, what its ResourceManager says.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.clusters import jars
+from harness.clusters.compose import docker_client
+from harness.clusters.local import port_taken
+from harness.clusters.status import ClusterStatus
+from harness.model.data import data_path
+from harness.model.errors import InputError
+from harness.model.resources import Resource
+from harness.yarn.answers import NodeStatus
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient
+
+#: yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage of Hadoop 3.4.
+DISK_LIMIT_PERCENT = 90.0
+#: More than this, and files that one side writes seem to come from the other's future. HTTP dates have whole seconds.
+SKEW_LIMIT_S = 2.0
+#: What a JVM needs beside its heap, as measured.
+_JVM_EXTRA_MB = 130
+_QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one check."""
+
+    check: str
+    result: Literal["fine", "problem", "note"]
+    what: str
+    mend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The settings that are examined: those of a cluster to be, or of the one that runs. MiB. Not checked before."""
+
+    backend: str
+    nodes: int
+    memory_mb: int
+    vcores: int
+    minimum_allocation_mb: int
+    rm_heap_mb: int
+    nm_heap_mb: int
+    disk_checks: bool
+    ports: Mapping[str, int]
+    am_memory_mb: int | None = None  # of one ApplicationMaster; None: the minimum allocation
+
+
+def examine_machine(wanted: Wanted, folder: Path, *, running: bool) -> Iterator[Finding]:
+    """Tools, ports, disk and memory of this machine. `running`: the cluster is up, its own ports are taken rightly."""
+    yield from _docker_tools() if wanted.backend == "docker" else _local_tools()
+    if not running:
+        yield from _ports(wanted)
+        yield _memory(wanted)
+    yield _disk(wanted, folder)
+
+
+def _local_tools() -> Iterator[Finding]:
+    java = shutil.which("java")
+    version = _java_version(java) if java else None
+    mend = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
+    if java is None:
+        yield Finding("java", "problem", "no Java on the PATH", mend)
+    elif version is None:
+        yield Finding("java", "problem", f"{java} does not say its version", mend)
+    elif version < 11:
+        yield Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", mend)
+    else:
+        yield Finding("java", "fine", f"Java {version}")
+    given = os.environ.get("HADOOP_LIB")
+    if given:
+        lacking = jars.missing(Path(given))
+        if lacking:
+            yield Finding("jars", "problem", f"HADOOP_LIB ({given}) lacks {', '.join(lacking)}", "unset it, or mend it")
+        else:
+            yield Finding("jars", "fine", f"from HADOOP_LIB: {given}")
+    elif jars.cached():
+        yield Finding("jars", "fine", "Hadoop's jars are in the cache")
+    elif shutil.which("mvn") is None:
+        yield Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
+    else:
+        yield Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
+
+
+def _java_version(java: str) -> int | None:
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found.group(1)) if found else None
+
+
+def _docker_tools() -> Iterator[Finding]:
+    if shutil.which("docker") is None:
+        yield Finding("docker", "problem", "no docker on the PATH", "install Docker and its compose plugin")
+        return
+    try:
+        found = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=60)
+        compose = found.returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        compose = False
+    if not compose:
+        yield Finding(
+            "compose", "problem", "no `docker compose`", "install the plugin docker-compose-plugin (Compose 2)"
+        )
+    else:
+        yield Finding("compose", "fine", "docker compose is there")
+    try:
+        with docker_client() as client:
+            yield Finding("docker", "fine", f"Docker {client.version().get('Version', '')} answers")
+    except InputError as error:
+        yield Finding("docker", "problem", error.what, error.mend)
+
+
+def _ports(wanted: Wanted) -> Iterator[Finding]:
+    for name, port in wanted.ports.items():
+        if port_taken(port):
+            mend = f"end what listens there (ss -ltnp 'sport = :{port}'), or give another --{name}-port, or none"
+            yield Finding("ports", "problem", f"port {port} ({name}) is taken on 127.0.0.1", mend)
+        else:
+            yield Finding("ports", "fine", f"port {port} ({name}) is free")
+    if not wanted.ports:
+        yield Finding("ports", "fine", "free ports will be chosen")
+        taken = [port for port in (8088, 8032, 8033) if port_taken(port)]
+        if wanted.backend == "docker" and taken:
+            yield Finding(
+                "ports",
+                "note",
+                f"Hadoop's usual port {taken[0]} is taken: a plain `docker compose up` would fail",
+                "set RM_HTTP_PORT, RM_CLIENT_PORT, RM_ADMIN_PORT for it",
+            )
+
+
+def _memory(wanted: Wanted) -> Finding:
+    need = wanted.rm_heap_mb + wanted.nodes * wanted.nm_heap_mb + (wanted.nodes + 1) * _JVM_EXTRA_MB
+    try:
+        text = Path("/proc/meminfo").read_text()
+        have = int(re.search(r"MemAvailable:\s+(\d+) kB", text)[1]) // 1024  # type: ignore[index]
+    except (OSError, TypeError, ValueError):
+        return Finding("memory", "note", "this system does not say how much memory is free")
+    if need > have:
+        mend = "take fewer --nodes or smaller heaps, or end other programs"
+        return Finding("memory", "problem", f"the daemons need some {need} MB, {have} MB are free", mend)
+    return Finding("memory", "fine", f"the daemons need some {need} MB of {have} MB free")
+
+
+def _disk(wanted: Wanted, folder: Path) -> Finding:
+    where = folder
+    if wanted.backend == "docker":
+        try:
+            with docker_client() as client:
+                where = Path(client.info().get("DockerRootDir", "/"))
+        except InputError:
+            return Finding("disk", "note", "not looked at: Docker does not answer")
+    while not where.exists():
+        where = where.parent
+    try:
+        space = os.statvfs(where)
+    except OSError as error:
+        return Finding("disk", "note", f"{where} cannot be looked at: {error.strerror}")
+    # As Hadoop computes it: what an ordinary user may still write counts as free.
+    percent = 100.0 * (1 - space.f_bavail / space.f_blocks) if space.f_blocks else 0.0
+    said = f"the disk of {where} is {percent:.0f} % full"
+    if percent < DISK_LIMIT_PERCENT:
+        return Finding("disk", "fine", said)
+    what = f"{said}: from {DISK_LIMIT_PERCENT:.0f} % on a NodeManager's disk check makes it UNHEALTHY"
+    if wanted.disk_checks:
+        return Finding("disk", "problem", what, "free some space, or do without --disk-checks")
+    return Finding("disk", "note", f"{what} (this cluster does without that check)", "free some space")
+
+
+def examine_settings(wanted: Wanted, allocations: Path | None) -> Iterator[Finding]:
+    """The minimum allocation, and whether each queue can run a second application beside a first."""
+    if wanted.memory_mb < wanted.minimum_allocation_mb:
+        what = f"a node's {wanted.memory_mb} MB are below the minimum allocation of {wanted.minimum_allocation_mb} MB"
+        yield Finding(
+            "minimum-allocation", "problem", f"{what}: no container fits", "raise --memory-mb or lower the other"
+        )
+    else:
+        fit = wanted.memory_mb // wanted.minimum_allocation_mb
+        yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node")
+    capacity = Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
+    yield from _am_shares(wanted, capacity, allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
+
+
+def _am_shares(wanted: Wanted, capacity: Resource, allocations: Path) -> Iterator[Finding]:
+    """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
+    from harness.sim.shares import fair_shares
+    from harness.yarn.allocation.manager import QueueManager
+    from harness.yarn.allocation.parse import read_allocations
+
+    try:
+        tree = QueueManager(read_allocations(str(allocations))).tree()
+        shares = fair_shares(tree, capacity)
+    except InputError as error:
+        yield Finding(
+            "allocation-file", "problem", error.line(), "see `yarnfair validate`; the RM does not start with it"
+        )
+        return
+    for refused in tree.refused:
+        yield Finding("allocation-file", "problem", f"the RM does not make queue {refused.path}: {refused.why}")
+    unit = max(1, wanted.minimum_allocation_mb)
+    am_mb = -(-max(wanted.am_memory_mb or 0, wanted.minimum_allocation_mb) // unit) * unit
+    narrow = []
+    for queue in tree.leaves():
+        share = shares[queue.path].instantaneous.memory_mb
+        if abs(queue.max_am_share + 1.0) < 1e-4 or share == 0:
+            continue
+        limit = share * queue.max_am_share
+        if limit < 2 * am_mb:
+            narrow.append((queue.path, limit, share))
+    if not narrow:
+        yield Finding("am-share", "fine", f"every queue can run two applications with ApplicationMasters of {am_mb} MB")
+    for path, limit, share in narrow[:10]:
+        many = "no application" if limit < am_mb else "no second application"
+        yield Finding(
+            "am-share",
+            "problem",
+            f"with all queues busy {path} starts {many}: ApplicationMasters may take {limit:.0f} MB of its {share} MB, "
+            f"one takes {am_mb} MB",
+            "raise maxAMShare or queueMaxAMShareDefault in the allocation file, its weight, or the nodes' memory",
+        )
+
+
+def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
+    """A cluster that was brought up: does its own RM answer, are all parts and nodes well, do the clocks agree."""
+    dead = [part.name for part in (status.rm, *status.parts) if part.runs_as is None]
+    if dead:
+        what = f"{', '.join(dead)} ended"
+        mend = f"look into the logs below {status.folder}" if status.backend == "local" else "docker logs CONTAINER"
+        yield Finding("parts", "problem", what, f"{mend}, then `yarnfair cluster down` and `up`")
+    else:
+        yield Finding("parts", "fine", f"the ResourceManager and {len(status.parts)} NodeManagers run")
+    own = status.info is not None and (status.recorded_id is None or status.info.id == status.recorded_id)
+    if status.info is not None and (status.rm.runs_as is None or not own):
+        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(status.info.started_on_ms / 1000))
+        yield Finding(
+            "right-rm",
+            "problem",
+            f"another ResourceManager answers at {status.address.rest}: id {status.info.id}, started {started}",
+            "it was restarted, or another program took the port: `yarnfair cluster down`, then `up`",
+        )
+    elif status.info is not None:
+        yield Finding("right-rm", "fine", f"{status.address.rest} is this cluster's (id {status.info.id})")
+    yield from examine_rm(status.address.rest, wanted_nodes=status.wanted)
+    file = Path(status.scheduler_folder) / "fair-scheduler.xml"
+    try:
+        ahead = file.stat().st_mtime - time.time()
+    except OSError:
+        yield Finding("allocation-file", "problem", f"{file} is gone", "write it again: the RM keeps what it has read")
+    else:
+        if ahead > SKEW_LIMIT_S:
+            what = f"{file} has a time {ahead:.0f} s in the future: the RM's poll passes it over until then"
+            yield Finding("clock", "problem", what, "set the clocks by NTP, and touch the file")
+
+
+def examine_rm(rest_address: str, *, wanted_nodes: int | None = None) -> Iterator[Finding]:
+    """A ResourceManager, whoever started it: answers, is active, its nodes are well, clocks agree, containers fit."""
+    with RestClient([rest_address], _QUICK) as rest:
+        try:
+            info = rest.info()
+            before = time.time()
+            answer = rest.http.request("GET", "/ws/v1/cluster/metrics", repeatable=True)
+            after = time.time()
+            nodes = rest.nodes(("NEW", "RUNNING", "UNHEALTHY", "LOST"))
+        except (Unreachable, Refused, BadAnswer) as error:
+            mend = error.mend or "look into the RM's log; a taken port or a broken allocation file ends it at its start"
+            yield Finding("rm", "problem", f"no ResourceManager answers: {error.what} ({rest_address})", mend)
+            return
+        yield Finding("rm", "fine", f"Hadoop {info.version} is active at {rest_address}")
+        yield _skew(answer.headers.get("Date"), before, after)
+        yield from _nodes(nodes, wanted_nodes)
+        yield from _minimum(rest, nodes)
+
+
+def _skew(date: str | None, before: float, after: float) -> Finding:
+    try:
+        told = email.utils.parsedate_to_datetime(date or "").timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return Finding("clock", "note", "the ResourceManager does not say its time")
+    # The header is cut to the second: the truth lies between `told` and a second later.
+    skew = told - after if told > after else min(0.0, told + 1.0 - before)
+    if abs(skew) > SKEW_LIMIT_S:
+        word = "ahead of" if skew > 0 else "behind"
+        what = f"the ResourceManager's clock is {abs(skew):.0f} s {word} this machine's"
+        return Finding("clock", "problem", f"{what}: it may never load a changed allocation file", "set both by NTP")
+    return Finding("clock", "fine", "the ResourceManager's clock agrees with this machine's")
+
+
+def _nodes(nodes: list[NodeStatus], wanted: int | None) -> Iterator[Finding]:
+    sick = [node for node in nodes if node.state == "UNHEALTHY"]
+    for node in sick[:5]:
+        report = " ".join(node.health_report.split())[:300] or "it does not say why"
+        disk = "usable space" in report or "local-dirs" in report or "log-dirs" in report
+        mend = (
+            "free space on the disk of its local and log folders (90 % full is the limit), or switch "
+            "yarn.nodemanager.disk-health-checker.enable off"
+            if disk
+            else "look into the NodeManager's log"
+        )
+        yield Finding("nodes", "problem", f"node {node.id} is UNHEALTHY: {report}", mend)
+    lost = [node.id for node in nodes if node.state == "LOST"]
+    running = sum(node.state == "RUNNING" for node in nodes)
+    mend = "look into the NodeManagers' logs: they must reach the RM's tracker port (8031)"
+    if running == 0 and not sick:
+        yield Finding("nodes", "problem", "no node is RUNNING", mend)
+    elif wanted is not None and running + len(sick) < wanted:
+        away = f" ({', '.join(lost[:5])} LOST)" if lost else ""
+        yield Finding("nodes", "problem", f"{running} of {wanted} nodes are RUNNING{away}", mend)
+    elif not sick:
+        yield Finding("nodes", "fine", f"{running} nodes are RUNNING")
+
+
+def _minimum(rest: RestClient, nodes: list[NodeStatus]) -> Iterator[Finding]:
+    name = "yarn.scheduler.minimum-allocation-mb"
+    try:
+        answer = rest.http.request("GET", "/conf", params={"name": name, "format": "json"}, repeatable=True)
+        least = int(answer.document["property"]["value"])
+    except (Unreachable, Refused, BadAnswer, KeyError, TypeError, ValueError):
+        yield Finding("minimum-allocation", "note", f"the ResourceManager does not tell {name}")
+        return
+    small = [node for node in nodes if node.state == "RUNNING" and node.total.memory_mb < least]
+    for node in small[:5]:
+        what = f"node {node.id} has {node.total.memory_mb} MB, below the minimum allocation of {least} MB"
+        mend = f"raise yarn.nodemanager.resource.memory-mb or lower {name}"
+        yield Finding("minimum-allocation", "problem", f"{what}: no container fits", mend)
+    if not small:
+        yield Finding("minimum-allocation", "fine", f"the minimum allocation of {least} MB fits every node")
