@@ -12,7 +12,7 @@ Use: ``sched = Scheduler(conf, allocations, nodes)`` (``api.py``) holds ``sched.
   ``apps.restart_app(S, app, am_mb, am_vcores, now)``
 - ``nodes.heartbeat(S, node, now)`` -> number of containers assigned; ``nodes.can_skip(S, node)``
 - ``nodes.container_exit(S, c)``, ``nodes.release(S, c, now)``, ``nodes.pull(S, app)``
-- ``shares.update(S, now)``, ``preempt.preempt_pass(S, now)``, ``preempt.next_kill_ms(S)``,
+- ``shares.update(S, now)``; ``preempt.preempt_pass(S, now)``, ``preempt.next_kill_ms(S)``,
   ``preempt.run_kills(S, now)``
 
 Each kernel answers ``NEED_ROOM`` *before it changes anything* when an array is too small; Python then calls

@@ -63,8 +63,8 @@ G = _record(
     "max_by_nodes reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption "
     "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
     "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
-    "n_dirty shares_dirty n_leaves kill_head kill_n n_cand ask_min_mb ask_min_vcores ask_max_mb ask_max_vcores "
-    "track n_running n_pending_apps app_shares updates heap_top hooks policy_state0 policy_state1",
+    "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
+    "last_mb last_vcores last_c n_running heap_top hooks",
     "period_ms",
     "reservable_ratio utilisation_threshold",
 )
@@ -78,7 +78,8 @@ Q = _record(
     "fair_mb fair_vcores steady_mb steady_vcores usage_mb usage_vcores demand_mb demand_vcores sum_mb sum_vcores "
     "pending_mb pending_vcores am_mb am_vcores n_run n_nonrun run_head run_tail nr_head nr_tail "
     "preemptable am_preemptable min_timeout_ms fair_timeout_ms last_at_min_ms "
-    "heap_off heap_cap heap0_n heap1_n n_cand am_min_mb am_min_vcores members_dirty n_live_c tag",
+    "heap_off heap_cap heap0_n heap1_n n_cand n_reservable ask_min_mb ask_min_vcores am_min_mb am_min_vcores asks_dirty "
+    "members_dirty seen_mb seen_vcores tag",
     "pct_mb pct_vcores key weight_now integral integral_ms",
     "weight max_am_share fair_threshold",
 )
@@ -87,12 +88,12 @@ Q = _record(
 #: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
 #: the attempt; ``key``: order in a leaf under LTRF; ``tag``: the driver's own.
 A = _record(
-    "alive q user id name_key attempt serial hash managed am_running am_seen am_mb am_vcores start_ms runnable "
-    "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks n_asks_max "
+    "alive q user id name_key attempt serial hash managed am_running am_mb am_vcores start_ms runnable "
+    "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks reservable "
     "req_head n_req req_cap live_head live_tail n_live live_cap n cid heap heap_pos dirty "
     "run_prev run_next nr_prev nr_next user_prev user_next "
     "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms next_check_ms preempt_mb preempt_vcores "
-    "n_reserved free_next tag tag2",
+    "n_reserved started free_next tag tag2",
     "k0 k1 key integral integral_ms",
     "weight",
 )
@@ -110,7 +111,7 @@ N = _record(
 C = _record(
     "alive app app_serial n node mb vcores priority alloc_id cid start_ms am live on_node acquired finishing done "
     "hb_left acq_hb launched marked node_marked a_prev a_next n_prev n_next d_next serial from_reservation "
-    "ask_mb ask_vcores free_next tag"
+    "ask_mb ask_vcores app_id attempt free_next tag"
 )
 
 #: Outstanding asks, a list per application ordered by (priority, alloc_id).
@@ -146,5 +147,8 @@ class S(NamedTuple):
     u: np.ndarray
     log: np.ndarray
     heap: np.ndarray  # int32 application slots, two segments a leaf (ready; waiting for an AM)
+    order: np.ndarray  # int32 queue indices, parents before their children
     leaves: np.ndarray  # int32 queue indices of the leaves, in order of creation
     work: np.ndarray  # int64 scratch
+    x: np.ndarray  # long-term figures of each queue (longstate.X)
+    xg: np.ndarray  # and their globals (longstate.XG)

@@ -119,6 +119,10 @@ class QueueManager:
             if removed is not False:
                 self._waiting.remove(task)
 
+    def created(self) -> list[str]:
+        """Paths of all queues in the order in which they were made: root first, parents before their children."""
+        return list(self._nodes)
+
     def tree(self) -> QueueTree:
         """The queues as they are now, every setting in effect."""
         queues: dict[str, Queue] = {}

@@ -1,0 +1,566 @@
+"""Decision scripts: what nodes and applications do, step by step, and what our scheduler decides; no model of time.
+
+The script's and the answer's format is that of tests/oracle (the real FairScheduler driven by the same script); here
+only its base events exist: what the oracle can do by itself (durations, ends) must be written out as events.
+
+Smallest and largest allocation: the scheduler takes these two from Hadoop's resource types, which are read once from
+configuration *files*. The oracle has none, so ``yarn.scheduler.minimum-allocation-*`` and ``maximum-allocation-*`` in a
+script's ``conf`` have no effect there, nor here: 1024 MB and 1 vcore, 8192 MB and 4 vcores hold. With the option
+``"resource_types": "conf"`` they count, as in an RM whose yarn-site.xml has them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import InputError
+from harness.sim.scheduler import apps as fs_apps
+from harness.sim.scheduler import nodes as fs_nodes
+from harness.sim.scheduler import preempt as fs_preempt
+from harness.sim.scheduler import shares as fs_shares
+from harness.sim.scheduler import state as st
+from harness.sim.scheduler.api import Scheduler
+from harness.yarn.allocation.parse import parse_allocations
+
+_WHY = {
+    st.FINISHED: "finished",
+    st.RELEASED: "released",
+    st.PREEMPTED: "preempted",
+    st.LOST: "lost",
+    st.APP_END: "app_end",
+}
+_LISTS = ("assignments", "shares", "preempted", "reserved", "completed", "rejected", "skipped", "errors")
+_EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
+_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    name: str
+    rack: str
+    memory_mb: int
+    vcores: int
+
+
+@dataclass(slots=True)
+class _App:
+    name: str
+    slot: int
+    managed: bool
+    am: tuple[int, int] | None
+    dead: bool = False
+
+
+class _Event:
+    """One event of a script, read with messages that say where it is."""
+
+    def __init__(self, index: int, raw: Any) -> None:
+        self.where = f"event {index}"
+        if not isinstance(raw, dict):
+            raise InputError("is not an object", where=self.where, mend='write {"t": ..., ...}')
+        self.raw: dict[str, Any] = raw
+        self.t = self.integer(raw, "t")
+        for extra in _EXTRAS:
+            if extra in raw or any(isinstance(r, dict) and extra in r for r in self._requests()):
+                raise InputError(
+                    f"{extra!r} is an automatic extra; only explicit scripts (base events) can be decided",
+                    where=self.where,
+                    mend="write the script in its explicit form (the oracle's --explicit does it)",
+                )
+
+    def _requests(self) -> list[Any]:
+        requests = self.raw.get("requests")
+        return requests if isinstance(requests, list) else []
+
+    def integer(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
+        value = where.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not -_LIMIT <= value <= _LIMIT:
+            raise InputError(
+                f"{key!r} is {value!r}, not an integer in range", where=self.where, mend="write an integer"
+            )
+        return value
+
+    def amount(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
+        """An integer from 0 to the largest that Hadoop keeps in an int."""
+        value = self.integer(where, key, default)
+        if not 0 <= value <= 2**31 - 1:
+            raise InputError(f"{key!r} is {value}", where=self.where, mend="write an integer from 0 to 2147483647")
+        return value
+
+    def text(self, where: Mapping[str, Any], key: str, default: str | None = None) -> str:
+        value = where.get(key, default)
+        if not isinstance(value, str):
+            raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, mend="write a name in quotes")
+        return value
+
+    def inner(self, key: str) -> dict[str, Any]:
+        value = self.raw.get(key)
+        if not isinstance(value, dict):
+            raise InputError(f"{key!r} is not an object", where=self.where, mend=f'write "{key}": {{...}}')
+        return value
+
+
+class Decider:
+    """Runs a script on the engine.
+
+    Parameters
+    ----------
+    script : the parsed JSON document.
+    mutations : features of the engine that are switched off (state.MUT_*), for the tests that must notice.
+
+    Raises InputError for a script that cannot be used.
+    """
+
+    def __init__(self, script: Any, *, mutations: int = 0) -> None:
+        if not isinstance(script, dict):
+            raise InputError("the script is not a JSON object", mend='write {"conf": ..., "events": [...]}')
+        self.script = script
+        options = self._object("options")
+        self.conf = self._object("conf")
+        self.record_shares = _option(options, "shares", ("all", "queues", "none"))
+        self.nodes = list(self._nodes())
+        self.sched = Scheduler(
+            self.conf,
+            self._allocations(script.get("allocations", "<allocations/>")),
+            self.nodes,
+            cluster_timestamp=_whole(options, "cluster_timestamp", 0),
+            node_port=_whole(options, "node_port", 45454),
+            launch=_option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
+            manual_acquire=_option(options, "acquire", ("auto", "manual")) == "manual",
+            cleanup_heartbeats=_whole(options, "cleanup_heartbeats", 1),
+            max_by_nodes=_option(options, "max_allocation", ("nodes", "configured")) == "nodes",
+            mutations=mutations,
+            sizes_from_conf=_option(options, "resource_types", ("files", "conf")) == "conf",
+        )
+        self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in _LISTS}
+        self.apps: dict[str, _App] = {}
+        self.by_id: dict[int, str] = {}
+        self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
+        self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation as last seen
+        self.ever_reserved: set[tuple[int, int]] = set()
+        self.now = 0
+        self.n_events = 0
+
+    # ---- reading the script
+
+    def _object(self, key: str) -> dict[str, Any]:
+        value = self.script.get(key, {})
+        if not isinstance(value, dict):
+            raise InputError(f"{key!r} is not an object", mend=f'write "{key}": {{...}}')
+        return value
+
+    def _list(self, key: str) -> list[Any]:
+        value = self.script.get(key, [])
+        if not isinstance(value, list):
+            raise InputError(f"{key!r} is not a list", mend=f'write "{key}": [...]')
+        return value
+
+    def _nodes(self) -> Iterator[_Node]:
+        seen = set()
+        for index, raw in enumerate(self._list("nodes")):
+            where = f"node {index}"
+            name = raw.get("name") if isinstance(raw, dict) else None
+            if not isinstance(name, str) or name in seen:
+                raise InputError("has no name of its own", where=where, mend='write {"name": ..., "memory_mb": ...}')
+            seen.add(name)
+            sizes = [raw.get("memory_mb"), raw.get("vcores")]
+            if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 2**31 - 1 for x in sizes):
+                raise InputError("memory_mb or vcores is not a number", where=where, mend="write integers from 0 on")
+            yield _Node(name, str(raw.get("rack", "/default-rack")), sizes[0], sizes[1])
+
+    def _allocations(self, xml: Any, where: str = "allocations") -> Any:
+        if not isinstance(xml, str):
+            raise InputError(f"{where!r} is not a text", mend="write the allocation file's XML as a text")
+        text = xml.strip()
+        return parse_allocations(text, conf=self.conf, source=where)
+
+    # ---- running it
+
+    def run(self) -> dict[str, Any]:
+        """All lists of the oracle's answer, and ``meta``."""
+        for index, raw in enumerate(self._list("events")):
+            event = _Event(index, raw)
+            if event.t < self.now:
+                raise InputError(f"goes back in time, to {event.t}", where=event.where, mend="order events by t")
+            self._kills(event.t)
+            self.now = event.t
+            self._dispatch(event)
+            self._after()
+            self._kills(event.t)
+            self.n_events += 1
+        answer: dict[str, Any] = dict(self.out)
+        answer["meta"] = {"events": self.n_events, "assignments": len(self.out["assignments"])}
+        g = self.sched.S.g[0]
+        if g["preemption"]:
+            answer["meta"]["warn_ms"] = int(g["warn_ms"])
+            answer["meta"]["next_starvation_check_ms"] = int(g["starve_delay_ms"])
+        return answer
+
+    def _call(self, kernel: Callable[..., int], *args: Any) -> int:
+        """A kernel, repeated with more room as long as it asks for it."""
+        while True:
+            answer = kernel(self.sched.S, *args)
+            if answer != st.NEED_ROOM:
+                return answer
+            self.sched.grow()
+
+    def _kills(self, up_to: int) -> None:
+        while True:
+            due = int(fs_preempt.next_kill_ms(self.sched.S))
+            if due > up_to:
+                return
+            self.now = max(self.now, due)
+            self._call(fs_preempt.run_kills, due)
+            self._after()
+
+    def _dispatch(self, event: _Event) -> None:
+        raw = event.raw
+        for kind in _KINDS:
+            if kind in raw:
+                _KINDS[kind](self, event)
+                return
+        self._error(event, f"java.lang.IllegalArgumentException: unknown event {json.dumps(raw)}")
+
+    def _record(self, **fields: Any) -> dict[str, Any]:
+        return {"t": self.now, **fields}
+
+    def _skip(self, event: dict[str, Any], why: str) -> None:
+        self.out["skipped"].append(self._record(why=why, event=event))
+
+    def _error(self, event: _Event, text: str) -> None:
+        self.out["errors"].append(self._record(error=text, event=event.raw))
+
+    def _after(self) -> None:
+        """Turn the engine's log into the answer's records."""
+        s = self.sched.S
+        count = int(s.g[0]["n_log"])
+        touched: dict[int, dict[str, Any] | None] = {}
+        for e in s.log[:count]:
+            kind = e["kind"]
+            name = self.by_id.get(int(e["app_id"]), "")
+            if kind == st.ASSIGNED:
+                app_id, n, cid = int(e["app_id"]), int(e["n"]), int(e["cid"])
+                self.containers[app_id, n] = (int(e["c"]), int(e["serial"]))
+                record = self._record(
+                    app=name,
+                    n=n,
+                    cid=cid,
+                    node=self.nodes[e["node"]].name,
+                    memory_mb=int(e["mb"]),
+                    vcores=int(e["vcores"]),
+                    priority=int(e["priority"]),
+                )
+                if e["am"]:
+                    record["am"] = True
+                if e["from_reservation"]:
+                    record["from_reservation"] = True
+                self.out["assignments"].append(record)
+            elif kind == st.COMPLETED:
+                self.out["completed"].append(
+                    self._record(app=name, n=int(e["n"]), node=self.nodes[e["node"]].name, why=_WHY[int(e["why"])])
+                )
+            elif kind == st.VICTIM:
+                starved = self.by_id[int(s.a[e["for_app"]]["id"])]
+                self.out["preempted"].append(
+                    self._record(
+                        app=name,
+                        n=int(e["n"]),
+                        node=self.nodes[e["node"]].name,
+                        **{"for": starved},
+                        kill_at=int(e["kill_ms"]),
+                    )
+                )
+            elif kind == st.RESERVED:
+                touched[int(e["node"])] = {
+                    "app": name,
+                    "node": self.nodes[e["node"]].name,
+                    "memory_mb": int(e["mb"]),
+                    "vcores": int(e["vcores"]),
+                    "cid": int(e["cid"]),
+                    "serial": int(e["serial"]),
+                }
+            elif kind == st.UNRESERVED:
+                touched[int(e["node"])] = None
+        s.g[0]["n_log"] = 0
+        for node in sorted(touched):
+            before, now = self.reserved.get(node), touched[node]
+            if before is now or (before and now and before["serial"] == now["serial"]):
+                continue
+            for op, reservation in (("unreserve", before), ("reserve", now)):
+                if reservation:
+                    fields = {key: value for key, value in reservation.items() if key != "serial"}
+                    self.out["reserved"].append(self._record(op=op, **fields))
+            if now:
+                self.reserved[node] = now
+            else:
+                self.reserved.pop(node, None)
+
+    # ---- events
+
+    def _node_slot(self, event: _Event, key: str) -> int | None:
+        return self.sched.node_slots.get(event.text(event.raw, key))
+
+    def _live(self, event: _Event, key: str, why: str = "no such app") -> _App | None:
+        app = self.apps.get(event.text(event.raw, key))
+        if app is None or app.dead:
+            self._skip(event.raw, why)
+            return None
+        return app
+
+    def _on_update(self, event: _Event) -> None:
+        self._call(fs_shares.update, self.now)
+        if self.record_shares != "none":
+            self.out["shares"].append(self._shares())
+        self._call(fs_preempt.preempt_pass, self.now)
+
+    def _on_heartbeat(self, event: _Event) -> None:
+        slot = self._node_slot(event, "heartbeat")
+        if slot is None or self._call(fs_nodes.heartbeat, slot, self.now) == st.IGNORED:
+            self._skip(event.raw, "node not registered")
+
+    def _on_node(self, event: _Event) -> None:
+        slot = self._node_slot(event, "node")
+        if slot is None or self._call(fs_nodes.add_node, slot, self.now) == st.IGNORED:
+            self._skip(event.raw, "unknown node or already registered")
+
+    def _on_lost(self, event: _Event) -> None:
+        slot = self._node_slot(event, "lost")
+        if slot is None or self._call(fs_nodes.remove_node, slot, self.now) == st.IGNORED:
+            self._skip(event.raw, "node not registered")
+
+    def _on_app(self, event: _Event) -> None:
+        raw = event.raw
+        name, queue, user = event.text(raw, "app"), event.text(raw, "queue"), event.text(raw, "user", "u")
+        managed = "am" in raw or bool(raw.get("managed", False))
+        app_id = event.amount(raw, "id") if "id" in raw else int(self.sched.S.g[0]["next_app_id"])
+        # As the oracle counts: an explicit id moves the counter on as well, even if the application is refused.
+        g = self.sched.S.g[0]
+        g["next_app_id"] = max(int(g["next_app_id"]) + (0 if "id" not in raw else 1), app_id + 1)
+        if name in self.apps:
+            self._skip(raw, "name in use")
+            return
+        am = None
+        if "am" in raw:
+            inner = event.inner("am")
+            am = (event.amount(inner, "memory_mb"), event.amount(inner, "vcores", 1))
+        app = self.apps[name] = _App(name, -1, managed, am)
+        self.by_id[app_id] = name
+        leaf = self.sched.leaf_index(queue)
+        if leaf is None:
+            app.dead = True
+            self.out["rejected"].append(self._record(app=name, why=f"{queue} is not a leaf queue"))
+            return
+        user_slot = self.sched.user_index(user)
+        mb, vcores = am if am else (-1, -1)
+        slot = self._call(fs_apps.add_app, leaf, user_slot, managed, mb, vcores, app_id, self.now)
+        if slot == st.REJECTED:
+            app.dead = True
+            why = f"Cannot submit application to queue {queue} because it has zero amount of resource for the AM"
+            self.out["rejected"].append(self._record(app=name, why=why))
+            return
+        app.slot = slot
+
+    def _on_ask(self, event: _Event) -> None:
+        app = self._live(event, "ask", "no such app" if event.raw.get("ask") not in self.apps else "app gone")
+        if app is None:
+            return
+        requests: dict[tuple[int, int], tuple[int, int, int]] = {}
+        for raw in event._requests() or [event.raw]:
+            if not isinstance(raw, dict):
+                raise InputError(
+                    "'requests' holds something else than objects", where=event.where, mend="write objects"
+                )
+            key = (event.integer(raw, "priority", 1), event.integer(raw, "alloc_id", -1))
+            size = (event.amount(raw, "memory_mb"), event.amount(raw, "vcores", 1))
+            requests[key] = (event.amount(raw, "count", 1), *size)
+        q = self.sched.S.q[self.sched.S.a[app.slot]["q"]]
+        if any((q["max_mb"] == 0 and mb > 0) or (q["max_vcores"] == 0 and vc > 0) for _, mb, vc in requests.values()):
+            self._error(event, "SchedulerInvalidResoureRequestException: the queue has 0 of a resource asked for")
+            return
+        for (priority, alloc_id), (count, mb, vcores) in requests.items():
+            self._call(fs_apps.ask, app.slot, priority, alloc_id, count, mb, vcores, self.now)
+        self._fetch(app)
+
+    def _fetch(self, app: _App) -> None:
+        fs_nodes.pull(self.sched.S, app.slot)
+
+    def _container(self, event: _Event, key: str) -> tuple[_App | None, int, int]:
+        """(application, slot, state) of the container that an event names: state 0 live, 1 gone, 2 never was."""
+        inner = event.inner(key)
+        app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
+        if app is None or app.slot < 0:
+            return app, -1, 2
+        app_id = next((i for i, name in self.by_id.items() if name == app.name), -1)
+        found = self.containers.get((app_id, n))
+        if found is None:
+            return app, -1, 2
+        c = self.sched.S.c[found[0]]
+        return app, found[0], 0 if c["alive"] and c["serial"] == found[1] and c["live"] else 1
+
+    def _on_finish(self, event: _Event) -> None:
+        app, c, state = self._container(event, "finish")
+        if app is None:
+            self._skip(event.raw, "no such app")
+            return
+        if state == 2:
+            self._skip(event.raw, "no such container")
+        elif state == 1 or self.sched.S.c[c]["finishing"]:
+            self._skip(event.raw, "container already gone")
+        elif not self.sched.S.c[c]["acquired"]:
+            self._skip(event.raw, "container not yet acquired")
+        else:
+            self._call(fs_nodes.container_exit, c)
+
+    def _on_release(self, event: _Event) -> None:
+        app, c, state = self._container(event, "release")
+        if app is None or app.dead or state == 2:
+            self._skip(event.raw, "no such container")
+        elif state == 1:
+            self._skip(event.raw, "container already gone")
+        elif not self.sched.S.c[c]["acquired"]:
+            self._skip(event.raw, "container not yet acquired")
+        else:
+            self._call(fs_nodes.release, c, self.now)
+            self._fetch(app)
+
+    def _on_pull(self, event: _Event) -> None:
+        app = self._live(event, "pull")
+        if app is not None:
+            self._fetch(app)
+
+    def _on_end(self, event: _Event) -> None:
+        app = self._live(event, "end")
+        if app is not None:
+            app.dead = True
+            self._call(fs_apps.end_app, app.slot, self.now)
+
+    def _on_restart(self, event: _Event) -> None:
+        app = self._live(event, "restart")
+        if app is not None:
+            mb, vcores = app.am if app.am else (-1, -1)
+            self._call(fs_apps.restart_app, app.slot, mb, vcores, self.now)
+
+    def _on_reload(self, event: _Event) -> None:
+        try:
+            allocations = self._allocations(event.raw["reload"], f"{event.where}: reload")
+        except InputError as error:
+            self._error(event, error.line())
+            return
+        self.sched.reload(allocations)
+
+    def _on_check(self, event: _Event) -> None:
+        self.sched.check()
+
+    # ---- shares
+
+    def _shares(self) -> dict[str, Any]:
+        s = self.sched.S
+        queues: dict[str, Any] = {}
+        slots = sorted(int(slot) for slot in s.order)
+        paths = self.sched.queue_paths
+        # Depth first, siblings by name: the order of the full names' parts.
+        for slot in sorted(slots, key=lambda slot: [part.encode("utf-16-be") for part in paths[slot].split(".")]):
+            q = s.q[slot]
+            entry: dict[str, Any] = {}
+            for kind in ("fair", "steady", "usage", "demand"):
+                _resource(entry, kind, q)
+            if q["leaf"]:
+                _resource(entry, "am", q)
+                entry["runnable"] = int(q["n_run"])
+                entry["pending"] = int(q["n_nonrun"]) + self._never_served(q)
+            queues[paths[slot]] = entry
+        record: dict[str, Any] = self._record(queues=queues)
+        if self.record_shares == "all":
+            record["apps"] = {}
+            for app in self.apps.values():
+                if not app.dead:
+                    entry = record["apps"][app.name] = {}
+                    for kind in ("fair", "usage", "demand"):
+                        _resource(entry, kind, s.a[app.slot])
+                    entry["runnable"] = bool(s.a[app.slot]["runnable"])
+        return record
+
+    def _never_served(self, q: Any) -> int:
+        count, i = 0, int(q["run_head"])
+        while i >= 0:
+            count += 1 - int(self.sched.S.a[i]["started"])
+            i = int(self.sched.S.a[i]["run_next"])
+        return count
+
+
+_KINDS: dict[str, Callable[[Decider, _Event], None]] = {
+    "update": Decider._on_update,
+    "heartbeat": Decider._on_heartbeat,
+    "ask": Decider._on_ask,
+    "app": Decider._on_app,
+    "node": Decider._on_node,
+    "lost": Decider._on_lost,
+    "finish": Decider._on_finish,
+    "release": Decider._on_release,
+    "pull": Decider._on_pull,
+    "end": Decider._on_end,
+    "restart": Decider._on_restart,
+    "reload": Decider._on_reload,
+    "check": Decider._on_check,
+}
+
+
+def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:
+    entry[f"{kind}_mb"] = int(record[f"{kind}_mb"])
+    entry[f"{kind}_vcores"] = int(record[f"{kind}_vcores"])
+
+
+def _option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    """An option's value; the first choice is the default."""
+    value = options.get(name, choices[0])
+    if value not in choices:
+        raise InputError(f"option {name!r} is {value!r}", mend=f"write one of: {', '.join(choices)}")
+    return str(value)
+
+
+def _whole(options: Mapping[str, Any], name: str, default: int) -> int:
+    value = options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LIMIT:
+        raise InputError(f"option {name!r} is {value!r}", mend="write an integer from 0 on")
+    return value
+
+
+def read_script(path: str) -> Any:
+    """A script from a file; InputError if it cannot be read or is not JSON."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=path, mend="give the path of a readable file") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not JSON: {error}", where=path, mend="write one JSON object") from error
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file in one step: it is whole or not there."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
+
+
+def render_answer(answer: Mapping[str, Any]) -> str:
+    """The answer as the oracle writes it: one record a line."""
+    parts = []
+    for key, value in answer.items():
+        if isinstance(value, list):
+            lines = ",".join("\n " + json.dumps(record, separators=(",", ":"), ensure_ascii=False) for record in value)
+            parts.append(f'\n"{key}": [{lines}]')
+        else:
+            parts.append(f'\n"{key}": {json.dumps(value, separators=(",", ":"))}')
+    return "{" + ",".join(parts) + "\n}\n"

@@ -1,0 +1,20 @@
+"""Java's arithmetic where it differs from ours."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_LONG_MAX = 2**63 - 1
+
+
+@njit(cache=True)
+def to_long(x: float) -> int:
+    """Java's (long) of a double: toward zero, saturating, NaN gives 0."""
+    if x != x:
+        return 0
+    if x >= 9.223372036854775807e18:
+        return _LONG_MAX
+    if x <= -9.223372036854775808e18:
+        return -_LONG_MAX - 1
+    return np.int64(x)
