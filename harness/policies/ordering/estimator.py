@@ -152,7 +152,7 @@ def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], 
 
 
 def estimate_tasks(
-    map_s: Sequence[Sequence[Fraction]], reduce_s: Sequence[Sequence[Fraction]], slots: Slots
+    map_s: Sequence[Sequence[Fraction | int]], reduce_s: Sequence[Sequence[Fraction | int]], slots: Slots
 ) -> Estimate:
     """The same for tasks that differ within a job: the times in seconds of each job's maps and reduces, in order.
 

@@ -1,7 +1,7 @@
 """The best order of a set of jobs: greedy orders, local search, then branch and bound until nothing better is left.
 
 Anytime: stopped early, it returns the best order found and a bound that no order beats. The inner loops are in
-kernel.py. No clock here: the caller says when to stop.
+slot_kernel.py and search_kernel.py. No clock here: the caller says when to stop.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.policies.ordering import kernel as compiled
+from harness.model.errors import CallError
 from harness.policies.ordering.greedy import GREEDY, Order, mk_jr
 from harness.policies.ordering.jobs import MapReduceJob, Slots, scaled
+from harness.policies.ordering.search_kernel import kernel
 
 Objective = Literal["makespan", "tct"]
 
@@ -30,6 +31,9 @@ STARTS: dict[Objective, tuple[str, ...]] = {
 CHUNK = 20_000
 #: Uncompiled code is some hundred times slower.
 PLAIN_CHUNK = 200
+
+#: The search's memory grows with the square of the number of jobs.
+MAX_JOBS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,23 +61,23 @@ def optimal(
 ) -> Optimum:
     """Search for the order with the least makespan or total completion time; `stop` is asked several times a second.
 
-    The same jobs give the same order, unless `stop` ends the search. Raises CallError where tasks have no slot.
+    The same jobs give the same order, unless `stop` ends the search. Raises CallError where tasks have no slot, or for
+    more than MAX_JOBS jobs.
     """
     jobs = tuple(jobs)
     slots.check(jobs)
+    if len(jobs) > MAX_JOBS:
+        raise CallError(
+            f"{len(jobs)} jobs are too many to search for the best order",
+            mend=f"give at most {MAX_JOBS}, or take mk_jr, mk_tct_jr or tct",
+        )
     search = _Search(jobs, slots, objective)
     search.begin()
-    # Few jobs are done before a local search pays.
+    # Few jobs are done before a local search pays; with many it is what finds good orders.
     done = search.bound_met() or search.branch(search.chunk)
-    if not done:
-        tried = 0
-        while tried < 15 and not search.bound_met() and not stop():
-            search.improve()
-            tried += 1
-        while not search.bound_met() and not stop():
-            if search.branch(8 * search.chunk):
-                break
-            search.improve(share=4)
+    while not done and not search.bound_met() and not stop():
+        search.improve()
+        done = search.bound_met() or search.branch(4 * search.chunk)
     return search.result()
 
 
@@ -98,7 +102,7 @@ class _Search:
             4 * max(last, 1) * max(map_slots * reduce_slots, n, map_slots * max([1, *m]), reduce_slots * max([1, *r]))
         )
         small = largest < 2**62
-        self._kernel: Any = compiled if small else compiled.plain_kernel()
+        self._kernel: Any = kernel(compiled=small)
         self.chunk = CHUNK if small else PLAIN_CHUNK
         kind: Any = np.int64 if small else object
 
@@ -109,100 +113,88 @@ class _Search:
             return np.array(values, dtype=kind)
 
         width = n + 3
-        johnson = mk_jr(jobs, slots)
-        twins = [
-            max((i for i in range(j) if (m[i], a[i], r[i], b[i]) == (m[j], a[j], r[j], b[j])), default=-1)
-            for j in range(n)
-        ]
+        seen: dict[tuple[int, int, int, int], int] = {}
+        twins = []
+        for j, same in enumerate(zip(m, a, r, b, strict=True)):
+            twins.append(seen.get(same, -1))
+            seen[same] = j
         everyone = range(n)
-        self._far = 2**62 if small else 4 * largest
+        #: what the kernel reads
         self._instance = (
             array([m, a, r, b]),
             array([slots.maps, slots.reduces]),
+            # Job sequences: Johnson's, own reduces longest first, least map work first, least reduce work first.
             np.array(
                 [
-                    johnson,
+                    mk_jr(jobs, slots),
                     sorted(everyone, key=lambda j: -tails[j]),
                     sorted(everyone, key=lambda j: m[j] * a[j]),
                     sorted(everyone, key=lambda j: r[j] * b[j]),
                 ],
                 dtype=np.int64,
             ),
+            # How long each job's own reduces take on all slots.
             array(tails),
+            # The job before it in the file that is equal to it, or -1: of equal jobs the first goes first.
             np.array(twins, dtype=np.int64),
             objective == "tct",
-            self._far,
+            2**62 if small else 4 * largest,
         )
-        self._work = zeros(4, width)
+        #: what the kernel writes
+        self._memory = (
+            # The partial order, and which jobs are in it.
+            np.zeros(n, dtype=np.int64),
+            np.zeros(n, dtype=np.int64),
+            # For each depth: free-at and count of the map slots' groups, and how many groups there are.
+            zeros(n + 1, 3, width),
+            # For each depth: the same two of the reduce slots, each job's reduces not started and its end so far, and
+            # how many groups there are.
+            zeros(n + 1, 5, width),
+            # When each job's maps end: where it is placed, and if it were placed next.
+            zeros(n),
+            zeros(n),
+            # For each depth: the jobs to try there, their bounds, and in [2, 0:2] how many and the next one.
+            zeros(n, 3, max(2, n)),
+            zeros(4, width),
+        )
+        self._memory[2][0, 1, 0] = slots.maps
+        self._memory[2][0, 2, 0] = 1
         #: depth, best value, bounds taken
         self._state = zeros(3)
-        self._order = np.zeros(n, dtype=np.int64)
         self._best_order = np.zeros(n, dtype=np.int64)
-        self._used = np.zeros(n, dtype=np.int64)
-        # For each depth: free-at and count of the map slots' groups, and how many groups there are.
-        self._maps = zeros(n + 1, 3, width)
-        self._maps[0, 1, 0] = slots.maps
-        self._maps[0, 2, 0] = 1
-        # For each depth: the same two of the reduce slots, each job's reduces not started and its end so far, and how
-        # many groups there are.
-        self._reduces = zeros(n + 1, 5, width)
-        self._released, self._nexts = zeros(n), zeros(n)
-        self._stack = zeros(n, 3, max(2, n))
-        self._rows = zeros(5, width)
-        self._trial = np.zeros((2, width), dtype=np.int64)
-        self._seed = 20130101
+        self._row = zeros(5, width)
+        self._moves = np.zeros((2, width), dtype=np.int64)
+        self._seed = 1
         self._complete = False
 
     def begin(self) -> None:
         """The best greedy order, the bound at the root, and its children."""
-        jobs, slots, by, tails, _, total, far = self._instance
         found: list[tuple[int, Order]] = []
         for name in STARTS[self._objective]:
             order = GREEDY[name](self._jobs, self._slots)
-            value = self._kernel.value_of(
-                np.array(order, dtype=np.int64), jobs, slots, total, far, self._rows, self._work
-            )
-            found.append((int(value), order))
+            found.append((int(self._kernel.value_of(np.array(order, dtype=np.int64), *self._valuation())), order))
         self._state[1], best = min(found, key=lambda item: item[0])
         self._best_order[:] = best
-        self._root = int(
-            self._kernel.settle(
-                0, self._order, self._used, jobs, slots, by, tails, total, far,
-                self._maps, self._reduces, self._released, self._nexts, self._work,
-            )
-        )  # fmt: skip
-        self._kernel.expand(0, self._state, *self._search_arrays())
+        self._root = int(self._kernel.settle(0, self._instance, self._memory))
+        self._kernel.expand(0, self._state, self._instance, self._memory)
 
-    def _search_arrays(self) -> tuple[Any, ...]:
-        return (
-            self._order, self._used, *self._instance,
-            self._maps, self._reduces, self._released, self._nexts, self._stack, self._work,
-        )  # fmt: skip
+    def _valuation(self) -> tuple[Any, ...]:
+        jobs, slots, _, _, _, total, far = self._instance
+        return jobs, slots, total, far, self._row, self._memory[7]
 
     def branch(self, bounds: int) -> bool:
         """Search on for so many bounds; True when every order has been looked at or excluded."""
         until = int(self._state[2]) + bounds
-        self._complete = bool(self._kernel.branch(self._state, self._best_order, *self._search_arrays(), until))
+        self._complete = bool(self._kernel.branch(self._state, self._best_order, self._instance, self._memory, until))
         return self._complete
 
-    def improve(self, share: int = 1) -> None:
+    def improve(self) -> None:
         """A spell of local search around the best order."""
-        jobs, slots, _, _, _, total, far = self._instance
-        trials = max(1, self.chunk // share // max(1, len(self._jobs) // 8))
-        best, self._seed = self._kernel.improve(
-            self._best_order,
-            self._state[1],
-            jobs,
-            slots,
-            total,
-            far,
-            self._rows,
-            self._trial,
-            self._work,
-            self._seed,
-            trials,
+        # A value costs more the more jobs there are, a bound hardly does.
+        trials = max(1, self.chunk // max(1, len(self._jobs) // 8))
+        self._state[1], self._seed = self._kernel.improve(
+            self._best_order, self._state[1], *self._valuation(), self._moves, self._seed, trials
         )
-        self._state[1] = best
 
     def _bound(self) -> int:
         """What no order beats: the least bound among the orders not looked at, or the best value."""
@@ -210,9 +202,9 @@ class _Search:
         if self._complete:
             return best
         open_bounds = [
-            int(self._stack[depth, 1, at])
+            int(self._memory[6][depth, 1, at])
             for depth in range(int(self._state[0]) + 1)
-            for at in range(int(self._stack[depth, 2, 1]), int(self._stack[depth, 2, 0]))
+            for at in range(int(self._memory[6][depth, 2, 1]), int(self._memory[6][depth, 2, 0]))
         ]
         return min([best, max(self._root, min(open_bounds, default=best))])
 
