@@ -7,10 +7,12 @@ calls of compiled code), so memory follows what runs at once. Times are int64 mi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.sim.arrays import Arrays
 
 #: "Never" of times in the compiled loop.
 NEVER = 1 << 62
@@ -283,9 +285,7 @@ TASKLOG = np.dtype(
 )
 
 
-class W(NamedTuple):
-    """The world around the scheduler. `g` has one record; the others are indexed by slot."""
-
+class _Fields(NamedTuple):
     g: NDArray[Any]
     heap_t: NDArray[np.int64]
     heap_v: NDArray[np.int64]
@@ -304,6 +304,31 @@ class W(NamedTuple):
     samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
     samp_i: NDArray[np.int64]  # (samples, queues, 6)
     samp_f: NDArray[np.float64]  # (samples, queues, 4)
+
+
+class W(Arrays, _Fields):
+    """The world around the scheduler. `g` has one record; the others are indexed by slot."""
+
+    layout: ClassVar = {
+        "g": (GLOBALS, 1),
+        "heap_t": (np.dtype(np.int64), 1),
+        "heap_v": (np.dtype(np.int64), 1),
+        "jobs": (JOB, 1),
+        "stages": (STAGE, 2),
+        "runs": (RUN, 1),
+        "redo": (REDO, 1),
+        "inner": (INNER, 1),
+        "nodes": (NODE, 1),
+        "ring": (np.dtype(np.int32), 1),
+        "ring_ms": (np.dtype(np.int64), 1),
+        "values": (np.dtype(np.float64), 1),
+        "ended": (ENDED, 1),
+        "tasklog": (TASKLOG, 1),
+        "scratch": (np.dtype(np.int32), 1),
+        "samp_t": (np.dtype(np.int64), 2),
+        "samp_i": (np.dtype(np.int64), 3),
+        "samp_f": (np.dtype(np.float64), 3),
+    }
 
 
 def linked(array: NDArray[Any], first: int, head: int) -> int:
