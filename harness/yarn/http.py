@@ -300,7 +300,8 @@ class HttpClient:
     def _body(self, response: requests.Response, url: str, end: float) -> bytes:
         data = bytearray()
         try:
-            for chunk in response.iter_content(1 << 16):
+            # read1 gives what is there; iter_content would wait for a full block, whatever the deadline.
+            while chunk := response.raw.read1(1 << 16, decode_content=True):
                 data += chunk
                 if len(data) > self.options.max_answer_bytes:
                     raise BadAnswer(f"an answer of more than {self.options.max_answer_bytes} bytes", where=url)

@@ -1,0 +1,182 @@
+"""Answers of a real ResourceManager 3.4.2, recorded, as the client understands them; and hostile ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model.resources import Resource
+from harness.yarn import answers
+from harness.yarn.errors import BadAnswer
+
+RECORDED = Path(__file__).parent / "recorded"
+PARSERS: dict[str, Callable[[Any, str], Any]] = {
+    "info": answers.cluster_info,
+    "metrics": answers.cluster_metrics,
+    "scheduler": answers.scheduler,
+    "nodes": answers.nodes,
+    "apps": answers.apps,
+    "app": answers.app,
+    "state": answers.app_state,
+}
+
+
+def recorded(name: str) -> Any:
+    return json.loads((RECORDED / f"{name}.json").read_text())
+
+
+def test_the_queue_tree_of_a_real_rm() -> None:
+    found = answers.scheduler(recorded("scheduler"), "x")
+    assert found.capacity == Resource(8192, 8)
+    assert list(found.queues) == ["root", "root.a", "root.b", "root.b.c"]
+    a, c = found.queues["root.a"], found.queues["root.b.c"]
+    assert (a.parent, a.leaf, a.policy) == ("root", True, "fair")
+    assert (found.queues["root.b"].leaf, c.parent) == (False, "root.b")
+    # Weights 3 and 1.
+    assert (a.steady_share, c.steady_share) == (Resource(6144, 0), Resource(2048, 0))
+    assert a.minimum == Resource(512, 1)
+    assert c.maximum == Resource(4096, 4)
+    assert (c.used, c.active_apps, c.containers_allocated) == (Resource(256, 1), 1, 1)
+
+
+def test_the_nodes_of_a_real_rm() -> None:
+    nodes = answers.nodes(recorded("nodes"), "x")
+    assert [node.state for node in nodes] == ["RUNNING", "RUNNING"]
+    assert {node.total for node in nodes} == {Resource(4096, 4)}
+    assert sum(node.containers for node in nodes) == 1
+
+
+def test_the_applications_of_a_real_rm() -> None:
+    failed, running = answers.apps(recorded("apps"), "x")
+    assert (failed.state, failed.final, failed.queue, failed.tags) == ("FAILED", True, "root.a", {"x", "y"})
+    # The RM says -1 of what has ended; its accumulated resources stay.
+    assert (failed.allocated, failed.running_containers) == (Resource(0, 0), 0)
+    assert failed.memory_seconds > 0
+    assert (running.state, running.final, running.finished_ms) == ("ACCEPTED", False, 0)
+    assert running.allocated == Resource(256, 1)
+    assert answers.app(recorded("app"), "x").id == running.id
+
+
+def test_metrics_and_info_of_a_real_rm() -> None:
+    metrics = answers.cluster_metrics(recorded("metrics"), "x")
+    assert (metrics.total, metrics.allocated) == (Resource(8192, 8), Resource(256, 1))
+    assert (metrics.active_nodes, metrics.apps_failed, metrics.apps_running) == (2, 1, 1)
+    info = answers.cluster_info(recorded("info"), "x")
+    assert (info.version, info.active) == ("3.4.2", True)
+
+
+@pytest.mark.parametrize("nothing", [{}, None, {"app": []}, {"app": None}])
+def test_no_applications_are_written_in_several_ways(nothing: Any) -> None:
+    assert answers.apps({"apps": nothing}, "x") == []
+    assert answers.apps({}, "x") == []
+
+
+def test_one_item_may_come_without_a_list() -> None:
+    (app,) = answers.apps({"apps": {"app": recorded("app")["app"]}}, "x")
+    assert app.id == recorded("app")["app"]["id"]
+
+
+def test_nan_in_what_nobody_reads_is_no_matter_and_in_what_is_read_it_is() -> None:
+    document = recorded("app")
+    document["app"]["queueUsagePercentage"] = float("nan")
+    answers.app(document, "x")
+    document["app"]["memorySeconds"] = float("nan")
+    with pytest.raises(BadAnswer, match="memorySeconds is nan"):
+        answers.app(document, "x")
+
+
+@pytest.mark.parametrize("value", [-2, 2**63, -(2**70), True, 1.5, "5", None, [], {}, float("inf")])
+def test_accumulated_resources_are_whole_numbers_from_0_on(value: Any) -> None:
+    document = recorded("app")
+    document["app"]["memorySeconds"] = value
+    with pytest.raises(BadAnswer, match="memorySeconds"):
+        answers.app(document, "x")
+
+
+def test_another_scheduler_is_said() -> None:
+    with pytest.raises(BadAnswer, match="'capacityScheduler', not the Fair Scheduler"):
+        answers.scheduler({"scheduler": {"schedulerInfo": {"type": "capacityScheduler"}}}, "x")
+
+
+def test_a_queue_tree_that_cannot_be() -> None:
+    document = recorded("scheduler")
+    root = document["scheduler"]["schedulerInfo"]["rootQueue"]
+    children = root["childQueues"]["queue"]
+    children.append(children[0])
+    with pytest.raises(BadAnswer, match="below 'root'"):
+        answers.scheduler(document, "x")
+    children.pop()
+    children[0]["queueName"] = "elsewhere"
+    with pytest.raises(BadAnswer, match="'elsewhere' below 'root'"):
+        answers.scheduler(document, "x")
+
+
+def test_a_queue_tree_without_a_bottom() -> None:
+    document = recorded("scheduler")
+    queue = document["scheduler"]["schedulerInfo"]["rootQueue"]
+    for _ in range(200):
+        child = {**queue, "queueName": queue["queueName"] + ".x"}
+        queue["childQueues"] = {"queue": [child]}
+        queue = child
+    queue.pop("childQueues")
+    with pytest.raises(BadAnswer, match="deep"):
+        answers.scheduler(document, "x")
+
+
+def test_the_same_application_twice() -> None:
+    document = recorded("apps")
+    document["apps"]["app"].append(document["apps"]["app"][0])
+    with pytest.raises(BadAnswer, match="twice"):
+        answers.apps(document, "x")
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document."""
+    found = [path] if path else []
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        found += places(item, (*path, key))
+    return found
+
+
+NONSENSE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(min_value=-(2**80), max_value=2**80),
+    st.floats(),
+    st.text(max_size=5),
+    st.lists(st.none(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.none(), max_size=2),
+)
+
+
+@given(data=st.data(), name=st.sampled_from(sorted(PARSERS)), value=NONSENSE, remove=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_nonsense_anywhere_is_read_or_refused_and_nothing_else(
+    data: st.DataObject, name: str, value: Any, remove: bool
+) -> None:
+    document = recorded(name)
+    *way, last = data.draw(st.sampled_from(places(document)))
+    inner = document
+    for step in way:
+        inner = inner[step]
+    if remove:
+        del inner[last]
+    else:
+        inner[last] = value
+    with contextlib.suppress(BadAnswer):
+        assert PARSERS[name](document, "x") is not None
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+@pytest.mark.parametrize("document", [None, [], 1, "x", True])
+def test_no_object_at_all(name: str, document: Any) -> None:
+    with pytest.raises(BadAnswer):
+        PARSERS[name](document, "x")
