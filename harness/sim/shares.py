@@ -1,19 +1,24 @@
 """Steady and instantaneous fair shares of a whole queue tree, as a ResourceManager's FSQueue objects would show them.
 
-Walks the tree with each parent's policy; the arithmetic among siblings is harness.sim.scheduler.shares.
+Walks the tree with each parent's policy; the arithmetic among siblings is the engine's own,
+harness.sim.scheduler.shares.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.model.errors import InputError
-from harness.model.queues import JAVA_INT_MAX, ROOT, Queue, QueueTree
-from harness.model.resources import Resource
-from harness.sim.scheduler.shares import HANGS, compute_shares
+from harness.model.queues import JAVA_INT_MAX, Queue, QueueTree
+from harness.model.resources import ZERO, Resource
+from harness.sim.scheduler.shares import queue_shares
+from harness.sim.scheduler.state import Q
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,78 +49,90 @@ def fair_shares(tree: QueueTree, cluster: Resource, active: Collection[str] | No
         while parent is not None:
             running.add(parent)
             parent = tree[parent].parent
-    everybody = {queue.path for queue in tree}
-    steady = _walk(tree, cluster, everybody, "steady")
-    instantaneous = _walk(tree, cluster, running, "instantaneous")
-    return {path: FairShares(steady[path], instantaneous[path]) for path in steady}
+    if any(math.isnan(queue.weight) for queue in tree):
+        # The RM computes steady shares while it loads the file, before it has nodes: minima alone may make it hang.
+        _compute(tree, ZERO, running)
+    return _compute(tree, cluster, running)
 
 
-def _walk(tree: QueueTree, cluster: Resource, counted: set[str], kind: str) -> dict[str, Resource]:
-    shares = {ROOT: cluster}
-    children: dict[str, list[Queue]] = {}
-    for queue in tree:
-        if queue.parent is not None:
-            children.setdefault(queue.parent, []).append(queue)
-    for parent in tree:
-        below = children.get(parent.path, [])
-        if not below:
-            continue
-        # A tree has no fifo parent with children: the RM does not make one.
-        shared_vcores = parent.policy == "drf"
-        limits = [queue.max_share(cluster) for queue in below]
-        total = shares[parent.path]
-        memory = _level(
-            parent,
-            below,
-            total.memory_mb,
-            [queue.min_share.memory_mb for queue in below],
-            [limit.memory_mb for limit in limits],
-            counted,
-            f"{kind} memory",
+def _compute(tree: QueueTree, cluster: Resource, running: set[str]) -> dict[str, FairShares]:
+    queues, q = _records(tree, cluster, running)
+    for steady in (True, False):
+        for at, queue in enumerate(queues):
+            if q[at]["first_child"] < 0:
+                continue
+            # A tree has no fifo parent with children: the RM does not make one.
+            for vcores in (False, True) if queue.policy == "drf" else (False,):
+                _check_level(queues, q, at, vcores, steady)
+                queue_shares(q, at, vcores, steady)
+                # Resource.setResourceValue keeps vcores within an int.
+                for field in ("fair_vcores", "steady_vcores"):
+                    np.minimum(q[field], JAVA_INT_MAX, out=q[field])
+    return {
+        queue.path: FairShares(
+            Resource(int(record["steady_mb"]), int(record["steady_vcores"])),
+            Resource(int(record["fair_mb"]), int(record["fair_vcores"])),
         )
-        vcores = [0] * len(below)
-        if shared_vcores:
-            vcores = _level(
-                parent,
-                below,
-                total.vcores,
-                [queue.min_share.vcores for queue in below],
-                [limit.vcores for limit in limits],
-                counted,
-                f"{kind} vcores",
-            )
-        for queue, memory_mb, cores in zip(below, memory, vcores, strict=True):
-            shares[queue.path] = Resource(memory_mb, min(cores, JAVA_INT_MAX))
-    return shares
+        for queue, record in zip(queues, q, strict=True)
+    }
 
 
-def _level(
-    parent: Queue,
-    below: list[Queue],
-    total: int,
-    min_share: list[int],
-    max_share: list[int],
-    counted: set[str],
-    what: str,
-) -> list[int]:
-    count = len(below)
-    share = np.zeros(count, dtype=np.int64)
-    outcome = compute_shares(
-        total,
-        np.array([queue.weight for queue in below], dtype=np.float32),
-        np.array(min_share, dtype=np.int64),
-        np.array(max_share, dtype=np.int64),
-        np.array([queue.path in counted for queue in below], dtype=np.bool_),
-        share,
-        np.zeros(count, dtype=np.bool_),
-        count,
-    )
-    if outcome == HANGS:
-        wrong = ", ".join(queue.path for queue in below if queue.weight != queue.weight and queue.path in counted)
+def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[list[Queue], NDArray[Any]]:
+    """The tree as the scheduler's queue records, as far as shares look at them."""
+    queues = list(tree)
+    index = {queue.path: at for at, queue in enumerate(queues)}
+    q = np.zeros(len(queues), dtype=Q)
+    q["first_child"] = -1
+    q["next_sibling"] = -1
+    last: dict[int, int] = {}
+    for at, queue in enumerate(queues):
+        limit = queue.max_share(cluster)
+        q[at]["weight"] = queue.weight
+        q[at]["min_mb"], q[at]["min_vcores"] = queue.min_share.memory_mb, queue.min_share.vcores
+        q[at]["max_mb"], q[at]["max_vcores"] = limit.memory_mb, limit.vcores
+        q[at]["n_run"] = queue.path in running
+        if queue.parent is None:
+            for kind in ("fair", "steady"):
+                q[at][f"{kind}_mb"], q[at][f"{kind}_vcores"] = cluster.memory_mb, cluster.vcores
+            continue
+        parent = index[queue.parent]
+        if parent in last:
+            q[last[parent]]["next_sibling"] = at
+        else:
+            q[parent]["first_child"] = at
+        last[parent] = at
+    return queues, q
+
+
+def _check_level(queues: list[Queue], q: NDArray[Any], parent: int, vcores: bool, steady: bool) -> None:
+    """InputError where ComputeFairShares would double its ratio for ever.
+
+    The search ends when the queues that take part use up what is to be shared out; a queue with the weight NaN uses
+    nothing at any ratio, so it never ends if the maxima of the others are too small.
+    """
+    resource = "vcores" if vcores else "mb"
+    taken, wanted, reachable = 0, 0, 0
+    nan: list[str] = []
+    at = int(q[parent]["first_child"])
+    while at >= 0:
+        weight, low, high = float(q[at]["weight"]), int(q[at][f"min_{resource}"]), int(q[at][f"max_{resource}"])
+        if high > 0 and (steady or q[at]["n_run"]):
+            if weight <= 0:
+                taken += max(low, 0)
+            else:
+                wanted += high
+                if math.isnan(weight):
+                    nan.append(queues[at].path)
+                else:
+                    reachable += high
+        at = int(q[at]["next_sibling"])
+    whole = int(q[parent][("steady_" if steady else "fair_") + resource])
+    if nan and reachable < min(wanted, max(whole - taken, 0)):
+        path = queues[parent].path
+        what = f"{'steady' if steady else 'instantaneous'} {'vcores' if vcores else 'memory'}"
         raise InputError(
-            f"the ResourceManager would hang here: its search for the {what} shares below {parent.path} never ends, "
-            f"because {wrong} has the weight NaN",
-            where=f"queue {parent.path}",
+            f"the ResourceManager would hang here: its search for the {what} shares below {path} never ends, "
+            f"because {', '.join(nan)} has the weight NaN",
+            where=f"queue {path}",
             mend="give these queues finite weights",
         )
-    return [int(value) for value in share]

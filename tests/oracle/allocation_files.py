@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 
-WEIGHTS = (
-    ["1", "1.0", "2", "3", "0.5", "0.1", "10", "1.7", " 4 ", "0.333333333333", "7e0", "1f", "2.5d", "0x1p1", "+3", ".5", "5."]
-    + ["0", "-1", "-0.0", "1e-3", "1e6", "1e-9", "1e-30", "1e-44", "1e-46", "1e9", "1e15", "1e30", "3.5e38", "Infinity"]
-    + ["-Infinity", "16777217", "0.1000000014901161194"]
-)
+WEIGHTS = ["1", "1.0", "2", "3", "0.5", "0.1", "10", "1.7", " 4 ", "0.333333333333", "7e0", "1f", "2.5d", "0x1p1"]
+WEIGHTS += ["+3", ".5", "5.", "0", "-1", "-0.0", "1e-3", "1e6", "1e-9", "1e-30", "1e-44", "1e-46", "1e9", "1e15"]
+WEIGHTS += ["1e30", "3.5e38", "Infinity", "-Infinity", "16777217", "0.1000000014901161194"]
 NAMES = ["a", "b", "c", "d", "prod", "dev", "q_1", "Ünïcode", "with space", "x-y", "A", "default", "ROOT"]
 ODD_RESOURCES = [
     "memory-mb=3000",
@@ -30,7 +29,18 @@ ODD_RESOURCES = [
     " 1024 MB , 4 VCORES ",
     "memory-mb = 9223372036854775807 , vcores = 7",
 ]
-BROKEN_RESOURCES = ["1024", "", "-1 mb, 3 vcores", "50", "a=b", "memory=10,vcores=3", "-5%", "50% memory", "1 gb, 2 vcores", "="]
+BROKEN_RESOURCES = [
+    "1024",
+    "",
+    "-1 mb, 3 vcores",
+    "50",
+    "a=b",
+    "memory=10,vcores=3",
+    "-5%",
+    "50% memory",
+    "1 gb, 2 vcores",
+    "=",
+]
 BROKEN_NUMBERS = ["", "x", "1_000", "inf", "nan", "1,5", "0x10", "1e", "--1", "1 2"]
 
 
@@ -40,7 +50,9 @@ def _resource(rng: random.Random, broken: float) -> str:
     if rng.random() < 0.4:
         return rng.choice(ODD_RESOURCES)
     memory, vcores = rng.choice([0, 1, 500, 1024, 4096, 10000, 60000]), rng.choice([0, 1, 2, 7, 30])
-    return rng.choice([f"{memory} mb, {vcores} vcores", f"memory-mb={memory},vcores={vcores}", f"{rng.randint(0, 120)}%"])
+    return rng.choice(
+        [f"{memory} mb, {vcores} vcores", f"memory-mb={memory},vcores={vcores}", f"{rng.randint(0, 120)}%"]
+    )
 
 
 def _attributes(rng: random.Random, leaf: bool, broken: float, drf_ok: bool) -> list[str]:
@@ -94,11 +106,19 @@ def _queue(rng: random.Random, depth: int, broken: float, drf_ok: bool, name: st
     return f'<{tag} name="{name}"{kind}>' + "\n".join(inside) + f"</{tag}>"
 
 
-def random_file(rng: random.Random, *, broken: float = 0.0) -> str:
-    """An allocation file. `broken` is the chance of each value to be one that Hadoop may refuse."""
+def random_file(rng: random.Random, *, broken: float = 0.0, depth: int = 3, nan: float = 0.0) -> str:
+    """An allocation file of at most `depth` levels below the top queues.
+
+    `broken` is the chance of each value to be one that Hadoop may refuse, `nan` that of a weight to be NaN.
+    """
     drf_root = rng.random() < 0.5
     names = rng.sample(NAMES, rng.randint(1, 6))
-    queues = [_queue(rng, 3, broken, drf_root, name) for name in names]
+    queues = [_queue(rng, depth, broken, drf_root, name) for name in names]
+    if nan:
+        queues = [
+            re.sub(r"(?<=<weight>)[^<]*", lambda old: "NaN" if rng.random() < nan else old[0], queue)
+            for queue in queues
+        ]
     top: list[str] = []
     if rng.random() < 0.3:
         policy = "<schedulingPolicy>drf</schedulingPolicy>" if drf_root else ""
@@ -122,13 +142,14 @@ def random_file(rng: random.Random, *, broken: float = 0.0) -> str:
     say("defaultFairSharePreemptionTimeout", rng.choice(["9", "11"]))
     say("fairSharePreemptionTimeout", "13")
     say("defaultFairSharePreemptionThreshold", rng.choice(["0.9", "3", "-1"]))
-    say("user", "x", 0.0)
     if rng.random() < 0.2:
         top.append('<user name="alice"><maxRunningApps>3</maxRunningApps></user>')
     if rng.random() < 0.2:
         top.append(rng.choice(PLACEMENTS if rng.random() < broken * 5 else PLACEMENTS[:3]))
     if rng.random() < broken:
-        top.append(rng.choice(["<defaultQueueSchedulingPolicy>fifo</defaultQueueSchedulingPolicy>", "<userMaxAppsDefault/>"]))
+        top.append(
+            rng.choice(["<defaultQueueSchedulingPolicy>fifo</defaultQueueSchedulingPolicy>", "<userMaxAppsDefault/>"])
+        )
     say("unknownThing", "1")
     rng.shuffle(top)
     return '<?xml version="1.0"?>\n<allocations>\n' + "\n".join(top) + "\n</allocations>\n"

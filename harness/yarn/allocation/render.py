@@ -146,11 +146,11 @@ def _queues(file: AllocationFile) -> list[_Node]:
     nodes: dict[str, _Node] = {}
     top: list[_Node] = []
     leaves = set(file.configured_leaves)
-    # A reservable queue is configured as a parent, but written as a leaf; order of the file among siblings is kept.
-    names = sorted({*file.configured_leaves, *file.configured_parents}, key=lambda name: name.count("."))
-    order = {name: at for at, name in enumerate((*file.configured_leaves, *file.configured_parents))}
+    # A reservable queue is configured as a parent, but written as a leaf. Siblings stand in the order of the settings.
+    names = list({*file.configured_leaves, *file.configured_parents})
+    order = {name: at for at, name in enumerate(file.settings)}
     parents = {name.rpartition(".")[0] for name in names}
-    names.sort(key=lambda name: (name.count("."), order[name]))
+    names.sort(key=lambda name: (name.count("."), order.get(name, len(order)), name))
     for name in names:
         settings = file.settings.get(name) or QueueSettings(name)
         parent, _, own = name.rpartition(".")

@@ -9,6 +9,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -30,7 +32,6 @@ import org.apache.hadoop.yarn.server.resourcemanager.placement.PlacementRule;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.ClusterNodeTracker;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.ResourceScheduler;
-import org.objenesis.ObjenesisStd;
 
 /**
  * Standard input: one JSON object a line, {"xml" (text) or "base64" (bytes), "memory_mb", "vcores",
@@ -39,7 +40,12 @@ import org.objenesis.ObjenesisStd;
  */
 public final class AllocationDump {
   static final ObjectMapper M = new ObjectMapper();
-  static final long HANG_MS = 4000;
+  /** Processor time of the worker when it began to compute shares, or -1. */
+  static volatile long computing;
+  static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+  // Processor time beyond which a case hangs: while it loads (the first case loads classes too), and while it computes
+  // shares. A loaded machine must not look like a hang.
+  static final long LOADING_NS = 12_000_000_000L, COMPUTING_NS = 3_000_000_000L;
 
   public static void main(String[] args) throws Exception {
     PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), false, "UTF-8");
@@ -51,6 +57,7 @@ public final class AllocationDump {
         if (line.isBlank()) continue;
         JsonNode question = M.readTree(line);
         ObjectNode answer = M.createObjectNode();
+        computing = -1;
         Thread worker = new Thread(() -> {
           try {
             answer(question, file, answer);
@@ -62,7 +69,11 @@ public final class AllocationDump {
         });
         worker.setDaemon(true);
         worker.start();
-        worker.join(HANG_MS);
+        while (worker.isAlive()) {
+          long used = THREADS.getThreadCpuTime(worker.getId());
+          if (computing < 0 ? used > LOADING_NS : used - computing > COMPUTING_NS) break;
+          worker.join(5);
+        }
         if (worker.isAlive()) {
           worker.stop();
           worker.join();
@@ -120,11 +131,11 @@ public final class AllocationDump {
       active = new HashMap<>();
       for (JsonNode name : question.get("active")) active.put(name.asText(), true);
     }
-    ObjenesisStd maker = new ObjenesisStd();
+    sun.misc.Unsafe maker = (sun.misc.Unsafe) field(sun.misc.Unsafe.class, "theUnsafe").get(null);
     for (FSLeafQueue leaf : fs.getQueueManager().getLeafQueues()) {
       if (active != null && !active.containsKey(leaf.getName())) continue;
       // A runnable application as far as shares look at it: it counts, and has weight 1.
-      FSAppAttempt app = maker.newInstance(FSAppAttempt.class);
+      FSAppAttempt app = (FSAppAttempt) maker.allocateInstance(FSAppAttempt.class);
       field(FSAppAttempt.class, "scheduler").set(app, fs);
       field(FSAppAttempt.class, "fairShare").set(app, Resource.newInstance(0, 0));
       field(FSAppAttempt.class, "appPriority").set(app, Priority.newInstance(1));
@@ -144,6 +155,7 @@ public final class AllocationDump {
     ArrayNode rules = answer.putArray("rules");
     for (PlacementRule rule : placement.getPlacementRules()) rules.add(rule.getClass().getSimpleName());
 
+    computing = THREADS.getCurrentThreadCpuTime();
     root.setSteadyFairShare(cluster);
     root.recomputeSteadyShares();
     root.update(cluster);

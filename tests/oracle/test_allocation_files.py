@@ -1,0 +1,123 @@
+"""Allocation files against Hadoop's own loader: settings and fair shares of random, odd, rendered and edited files."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.clusters.jars import find
+from harness.jobs.yaml_file import parse_yaml
+from harness.yarn.allocation.edit import Change, edit_allocations
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.allocation.render import render_allocations
+from harness.yarn.allocation.spec import read_tree
+from tests.oracle.hadoop_allocations import ask, differences, explain, our_answer, random_cases
+from tests.yarn.allocation.odd_files import FILES
+from tests.yarn.allocation.trees import random_tree
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture(scope="session")
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Asks Hadoop's classes about a list of cases."""
+    classes: Path = tmp_path_factory.mktemp("allocation-dump")
+    lib = find()
+    return lambda cases: ask(cases, lib, classes)
+
+
+def compare(cases: list[dict[str, Any]], answers: list[dict[str, Any]]) -> None:
+    wrong = []
+    for case, theirs in zip(cases, answers, strict=True):
+        if found := differences(case, theirs, our_answer(case)):
+            wrong.append(explain(case, found))
+    assert not wrong, f"{len(wrong)} of {len(cases)} files differ; the first:\n{wrong[0]}"
+
+
+def test_random_files_load_alike_and_give_equal_shares(hadoop: Any) -> None:
+    cases = random_cases(101, 400, broken=0.0)
+    answers = hadoop(cases)
+    loaded = [answer for answer in answers if answer["loaded"]]
+    queues = sum(len(answer["queues"]) for answer in loaded)
+    drf = sum(1 for answer in loaded for queue in answer["queues"].values() if queue["policy"] == "drf")
+    inactive = sum(
+        1 for answer in loaded for queue in answer["queues"].values() if queue["steady"][0] and not queue["fair"][0]
+    )
+    # The comparison has to have something to compare.
+    assert len(loaded) >= 300
+    assert queues >= 5000
+    assert min(drf, inactive) >= 500
+    compare(cases, answers)
+
+
+def test_broken_files_are_refused_by_both(hadoop: Any) -> None:
+    cases = random_cases(102, 200, broken=0.03, depth=2)
+    answers = hadoop(cases)
+    assert 40 <= sum(not answer["loaded"] for answer in answers) <= 180
+    compare(cases, answers)
+
+
+def test_where_hadoop_hangs_we_say_so(hadoop: Any) -> None:
+    # Each hang costs the Java side seconds until it is stopped: few cases.
+    cases = random_cases(103, 4, broken=0.0, depth=1, nan=0.6)
+    cases.append(
+        {
+            "xml": '<allocations><queue name="a"><weight>NaN</weight></queue><queue name="b"/></allocations>',
+            "memory_mb": 4096,
+            "vcores": 4,
+        }
+    )
+    cases.append(
+        {
+            "xml": '<allocations><queue name="a"><weight>NaN</weight></queue><queue name="b">'
+            "<maxResources>100 mb, 1 vcores</maxResources></queue></allocations>",
+            "memory_mb": 4096,
+            "vcores": 4,
+        }
+    )
+    answers = hadoop(cases)
+    assert [bool(answer.get("hangs")) for answer in answers[-2:]] == [False, True]
+    compare(cases, answers)
+
+
+def test_odd_files(hadoop: Any) -> None:
+    cases = [{"xml": xml, "memory_mb": 100_000, "vcores": 100} for xml in FILES.values()]
+    compare(cases, hadoop(cases))
+
+
+def test_what_is_rendered_is_loaded_with_equal_settings(hadoop: Any) -> None:
+    rng = random.Random(7)
+    cases, trees = [], []
+    for _ in range(120):
+        tree = random_tree(rng)
+        document = parse_yaml(yaml.safe_dump(tree, allow_unicode=True, sort_keys=False), "queues.yaml")
+        file = read_tree(document.data, document.where)
+        trees.append(file)
+        cases.append({"xml": render_allocations(file), "memory_mb": 241_664, "vcores": 472})
+    answers = hadoop(cases)
+    assert all(answer["loaded"] for answer in answers), [answer.get("error") for answer in answers]
+    compare(cases, answers)
+    for file, answer in zip(trees, answers, strict=True):
+        assert set(file.configured_leaves) | set(file.configured_parents) | {"root"} == set(answer["queues"])
+
+
+def test_what_is_edited_is_loaded_with_the_new_values(hadoop: Any) -> None:
+    rng = random.Random(8)
+    cases = []
+    for case in random_cases(104, 60, broken=0.0, depth=1):
+        document = case["xml"].encode()
+        try:
+            file = parse_allocations(document)
+        except Exception:
+            continue
+        paths = [path for path in (*file.configured_leaves, *file.configured_parents) if path != "root"]
+        changes = {path: Change(weight=rng.uniform(0.01, 100)) for path in rng.sample(paths, min(3, len(paths)))}
+        cases.append({**case, "xml": edit_allocations(document, changes).decode()})
+    assert len(cases) >= 40
+    compare(cases, hadoop(cases))
+    assert json.dumps(cases)
