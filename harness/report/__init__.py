@@ -6,6 +6,7 @@
     findings  what the runs say about the papers' findings
     curves    curves made small
     figures   which curves, in which unit
+    hierarchy the plots of groups, running tasks and starvation
     sweeps    charts over a setting that runs differ in
     svg       how a chart is drawn
     tables    the page's tables

@@ -116,14 +116,27 @@ class Run:
         found = {queue: self.queue_figure(queue, "speedup_over_static") for queue in self.summary_queues()}
         return {short(queue): value for queue, value in found.items() if value is not None and value > 0}
 
+    def fairness_degrees(self) -> dict[str, float]:
+        """Fairness degrees at the end, of the queues where they are known."""
+        found = {short(queue): self.queue_figure(queue, "fairness_degree") for queue in self.summary_queues()}
+        return {queue: degree for queue, degree in found.items() if degree is not None}
+
+    def contention(self) -> tuple[float, float] | None:
+        """Fractions of the samples in which demand exceeds the cluster, and in which it exceeds two queues' shares."""
+        of_leaves = [self.series[leaf] for leaf in self.leaves]
+        if not of_leaves or not self.capacity_mb or len({len(series.time_s) for series in of_leaves}) != 1:
+            return None
+        if not len(of_leaves[0].time_s):
+            return None
+        demand = np.sum([series.demand_mb for series in of_leaves], axis=0)
+        over = np.sum([s.demand_mb > s.share_mb for s in of_leaves if s.share_mb is not None], axis=0)
+        return float((demand > self.capacity_mb).mean()), float((over >= 2).mean())
+
     def worst_queue(self) -> tuple[str, float] | None:
         """The queue with the lowest fairness degree at the end."""
-        degrees = {queue: self.queue_figure(queue, "fairness_degree") for queue in self.summary_queues()}
-        known = {queue: degree for queue, degree in degrees.items() if degree is not None}
-        if not known:
-            return None
-        worst = min(known, key=lambda queue: known[queue])
-        return short(worst), known[worst]
+        degrees = self.fairness_degrees()
+        worst = min(degrees, key=lambda queue: degrees[queue], default=None)
+        return (worst, degrees[worst]) if worst is not None else None
 
     def starvation(self) -> dict[str, tuple[float, float, float]]:
         """By leaf: the longest time with demand and nothing allocated, as (length, from, to) in seconds."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.report.curves import Curve, Floats, bucket_means, steps
 from harness.report.data import Run, Series, short
-from harness.report.svg import BarChart, Line, LineChart, needed_y_range
+from harness.report.svg import AreaChart, BarChart, Line, LineChart, needed_y_range
 from harness.results.metrics import sharing_benefit_and_loss
 
 #: A curve of a noisy quantity shows means over at most this many spans of time.
@@ -29,10 +29,9 @@ DETAIL_S = 260.0
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the curves of a group of charts are called; ``bars`` for bar charts."""
+    """What the curves, areas or bars of a group of charts are called: (name, style)."""
 
     names: Sequence[tuple[str, int]]
-    bars: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Group:
     title: str
     text: str
     legend: Legend
-    charts: Sequence[LineChart | BarChart]
+    charts: Sequence[LineChart | AreaChart | BarChart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _lines(run: Run, queues: Sequence[str], styles: Styles, curve_of: Callable[[
     return found
 
 
-def _shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = None) -> list[LineChart]:
+def shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = None) -> list[LineChart]:
     """The charts with the same axes."""
     charts = [chart for chart in charts if chart.lines]
     if not charts:
@@ -97,7 +96,7 @@ def _shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = No
     return [replace(chart, y_range=y_range, x_range=chart.x_range or (min(0.0, start), end)) for chart in charts]
 
 
-def _late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[float, float]:
+def late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[float, float]:
     """The range of y that the curves need after the first EARLY of the time, level lines included."""
     low, high = min(levels), max(levels)
     for chart in charts:
@@ -110,14 +109,14 @@ def _late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[f
     return low - (room if low < 0 else 0.0), high + room
 
 
-def _mean_width(runs: Sequence[Run]) -> float:
+def mean_width(runs: Sequence[Run]) -> float:
     widths = [
         bucket_means(s.time_s, s.allocated_mb, BUCKETS)[1] for run in runs for s in run.series.values() if len(s.time_s)
     ]
     return max(widths, default=0.0)
 
 
-def _averaging(width_s: float) -> str:
+def averaging(width_s: float) -> str:
     return f" Curves are means over {width_s:.0f} s." if width_s >= 1 else ""
 
 
@@ -157,7 +156,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
                 "7d). Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values "
                 "beyond the axis are drawn at its border.",
                 styles.legend(q for run in runs for q in run.leaves),
-                _shared(charts, y_range=_late_range(charts, (0.0, 1.0))),
+                shared(charts, y_range=late_range(charts, (0.0, 1.0))),
             )
         )
     charts = []
@@ -180,7 +179,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
                 "short of it by (loss, eq. 5); Figs. 7a, 7c. A good policy first brings the loss to zero, then "
                 "raises the benefit. Early values beyond the axis are drawn at its border.",
                 Legend([("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]),
-                _shared(charts, y_range=_late_range(charts, (0.0,))),
+                shared(charts, y_range=late_range(charts, (0.0,))),
             )
         )
     if len(charts) > 1:
@@ -206,7 +205,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
                 "The policies against each other",
                 "The same two curves, one line a policy.",
                 Legend(names),
-                [replace(chart, y_range=_late_range([chart], (0.0,))) for chart in overlays],
+                [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays],
             )
         )
     return groups
@@ -227,7 +226,7 @@ def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
 
 def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
-    width = _mean_width(runs)
+    width = mean_width(runs)
     legend = styles.legend(q for run in runs for q in run.leaves)
 
     def means(value: Floats | None, series: Series) -> Curve | None:
@@ -245,16 +244,6 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         for run in runs
     ]
     top = max((float(np.nanmax(line.curve.y)) for chart in demand for line in chart.lines), default=1.0)
-    allocation = [
-        LineChart(
-            run.label,
-            "time (s)",
-            "allocated / own share",
-            _lines(run, run.leaves, styles, lambda s: means(_normalised(s.allocated_mb, s.share_mb), s)),
-            levels=((1.0, "the queue's own share"),),
-        )
-        for run in runs
-    ]
     accumulated = [
         LineChart(
             run.label,
@@ -278,17 +267,17 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "demand",
             "Demand",
             "Memory held and waited for (application masters included), as a multiple of the queue's own share (Fig. "
-            "6a). Logarithmic; below 0.1, zero included, the curve lies on the lower border." + _averaging(width),
+            "6a). Logarithmic; below 0.1, zero included, the curve lies on the lower border." + averaging(width),
             legend,
-            _shared(demand, y_range=(0.1, max(2.0, top * 1.3))),
+            shared(demand, y_range=(0.1, max(2.0, top * 1.3))),
         ),
         Group(
             "allocation",
             "Allocation",
-            "Memory held, as a multiple of the queue's own share (Fig. 6b): 1 is the share, above it the queue borrows."
-            + _averaging(width),
+            "Memory held by the queues, on top of each other (the quantity of Figs. 6b and 10b): who has the cluster, "
+            "and how much of it is idle." + averaging(width),
             legend,
-            _shared(allocation),
+            allocation_charts(runs, styles, lambda run: run.leaves),
         ),
         Group(
             "accumulated",
@@ -296,7 +285,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "The integral of the allocation over the cluster's capacity (Fig. 6c): seconds of the whole cluster. "
             "Curves that run together are what long-term fairness is after.",
             legend,
-            _shared(accumulated),
+            shared(accumulated),
         ),
         Group(
             "counted",
@@ -304,7 +293,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "With a quantum, a discount or rounds the policy's own count differs from the plain integral (thesis Fig. "
             "5.7).",
             legend,
-            _shared(counted),
+            shared(counted),
         ),
     ]
     return [group for group in groups if group.charts]
@@ -368,64 +357,20 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     ]
 
 
-def hierarchy_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
-    """Allocation of groups and of leaves over time (Figs. 10a, b), for runs with a tree; running tasks (10c, 11b)."""
-    trees = [run for run in runs if run.parents and run.capacity_mb]
-    groups = []
-    width = _mean_width(trees)
-
-    def part(run: Run, queues: Sequence[str]) -> list[Line]:
-        capacity = run.capacity_mb or 1.0
-        return _lines(
-            run, queues, styles, lambda s: bucket_means(s.time_s, s.allocated_mb / capacity * 100, BUCKETS)[0]
-        )
-
-    kinds: tuple[tuple[str, str, str, Callable[[Run], Sequence[str]]], ...] = (
-        ("groups", "Allocation of the groups", "Fig. 10a: memory held by each parent queue.", lambda run: run.parents),
-        ("leaves", "Allocation of the leaves", "Fig. 10b: memory held by each leaf queue.", lambda run: run.leaves),
-    )
-    for ident, title, text, pick in kinds:
-        charts = [
-            LineChart(run.label, "time (s)", "memory held (% of capacity)", part(run, pick(run))) for run in trees
-        ]
-        if any(chart.lines for chart in charts):
-            groups.append(
-                Group(
-                    ident,
-                    title,
-                    text + _averaging(width),
-                    styles.legend(q for run in trees for q in pick(run)),
-                    _shared(charts),
-                )
-            )
-    return groups
-
-
-def running_groups(runs: Sequence[Run]) -> list[Group]:
-    """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
-    leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.leaves))
-    names = [(run.label, k) for k, run in enumerate(runs)]
+def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run], Sequence[str]]) -> list[AreaChart]:
+    """What the picked queues of each run hold, in per cent of capacity, on top of each other; the same axes."""
+    end = max((run.end_s() for run in runs), default=1.0)
     charts = []
-    for leaf in leaves:
-        lines = [
-            Line(run.label, bucket_means(s.time_s, s.running, BUCKETS)[0], k)
-            for k, run in enumerate(runs)
-            if (s := run.series.get(leaf)) is not None and s.running is not None and len(s.time_s)
-        ]
-        if lines:
-            charts.append(LineChart(short(leaf), "time (s)", "running tasks", lines))
-    if not charts:
-        return []
-    return [
-        Group(
-            "running",
-            "Running tasks of each queue",
-            "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11)."
-            + _averaging(_mean_width(runs)),
-            Legend(names),
-            charts,
-        )
-    ]
+    for run in runs:
+        if run.capacity_mb:
+            layers = _lines(run, pick(run), styles, partial(_held_percent, run.capacity_mb))
+            whole = (100.0, "the whole cluster")
+            charts.append(AreaChart(run.label, "time (s)", "memory held (%)", layers, whole, (0.0, end)))
+    return [chart for chart in charts if chart.layers]
+
+
+def _held_percent(capacity_mb: float, series: Series) -> Curve:
+    return bucket_means(series.time_s, series.allocated_mb / capacity_mb * 100, BUCKETS)[0]
 
 
 def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
@@ -448,7 +393,7 @@ def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "Weights written by the controller",
             "The Fair Scheduler weight of each queue as it was in force. Logarithmic.",
             styles.legend(queues),
-            _shared(charts),
+            shared(charts),
         )
     ]
 
@@ -482,7 +427,7 @@ def speedup_groups(runs: Sequence[Run]) -> list[Group]:
             "speed-up",
             "Speed-up over the static partition",
             "Mean completion time of a queue's jobs under static partitioning over that under the policy (Fig. 8).",
-            Legend([(run.label, k) for k, run in shown], bars=True),
+            Legend([(run.label, k) for k, run in shown]),
             [chart],
         )
     ]

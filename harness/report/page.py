@@ -10,10 +10,19 @@ from markupsafe import Markup
 
 import harness
 from harness.model.data import data_path
-from harness.report import figures
+from harness.report import figures, hierarchy
 from harness.report.data import Run
 from harness.report.findings import Finding
-from harness.report.svg import BarChart, LineChart, bar_chart, bar_swatch, legend_swatch, line_chart
+from harness.report.svg import (
+    AreaChart,
+    BarChart,
+    LineChart,
+    area_chart,
+    bar_chart,
+    bar_swatch,
+    legend_swatch,
+    line_chart,
+)
 from harness.report.sweeps import sweep_groups
 from harness.report.tables import (
     Table,
@@ -59,19 +68,21 @@ class Part:
 
 
 def _show(group: figures.Group, part: str) -> ShownGroup:
-    swatch: Callable[[int], str] = bar_swatch if group.legend.bars else legend_swatch
+    filled = any(isinstance(chart, BarChart | AreaChart) for chart in group.charts)
+    swatch: Callable[[int], str] = bar_swatch if filled else legend_swatch
     charts = []
     for k, chart in enumerate(group.charts):
         ident = f"{part}-{group.ident}-{k}"
-        drawn = bar_chart(chart, ident) if isinstance(chart, BarChart) else line_chart(_named(chart, group), ident)
         # The strings are built by harness.report.svg, which escapes every text it is given.
-        charts.append(Chart(chart.title, Markup(drawn)))
+        charts.append(Chart(chart.title, Markup(_draw(replace(chart, title=f"{group.title}: {chart.title}"), ident))))
     legend = [(Markup(swatch(style)), name) for name, style in group.legend.names]
     return ShownGroup(group.ident, group.title, group.text, legend, charts)
 
 
-def _named(chart: LineChart, group: figures.Group) -> LineChart:
-    return replace(chart, title=f"{group.title}: {chart.title}")
+def _draw(chart: LineChart | AreaChart | BarChart, ident: str) -> str:
+    if isinstance(chart, BarChart):
+        return bar_chart(chart, ident)
+    return area_chart(chart, ident) if isinstance(chart, AreaChart) else line_chart(chart, ident)
 
 
 def drawn_runs(runs: Sequence[Run]) -> tuple[list[Run], str]:
@@ -99,8 +110,8 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
         ("fairness", "Fairness over time", figures.fairness_groups(drawn, styles), []),
         ("resources", "Resources over time", figures.resource_groups(drawn, styles), []),
         ("start", "The start in detail", figures.detail_groups(drawn, styles), []),
-        ("hierarchy", "The hierarchy", figures.hierarchy_groups(drawn, styles), []),
-        ("tasks", "Running tasks and waiting", figures.running_groups(drawn), wait_tables(runs)),
+        ("hierarchy", "The hierarchy", hierarchy.hierarchy_groups(drawn, styles), []),
+        ("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn), wait_tables(runs)),
         ("control", "The controller", weights, decision_tables(drawn)),
     ]
     return [

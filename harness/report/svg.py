@@ -18,7 +18,7 @@ import numpy as np
 from harness.report.curves import Curve, thin
 
 WIDTH, HEIGHT = 420, 252
-LEFT, RIGHT, TOP, BOTTOM = 56, 10, 10, 42
+LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
 #: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#0b6a80", "#a31545", "#444444")
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")
@@ -53,6 +53,19 @@ class LineChart:
     #: Ranges of the axes (None: what the curves need). Values beyond are drawn at the border; the description says so.
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AreaChart:
+    """Quantities on top of each other, the first at the bottom: who holds how much of the whole, and what is left."""
+
+    title: str
+    x_label: str
+    y_label: str
+    layers: Sequence[Line]
+    #: The whole: where the axis of y ends, drawn as a level line.
+    whole: tuple[float, str]
+    x_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +312,35 @@ def line_chart(chart: LineChart, ident: str) -> str:
             body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
     body.append(frame.border())
     return _wrap(ident, chart.title, describe(chart), body)
+
+
+def area_chart(chart: AreaChart, ident: str) -> str:
+    """The layers as an ``<svg>`` element. They need not have the same points; each is 0 beyond its ends."""
+    layers = [layer for layer in chart.layers if len(layer.curve.x)]
+    x = np.unique(np.concatenate([layer.curve.x for layer in layers])) if layers else np.array([0.0, 1.0])
+    first, last = chart.x_range or (float(x[0]), float(x[-1]))
+    heights = [np.interp(x, layer.curve.x, layer.curve.y, left=0.0, right=0.0) for layer in layers]
+    top = max(chart.whole[0], float(np.sum(heights, axis=0).max()) if heights else 0.0)
+    frame = _Frame((first, last if last > first else first + 1.0), (0.0, top * 1.02), log=False)
+    body = [*frame.y_axis(chart.y_label), *frame.x_axis(chart.x_label), *frame.levels([chart.whole])]
+    below = np.zeros(len(x))
+    words = []
+    for layer, height in zip(layers, heights, strict=True):
+        above = below + height
+        upper = [(frame.px(a), frame.py(b)) for a, b in zip(x.tolist(), above.tolist(), strict=True)]
+        lower = [(frame.px(a), frame.py(b)) for a, b in zip(x.tolist(), below.tolist(), strict=True)]
+        colour = COLOURS[layer.style % len(COLOURS)]
+        body.append(
+            f'<path fill="{colour}" fill-opacity=".45" d="{_path(upper + lower[::-1])}z">'
+            f"<title>{escape(layer.name)}</title></path>"
+        )
+        body.append(f'<path class="e" d="{_path(upper)}" {stroke(layer.style)}/>')
+        # A mean over time: the points of one curve are equally far apart.
+        words.append(f"{layer.name}: {number(float(layer.curve.y.mean()))} on average")
+        below = above
+    body.append(frame.border())
+    text = f"{chart.y_label} over {chart.x_label}, on top of each other. {'; '.join(words) or 'no data'}."
+    return _wrap(ident, chart.title, text, body)
 
 
 def bar_chart(chart: BarChart, ident: str) -> str:

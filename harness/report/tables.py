@@ -156,15 +156,26 @@ def _compact(value: object, limit: int = 240) -> str:
 
 def _what(entry: Mapping[str, Any]) -> str:
     parts = [str(entry[name]) for name in ("kind", "action", "event") if isinstance(entry.get(name), str)]
-    skipped = {"time_s", "kind", "action", "event", "reason", "reasons", "why"}
-    parts += [f"{name.replace('_', ' ')}: {_compact(value)}" for name, value in entry.items() if name not in skipped]
-    return "; ".join(parts) or ABSENT
+    changed = entry.get("changed")
+    for name, value in entry.items():
+        if name in {"time_s", "kind", "action", "event", "reason", "reasons", "why", "counted", "changed"} or not value:
+            continue
+        shown = value
+        if isinstance(value, Mapping) and isinstance(changed, list):
+            shown = {queue: item for queue, item in value.items() if queue in changed}
+        if shown:
+            parts.append(f"{name.replace('_', ' ')}: {_compact(shown)}")
+    return "; ".join(parts) or "nothing changed"
 
 
 def _why(entry: Mapping[str, Any]) -> str:
     for name in ("reasons", "reason", "why"):
         if entry.get(name):
             return _compact(entry[name], 400)
+    counted = entry.get("counted")
+    if isinstance(counted, Mapping) and all(isinstance(value, int | float) for value in counted.values()):
+        listed = ", ".join(f"{short(str(queue))} {figure_text(value / 1024)}" for queue, value in counted.items())
+        return f"accumulated so far (GiB\u00b7s): {listed}"
     return ABSENT
 
 

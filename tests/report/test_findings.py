@@ -31,9 +31,11 @@ def test_what_the_paper_saw_is_found_where_the_figures_say_so(three_policies: li
 
 def test_the_evidence_carries_the_figures(three_policies: list[Path]) -> None:
     findings = found(three_policies)
-    (losing,) = findings["Memoryless fairness keeps losing"].evidence
+    losing, contended = findings["Memoryless fairness keeps losing"].evidence
     assert "\u22120.600" in losing
     assert "0.600 (tpch)" in losing
+    # By construction every queue always asks for twice its share.
+    assert "during 100% of the time" in contended
     outside = findings["Weights written from outside lose no more than the policy inside the scheduler"].evidence
     assert len(outside) == 1
     assert "0.90 of ltrf's (20.0 s)" in outside[0]
@@ -49,7 +51,7 @@ def test_turned_figures_turn_the_verdicts(write_run: Callable[..., Path]) -> Non
     ltrf = write_run(
         "ltrf", "ltrf", summary={"sharing_loss": -0.4, "sharing_loss_integral": 400.0, "last_loss_s": 990.0}
     )
-    static = write_run("static", "static", summary={"sharing_loss": -0.2, "sharing_benefit": 0.0})
+    static = write_run("static", "static", held=(1.0, 1.0, 1.0, 0.9))
     verdicts = {title: finding.verdict for title, finding in found([static, fair, ltrf]).items()}
     assert verdicts["A static partition neither gains nor loses"] == "does not hold"
     assert verdicts["Memoryless fairness keeps losing"] == "does not hold"

@@ -109,7 +109,7 @@ def test_axes_carry_units_and_tables_have_headers(hierarchy: list[Path], tmp_pat
         labels = re.findall(r'class="l"[^>]*>([^<]+)<', svg)
         assert labels, "an axis without a label"
     assert 'id="groups"' in html
-    assert 'id="leaves"' in html
+    assert 'id="starvation"' in html
 
 
 def test_the_same_runs_give_the_same_page(three_policies: list[Path], tmp_path: Path) -> None:
