@@ -40,6 +40,7 @@ def running_groups(runs: Sequence[Run]) -> list[Group]:
     """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.leaves))
     charts, width = [], 0.0
+    end = max((run.end_s() for run in runs), default=1.0)
     for leaf in leaves:
         lines = []
         for k, run in enumerate(runs):
@@ -49,7 +50,7 @@ def running_groups(runs: Sequence[Run]) -> list[Group]:
                 lines.append(Line(run.label, curve, k))
                 width = max(width, own)
         if lines:
-            charts.append(LineChart(short(leaf), "time (s)", "running tasks", lines))
+            charts.append(LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=(0.0, end)))
     if not charts:
         return []
     text = "Containers that run tasks, application masters not counted (the quantity of Figs. 10c and 11b)."

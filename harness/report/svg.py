@@ -171,7 +171,7 @@ class _Frame:
             )
         middle = (self.low + self.high) / 2
         out.append(
-            f'<text class="l" x="13" y="{middle:g}" text-anchor="middle" transform="rotate(-90 13 {middle:g})">'
+            f'<text class="l" x="11" y="{middle:g}" text-anchor="middle" transform="rotate(-90 11 {middle:g})">'
             f"{escape(label)}</text>"
         )
         return out

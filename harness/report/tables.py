@@ -126,7 +126,8 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
         if not made.count and not made.unreadable:
             continue
         kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(made.kinds.items()))
-        note = f"{made.count} in all ({kinds}); the first {min(made.count, SHOWN_DECISIONS)} are shown, all stand in "
+        several = f" ({kinds})" if len(made.kinds) > 1 else ""
+        note = f"{made.count} in all{several}; the first {min(made.count, SHOWN_DECISIONS)} are shown, all stand in "
         note += f"{run.path.name}/decisions.jsonl."
         if made.unreadable:
             note += f" {made.unreadable} line(s) could not be read."
