@@ -145,7 +145,12 @@ def idle_until(t, c, n_groups, time):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon, far, work):  # type: ignore[no-untyped-def]
-    """All starts of reduces before `horizon`, of the first `placed` jobs of `order`; changes t, c, left and ends."""
+    """The reduces of the first `placed` jobs of `order`, as far as no other job can interfere.
+
+    The others come later in the order and have no reduce ready before `horizon`. They get a slot after that only when
+    none of ours waits, so all is certain until slots are free and ours are not released yet. Changes t, c, left and
+    ends; returns the number of groups.
+    """
     while True:
         first = far
         for k in range(placed):
@@ -155,9 +160,9 @@ def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon,
         if first == far:
             return n_groups
         now = max(t[0], first)
-        if now >= horizon:
+        if now > horizon and first > t[0]:
             return n_groups
-        limit = horizon
+        limit = far
         job = -1
         for k in range(placed):
             j = order[k]
