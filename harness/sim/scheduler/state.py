@@ -6,9 +6,12 @@ No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcore
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+
+from harness.sim.arrays import Arrays
+from harness.sim.scheduler.longstate import XG, X
 
 # What a kernel answers besides an index or a count.
 NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
@@ -133,9 +136,7 @@ LOG = _record(
 )
 
 
-class S(NamedTuple):
-    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
-
+class _Fields(NamedTuple):
     g: np.ndarray
     q: np.ndarray
     a: np.ndarray
@@ -152,3 +153,29 @@ class S(NamedTuple):
     work: np.ndarray  # int64 scratch
     x: np.ndarray  # long-term figures of each queue (longstate.X)
     xg: np.ndarray  # and their globals (longstate.XG)
+
+
+_I4, _I8 = np.dtype(np.int32), np.dtype(np.int64)
+
+
+class S(Arrays, _Fields):
+    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    layout: ClassVar = {
+        "g": (G, 1),
+        "q": (Q, 1),
+        "a": (A, 1),
+        "n": (N, 1),
+        "c": (C, 1),
+        "r": (R, 1),
+        "p": (P, 1),
+        "k": (K, 1),
+        "u": (U, 1),
+        "log": (LOG, 1),
+        "heap": (_I4, 1),
+        "order": (_I4, 1),
+        "leaves": (_I4, 1),
+        "work": (_I8, 1),
+        "x": (X, 1),
+        "xg": (XG, 1),
+    }
