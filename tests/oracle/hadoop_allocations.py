@@ -25,6 +25,7 @@ from harness.sim.shares import FairShares, fair_shares
 from harness.yarn.allocation.manager import QueueManager
 from harness.yarn.allocation.parse import parse_allocations
 from tests.oracle.allocation_files import random_file
+from tests.yarn.allocation.odd_files import FILES
 
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.AllocationDump"
@@ -180,6 +181,7 @@ def main(target: str) -> None:
     """Records small random cases with Hadoop's answers."""
     cases = random_cases(1, 60, broken=0.0, depth=2) + random_cases(2, 40, broken=0.02, depth=1)
     cases += random_cases(3, 4, broken=0.0, depth=1, nan=0.5)
+    cases += [{"xml": xml, "memory_mb": 100_000, "vcores": 100} for xml in FILES.values()]
     with tempfile.TemporaryDirectory() as classes:
         answers = ask(cases, find(), Path(classes))
     for answer in answers:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from harness.model.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ROOT, ResourceLimit
-from harness.model.resources import Resource
 from harness.yarn.allocation.dom import Element, Text, parse_xml
 from harness.yarn.allocation.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
 from harness.yarn.allocation.manager import queue_tree
@@ -28,6 +27,7 @@ from harness.yarn.allocation.parse import (
     parse_policy,
     trim_queue_name,
 )
+from harness.yarn.allocation.render import resource_text
 from harness.yarn.allocation.resources import parse_resources
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
@@ -349,7 +349,7 @@ class _Check:
             self.error(
                 seen["minResources"].line,
                 path,
-                f"<minResources> ({_words(minimum)}) is greater than <maxResources> ({_words(maximum)}), "
+                f"<minResources> ({resource_text(minimum)}) is greater than <maxResources> ({resource_text(maximum)}), "
                 "which is then raised",
                 "lower the minimum or raise the maximum",
             )
@@ -489,7 +489,7 @@ class _Check:
         else:
             clear = any(pattern.fullmatch(text) for pattern in _CLEAR_RESOURCES)
         if not clear:
-            read = _words(limit.absolute) if limit.absolute is not None else _percent_words(limit)
+            read = resource_text(limit)
             self.error(line, queue, f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
         return limit
 
@@ -538,11 +538,3 @@ class _Check:
             self.error(inner[0].line, None, "only one parent rule counts, and it has none itself", "keep one")
         for item in inner:
             self.rule(item, depth + 1)
-
-
-def _words(resource: Resource) -> str:
-    return f"{resource.memory_mb} mb, {resource.vcores} vcores"
-
-
-def _percent_words(limit: ResourceLimit) -> str:
-    return f"{limit.memory_fraction * 100:.10g}% memory, {limit.vcores_fraction * 100:.10g}% cpu"
