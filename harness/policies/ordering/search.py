@@ -150,7 +150,9 @@ class _Search:
             # For each depth: the same two of the reduce slots, each job's reduces not started and its end so far, and
             # how many groups there are.
             zeros(n + 1, 5, width),
-            # When each job's maps end: where it is placed, and if it were placed next.
+            # When each job's maps end where it is placed; when they would if it were placed next; and when it would
+            # end if no other reduces came.
+            zeros(n),
             zeros(n),
             zeros(n),
             # For each depth: the jobs to try there, their bounds, and in [2, 0:2] how many and the next one.
@@ -180,7 +182,7 @@ class _Search:
 
     def _valuation(self) -> tuple[Any, ...]:
         jobs, slots, _, _, _, total, far = self._instance
-        return jobs, slots, total, far, self._row, self._memory[7]
+        return jobs, slots, total, far, self._row, self._memory[8]
 
     def branch(self, bounds: int) -> bool:
         """Search on for so many bounds; True when every order has been looked at or excluded."""
@@ -202,9 +204,9 @@ class _Search:
         if self._complete:
             return best
         open_bounds = [
-            int(self._memory[6][depth, 1, at])
+            int(self._memory[7][depth, 1, at])
             for depth in range(int(self._state[0]) + 1)
-            for at in range(int(self._memory[6][depth, 2, 1]), int(self._memory[6][depth, 2, 0]))
+            for at in range(int(self._memory[7][depth, 2, 1]), int(self._memory[7][depth, 2, 0]))
         ]
         return min([best, max(self._root, min(open_bounds, default=best))])
 

@@ -14,7 +14,7 @@ from numba import njit
 from numba.core.registry import CPUDispatcher
 
 from harness.policies.ordering import slot_kernel
-from harness.policies.ordering.slot_kernel import last_start, run_reduces, start
+from harness.policies.ordering.slot_kernel import idle_until, last_start, run_reduces, start
 
 
 @njit(cache=True)
@@ -24,7 +24,7 @@ def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
     Returns a lower bound on the value of every order that begins so; the value itself when the order is complete.
     """
     jobs, _, _, _, _, _, far = instance
-    order, used, maps, _, released, _, _, work = memory
+    order, used, maps, _, released, _, _, _, work = memory
     m, a = jobs[0], jobs[1]
     t, c = maps[depth + 1, 0], maps[depth + 1, 1]
     groups = maps[depth, 2, 0]
@@ -44,8 +44,8 @@ def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
     """The reduces of the `placed` jobs as far as no later job can interfere, then the bounds. See `place`."""
-    jobs, slots, _, _, _, total, far = instance
-    order, used, maps, reduces, released, nexts, _, work = memory
+    jobs, slots, _, tails, _, total, far = instance
+    order, used, maps, reduces, released, nexts, soonest, _, work = memory
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     t, c = maps[placed, 0], maps[placed, 1]
@@ -76,6 +76,15 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
         left[j] = r[j]
         ends[j] = released[j]
     r_groups = run_reduces(rt, rc, r_groups, order, placed, left, released, ends, b, horizon, far, work)
+    if horizon < far:
+        # Nothing starts any more before the horizon.
+        r_groups = idle_until(rt, rc, r_groups, horizon)
+        for j in range(n):
+            if used[j] == 0:
+                soonest[j] = nexts[j]
+                if r[j] > 0:
+                    alone = last_start(rt, rc, r_groups, r[j], b[j], work) + b[j]
+                    soonest[j] = max(nexts[j] + tails[j], alone)
     reduces[placed, 4, 0] = r_groups
     if total:
         return bound_total(placed, horizon, instance, memory)
@@ -86,7 +95,7 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
 def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the makespan of every order that begins with the placed jobs."""
     jobs, slots, by, tails, _, _, _ = instance
-    order, used, maps, reduces, released, nexts, _, _ = memory
+    order, used, maps, reduces, released, _, soonest, _, _ = memory
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     bound = 0
@@ -104,12 +113,12 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
     for j in range(n):
         if used[j] == 0:
             reduce_work += r[j] * b[j]
-            bound = max(bound, nexts[j] + tails[j])
-    # All reduce work that is left, on slots that start none of it before the horizon.
+            bound = max(bound, soonest[j])
+    # All reduce work that is left.
     if slots[1] > 0:
         free = 0
         for g in range(reduces[placed, 4, 0]):
-            free += reduces[placed, 1, g] * max(reduces[placed, 0, g], horizon)
+            free += reduces[placed, 1, g] * reduces[placed, 0, g]
         bound = max(bound, -(-(free + work_left + reduce_work) // slots[1]))
     if slots[0] == 0:
         return bound
@@ -144,7 +153,7 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
 def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
     """A lower bound on the total completion time of every order that begins with the placed jobs."""
     jobs, slots, by, tails, _, _, _ = instance
-    order, used, maps, reduces, released, nexts, _, work = memory
+    order, used, maps, reduces, released, nexts, soonest, _, work = memory
     n = len(order)
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     ended = 0
@@ -162,7 +171,12 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
             ended += reduces[placed, 3, j]
     if placed == n:
         return ended
-    # Maps: the k-th job to end its maps does so when the k smallest could have been done; its own reduces follow.
+    # Maps: the k-th job to end its maps does so when the k smallest could have been done; its own reduces follow, when
+    # the first reduce slot is free.
+    ready = reduces[placed, 0, 0] if slots[1] > 0 else 0
+    for j in range(n):
+        if used[j] == 0 and r[j] == 0:
+            ready = 0
     t, c = maps[placed, 0], maps[placed, 1]
     groups = maps[placed, 2, 0]
     pending = size
@@ -173,7 +187,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
                 work[1, k] = work[1, k - 1]
                 k -= 1
             work[1, k] = nexts[j]
-            work[0, size] = nexts[j] + tails[j]
+            work[0, size] = soonest[j]
             size += 1
     by_maps = alone
     done = 0
@@ -192,7 +206,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
                     moment += c[g] * t[g]
                     g += 1
                 level = -(-(done + moment) // slots_in)
-            by_maps += max(level, work[1, at]) + tails[j]
+            by_maps += max(level, work[1, at], ready) + tails[j]
             at += 1
     # Reduces: the k-th job of those not ended ends when the k smallest rests could have been done.
     for i in range(1, size):
@@ -231,7 +245,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
         level = 0
         if done > 0:
             while g < groups:
-                free = max(reduces[placed, 0, g], horizon)
+                free = reduces[placed, 0, g]
                 if slots_in > 0 and slots_in * free - moment >= done:
                     break
                 slots_in += reduces[placed, 1, g]
@@ -246,7 +260,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
 def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
     """The jobs to try at position `depth` that may beat the best value, lowest bound first (ties: Johnson's order)."""
     _, _, by, _, twins, _, _ = instance
-    order, used, _, _, _, _, stack, _ = memory
+    order, used, _, _, _, _, _, stack, _ = memory
     size = 0
     for i in range(len(order)):
         j = by[0, i]
@@ -275,7 +289,7 @@ def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyp
 
     Returns whether the search is complete.
     """
-    order, used, _, _, _, _, stack, _ = memory
+    order, used, _, _, _, _, _, stack, _ = memory
     n = len(order)
     depth = state[0]
     while depth >= 0:
