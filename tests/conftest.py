@@ -1,5 +1,6 @@
 """Shared by all tests: what needs Java, a browser, Docker or sshd is left out where these are not, and says so.
 
+The summary counts the tests that ran against a real ResourceManager; fewer than YARNFAIR_LIVE_FLOOR are a failure.
 With CI=true nothing may be left out: a missing tool, or any skipped test, is a failure.
 """
 
@@ -13,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = os.environ.get("CI") == "true"
+LIVE_FLOOR = int(os.environ.get("YARNFAIR_LIVE_FLOOR") or 0)
 
 #: marker -> the programs that must be on the PATH (each entry: any one of the alternatives)
 NEEDS: dict[str, list[tuple[str, ...]]] = {
@@ -40,9 +42,21 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if IN_CI and reporter is not None and reporter.stats.get("skipped") and exitstatus == 0:
         session.exitstatus = 1
+    if reporter is not None and _live(reporter) < LIVE_FLOOR and exitstatus == 0:
+        session.exitstatus = 1
+
+
+def _live(reporter: pytest.TerminalReporter) -> int:
+    """How many tests passed against a real ResourceManager."""
+    return sum("live" in report.keywords for report in reporter.stats.get("passed", []) if report.when == "call")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    live = _live(terminalreporter)
+    if live or LIVE_FLOOR:
+        terminalreporter.write_line(f"{live} test(s) passed against a live ResourceManager", red=live < LIVE_FLOOR)
+    if live < LIVE_FLOOR:
+        terminalreporter.write_line(f"at least {LIVE_FLOOR} have to (YARNFAIR_LIVE_FLOOR)", red=True)
     skipped = terminalreporter.stats.get("skipped", [])
     if IN_CI and skipped:
         terminalreporter.write_line(f"CI=true: {len(skipped)} skipped test(s) count as a failure", red=True)

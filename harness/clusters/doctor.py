@@ -294,7 +294,8 @@ def examine_rm(rest_address: str, *, wanted_nodes: int | None = None) -> Iterato
 
 def _skew(date: str | None, before: float, after: float) -> Finding:
     try:
-        told = email.utils.parsedate_to_datetime(date or "").timestamp()
+        # Jetty and Hadoop both write one: two, joined by a comma.
+        told = email.utils.parsedate_to_datetime((date or "").split(" GMT")[0] + " GMT").timestamp()
     except (ValueError, TypeError, OverflowError):
         return Finding("clock", "note", "the ResourceManager does not say its time")
     # The header is cut to the second: the truth lies between `told` and a second later.

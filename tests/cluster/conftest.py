@@ -1,0 +1,171 @@
+"""Real clusters for the tests in this folder: one of local processes, one of containers, two ResourceManagers in HA.
+
+Each is brought up once for the tests of a module and taken down after them, whatever happens. `live` marks what ran
+against a real ResourceManager: the summary of a test run counts those.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.clusters import jars, processes, site
+from harness.clusters.compose import DockerCluster
+from harness.clusters.local import LocalCluster, free_ports
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.status import ClusterStatus
+from harness.model.errors import InputError, YarnfairError
+from harness.yarn import rpc
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmAddress, RmClient
+
+ALLOCATIONS = """<?xml version="1.0"?>
+<allocations>
+  <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>
+  <queue name="a"><weight>{a}</weight></queue>
+  <queue name="b"><weight>{b}</weight><queue name="c"/></queue>
+</allocations>
+"""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A running cluster: the object that manages it, how it was when it came up, a client for its RM."""
+
+    cluster: LocalCluster | DockerCluster
+    came_up: ClusterStatus
+    client: RmClient
+    file: Path
+
+    def write(self, text: str) -> None:
+        """Puts an allocation file where the RM reads it."""
+        site.write(self.file, text)
+
+
+def bring_up(cluster: LocalCluster | DockerCluster, folder: Path) -> Iterator[Live]:
+    allocations = folder / "allocations.xml"
+    allocations.write_text(ALLOCATIONS.format(a="3.0", b="1.0"))
+    try:
+        status = cluster.up(ClusterSpec(nodes=2, memory_mb=2048, allocations=str(allocations)), timeout_s=170)
+        with RmClient([status.address], HttpOptions(user="alice")) as client:
+            yield Live(cluster, status, client, Path(status.scheduler_folder) / "fair-scheduler.xml")
+    finally:
+        left = cluster.down()
+    assert left == []
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("local", marks=pytest.mark.java), pytest.param("docker", marks=pytest.mark.docker)],
+)
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A cluster of two nodes with the queues a (weight 3) and b.c (b: weight 1), on each backend."""
+    folder = tmp_path_factory.mktemp(f"live-{request.param}")
+    backend = LocalCluster if request.param == "local" else DockerCluster
+    if request.param == "docker" and os.environ.get("CI") != "true":
+        from harness.clusters.compose import docker_client
+
+        try:
+            with docker_client():
+                pass
+        except InputError as error:
+            pytest.skip(error.what)
+    yield from bring_up(backend(StateFolder(folder / "state")), folder)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two ResourceManagers in HA, switched by hand."""
+
+    rms: tuple[RmAddress, RmAddress]
+    processes: list[processes.Process]
+
+    def switch(self, rm: RmAddress, *, active: bool) -> None:
+        """What ``rmadmin -transitionToActive`` or ``-transitionToStandby`` does."""
+        method = "transitionToActive" if active else "transitionToStandby"
+        by_user = rpc.field(1, rpc.field(1, 0))
+        rpc.call(
+            rm.admin, "org.apache.hadoop.ha.HAServiceProtocol", method, by_user, user=processes_user(), timeout_s=30
+        )
+
+
+def processes_user() -> str:
+    import getpass
+
+    return getpass.getuser()
+
+
+_PACKAGE = "org.apache.hadoop.yarn.server.resourcemanager"
+_KEYS = {
+    "http": "webapp.address",
+    "client": "address",
+    "admin": "admin.address",
+    "scheduler": "scheduler.address",
+    "tracker": "resource-tracker.address",
+}
+
+
+@pytest.fixture
+def rm_pair(tmp_path: Path) -> Iterator[Pair]:
+    """Two real ResourceManagers, both on standby."""
+    mark = f"test-{os.getpid()}-{time.time_ns()}"
+    ports = free_ports(f"{name}{number}" for name in _KEYS for number in (1, 2))
+    properties = {
+        "yarn.resourcemanager.ha.enabled": "true",
+        "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
+        "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
+        "yarn.resourcemanager.cluster-id": "pair",
+        "yarn.resourcemanager.scheduler.class": f"{_PACKAGE}.scheduler.fair.FairScheduler",
+        "yarn.scheduler.fair.allocation.file": str(tmp_path / "fair-scheduler.xml"),
+    }
+    for number in (1, 2):
+        properties[f"yarn.resourcemanager.hostname.rm{number}"] = "127.0.0.1"
+        for name, key in _KEYS.items():
+            properties[f"yarn.resourcemanager.{key}.rm{number}"] = f"127.0.0.1:{ports[f'{name}{number}']}"
+    site.write(tmp_path / "fair-scheduler.xml", ALLOCATIONS.format(a="3.0", b="1.0"))
+    lib = jars.find()
+    started: list[processes.Process] = []
+    rms = []
+    try:
+        for number in (1, 2):
+            conf = tmp_path / f"rm{number}"
+            conf.mkdir()
+            site.write(conf / "yarn-site.xml", site.render({**properties, "yarn.resourcemanager.ha.id": f"rm{number}"}))
+            site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
+            site.write(conf / "log4j.properties", site.LOG4J)
+            opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
+            command = [
+                "java",
+                *opens,
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-Xmx256m",
+                "-cp",
+                f"{conf}:{lib}/*",
+            ]
+            main = f"{_PACKAGE}.ResourceManager"
+            environment = {**os.environ, processes.MARK: mark}
+            log = tmp_path / f"rm{number}.log"
+            started.append(processes.start([*command, main], environment=environment, folder=tmp_path, log=log))
+            rpc_ports = {name: f"127.0.0.1:{ports[f'{name}{number}']}" for name in ("admin", "client")}
+            rms.append(RmAddress.of(f"http://127.0.0.1:{ports[f'http{number}']}", **rpc_ports))
+        pair = Pair((rms[0], rms[1]), started)
+        with RmClient(rms, HttpOptions(attempts=1)) as client:
+            end = time.monotonic() + 90
+            for rm in rms:
+                while True:
+                    try:
+                        client.rest.info_of(rm.rest)
+                        break
+                    except YarnfairError:
+                        assert time.monotonic() < end, "the ResourceManagers do not start"
+                        assert all(process.alive for process in started)
+                        time.sleep(0.3)
+        yield pair
+    finally:
+        assert processes.stop(started, mark) == []
