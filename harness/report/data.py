@@ -52,6 +52,11 @@ class Series:
     share_mb: Floats | None = None
     counted_mb_s: Floats | None = None
 
+    def starves(self) -> NDArray[np.bool_]:
+        """At each sample: whether the queue asks for more than it holds, and runs no task (or holds nothing)."""
+        idle = self.allocated_mb <= 0 if self.running is None else self.running <= 0
+        return (self.demand_mb > self.allocated_mb) & idle
+
     def fairness_degree(self) -> Floats | None:
         """rho_i(t) of LTYARN eq. (3); 1 while nothing was due."""
         return None if self.due_mb_s is None else fairness_degree(self.accumulated_mb_s, self.due_mb_s)
@@ -139,12 +144,12 @@ class Run:
         return (worst, degrees[worst]) if worst is not None else None
 
     def starvation(self) -> dict[str, tuple[float, float, float]]:
-        """By leaf: the longest time with demand and nothing allocated, as (length, from, to) in seconds."""
+        """By leaf: the longest time with pending demand and no running task, as (length, from, to) in seconds.
+
+        An application master that holds its container and waits does not count as running.
+        """
         return {
-            short(leaf): longest_true_s(
-                self.series[leaf].time_s, (self.series[leaf].allocated_mb <= 0) & (self.series[leaf].demand_mb > 0)
-            )
-            for leaf in self.leaves
+            short(leaf): longest_true_s(self.series[leaf].time_s, self.series[leaf].starves()) for leaf in self.leaves
         }
 
     def mean_running(self, queue: str, start_s: float, end_s: float) -> float | None:

@@ -24,8 +24,9 @@ AS_FAST = 0.99
 #: A static partition gives a degree of 1 in the fluid model. Whole containers leave up to one container of the share
 #: (of the papers' cluster: 1 of 29.5), heartbeats a little more.
 STATIC_TOLERANCE = 0.05
-#: A queue counts as starved when it had demand and held nothing for this long (thesis and paper: some 680 s).
-STARVED_S = 300.0
+#: A queue counts as starved when it asked and ran no task for this long: some task lengths (TPC-H's tasks take 23.6 s on
+#: average in the paper), beyond what waiting for a container to end explains. The paper's case is 680 s.
+STARVED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,38 +238,36 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
     naive = _of(runs, "naive-hltrf")
     if not naive:
         return None
-    holds, evidence = [], []
-    starved: set[str] = set()
+    worst: list[tuple[str, float]] = []
+    evidence = []
     for run in naive:
         spans = run.starvation()
-        worst = max(spans, key=lambda queue: spans[queue][0], default=None)
-        if worst is None:
+        queue = max(spans, key=lambda name: spans[name][0], default=None)
+        if queue is None:
             continue
-        starved |= {queue for queue, span in spans.items() if span[0] >= STARVED_S}
-        length, start, end = spans[worst]
-        holds.append(length >= STARVED_S)
+        length, start, end = spans[queue]
+        worst.append((queue, length))
         evidence.append(
-            f"{run.label}: {worst} has demand and holds nothing for {_seconds(length)} "
-            f"(from {_seconds(start)} to {_seconds(end)})"
+            f"{run.label}: {queue} asks and runs no task for {_seconds(length)} (from {_seconds(start)} to {_seconds(end)})"
         )
-    for run in _of(runs, "hltrf"):
-        spans = run.starvation()
-        if not spans:
-            continue
-        watched = {queue: spans[queue] for queue in spans if queue in starved} or spans
-        worst = max(watched, key=lambda queue: watched[queue][0])
-        holds.append(watched[worst][0] < STARVED_S)
-        evidence.append(f"{run.label}: at longest {worst} holds nothing for {_seconds(watched[worst][0])}")
-    if not holds:
+    if not worst:
         return None
+    starved = {queue for queue, length in worst if length >= STARVED_S}
+    mended = []
+    for run in _of(runs, "hltrf"):
+        spans = {queue: span for queue, span in run.starvation().items() if queue in starved or not starved}
+        if spans:
+            queue = max(spans, key=lambda name: spans[name][0])
+            mended.append(spans[queue][0] < STARVED_S)
+            evidence.append(f"{run.label}: at longest {queue} asks and runs no task for {_seconds(spans[queue][0])}")
     return Finding(
         "The naive hierarchy starves a queue, H-LTRF does not",
         "LTYARN section 7.6, Figs. 10a to 10c",
         "TPC-H gets nothing from 900 s to 1580 s under the naive approach, because its sibling has used the group's "
         "share; under H-LTRF it is not starved.",
-        f"starved: demand, and not one container, for {STARVED_S:.0f} s or more. Under H-LTRF the queues are judged "
-        "that starve under the naive approach",
-        _verdict(holds),
+        f"starved: a queue asks and runs no task for {STARVED_S:.0f} s or more (the paper's case: 680 s). H-LTRF is judged "
+        "by the queues that starve under the naive approach",
+        _verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
         tuple(evidence),
     )
 

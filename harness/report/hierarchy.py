@@ -83,7 +83,7 @@ def starvation_groups(runs: Sequence[Run]) -> list[Group]:
             width = max(width, own)
         chart = LineChart(short(leaf), "time (s)", "running tasks", lines, x_range=window)
         text = (
-            f"Fig. 10c: {short(leaf)} asks and holds nothing from {start:.0f} s to {end:.0f} s under {run.label}; "
+            f"Fig. 10c: {short(leaf)} asks and runs no task from {start:.0f} s to {end:.0f} s under {run.label}; "
             "the same time under the others."
         )
         legend = Legend([(line.name, line.style) for line in lines])

@@ -226,7 +226,7 @@ def over_seeds(runs: Sequence[Run]) -> list[Table]:
 
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
-    """The longest waits: for a container while some were asked for, and with demand and nothing held."""
+    """The longest waits: for a container while some were asked for, and with demand and no running task."""
     tables = []
     queues = list(dict.fromkeys(queue for run in runs for queue in run.summary_queues()))
     rows = [[run.label, *(figure_text(run.queue_figure(q, "max_wait_s"), 1) for q in queues)] for run in runs]
@@ -239,10 +239,10 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
                 "The longest time that a queue with pending containers went without getting one (summary.json).",
             )
         )
-    return tables + _empty_handed(runs)
+    return tables + _starvation_table(runs)
 
 
-def _empty_handed(runs: Sequence[Run]) -> list[Table]:
+def _starvation_table(runs: Sequence[Run]) -> list[Table]:
     spans = [(run, run.starvation()) for run in runs if run.leaves]
     queues = list(dict.fromkeys(queue for _, found in spans for queue in found))
     if not queues:
@@ -250,10 +250,10 @@ def _empty_handed(runs: Sequence[Run]) -> list[Table]:
     rows = [[run.label, *(figure_text(found[q][0] if q in found else None, 0) for q in queues)] for run, found in spans]
     return [
         Table(
-            "Longest time with demand and nothing allocated",
+            "Longest time with demand and no running task",
             [Head("policy"), *(Head(queue, "s") for queue in queues)],
             rows,
-            "From the samples: not one container, not even an application master's, while something was asked for.",
+            "From the samples: more is asked for than held, and no task runs (an application master may wait).",
         )
     ]
 

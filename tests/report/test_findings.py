@@ -65,7 +65,7 @@ def test_starvation_is_measured_from_the_samples(hierarchy: list[Path]) -> None:
     assert hltrf.starvation()["group1.tpch"] == (10.0, 0.0, 10.0)
     finding = found(hierarchy)["The naive hierarchy starves a queue, H-LTRF does not"]
     assert finding.verdict == "holds"
-    assert "group1.tpch has demand and holds nothing for 680 s (from 0 s to 680 s)" in finding.evidence[0]
+    assert "group1.tpch asks and runs no task for 680 s (from 0 s to 680 s)" in finding.evidence[0]
 
 
 def test_without_the_runs_nothing_is_said(write_run: Callable[..., Path]) -> None:
@@ -86,3 +86,13 @@ def test_t_wait_is_judged_by_running_tasks(write_run: Callable[..., Path]) -> No
     assert "eq. (7) expects 25.0 / 2 = 12.5" in finding.evidence[0]
     turned = write_run("t100", "hltrf", leaves=leaves, settings={"t_wait": 100}, held=(1, 0.9, 1, 1))
     assert found([naive, few, many, turned])[title].verdict == "does not hold"
+
+
+def test_a_naive_hierarchy_that_starves_nobody_is_said_so(write_run: Callable[..., Path]) -> None:
+    leaves = ("root.g1.a", "root.g1.b", "root.g2.c", "root.g2.d")
+    naive = write_run("naive", "naive-hltrf", leaves=leaves, since_s=(0, 20, 0, 0))
+    hltrf = write_run("hltrf", "hltrf", leaves=leaves, since_s=(0, 90, 0, 0))
+    title = "The naive hierarchy starves a queue, H-LTRF does not"
+    assert found([naive, hltrf])[title].verdict == "does not hold"
+    worse = write_run("worse", "naive-hltrf", leaves=leaves, since_s=(0, 200, 0, 0))
+    assert found([worse, hltrf])[title].verdict == "does not hold", "H-LTRF starves the same queue for 90 s"
