@@ -24,8 +24,8 @@ AS_FAST = 0.99
 #: A static partition gives a degree of 1 in the fluid model. Whole containers leave up to one container of the share
 #: (of the papers' cluster: 1 of 29.5), heartbeats a little more.
 STATIC_TOLERANCE = 0.05
-#: A queue counts as starved when it asked and ran no task for this long: some task lengths (TPC-H's tasks take 23.6 s on
-#: average in the paper), beyond what waiting for a container to end explains. The paper's case is 680 s.
+#: A queue counts as starved when it asked and ran no task for this long: some task lengths (TPC-H's tasks take 23.6 s
+#: on average in the paper), beyond what waiting for a container to end explains. The paper's case is 680 s.
 STARVED_S = 60.0
 
 
@@ -247,9 +247,8 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
             continue
         length, start, end = spans[queue]
         worst.append((queue, length))
-        evidence.append(
-            f"{run.label}: {queue} asks and runs no task for {_seconds(length)} (from {_seconds(start)} to {_seconds(end)})"
-        )
+        when = f"(from {_seconds(start)} to {_seconds(end)})"
+        evidence.append(f"{run.label}: {queue} asks and runs no task for {_seconds(length)} {when}")
     if not worst:
         return None
     starved = {queue for queue, length in worst if length >= STARVED_S}
@@ -265,8 +264,8 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         "LTYARN section 7.6, Figs. 10a to 10c",
         "TPC-H gets nothing from 900 s to 1580 s under the naive approach, because its sibling has used the group's "
         "share; under H-LTRF it is not starved.",
-        f"starved: a queue asks and runs no task for {STARVED_S:.0f} s or more (the paper's case: 680 s). H-LTRF is judged "
-        "by the queues that starve under the naive approach",
+        f"starved: a queue asks and runs no task for {STARVED_S:.0f} s or more (the paper's case: 680 s). H-LTRF is "
+        "judged by the queues that starve under the naive approach",
         _verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
         tuple(evidence),
     )
