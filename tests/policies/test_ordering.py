@@ -89,6 +89,13 @@ def test_tasks_that_differ_by_hand() -> None:
     assert found.completions == (11, 12)
 
 
+def test_a_shorter_map_can_make_the_whole_longer() -> None:
+    # Why the search cannot drop a partial order for another with earlier slots (docs/decisions/ordering-search.md).
+    slots = Slots(2, 2)
+    assert estimate([job("J1", 1, 2, 1, 8), job("J2", 1, 2, 2, 4)], slots).makespan == 10
+    assert estimate([job("J1", 1, 2, 1, 8), job("J2", 1, 1, 2, 4)], slots).makespan == 13
+
+
 def test_counts_do_not_cost_time() -> None:
     jobs = [job("huge", 10**12, 7, 10**11, 3), job("tiny", 1, 1, 1, 1)]
     found = estimate(jobs, Slots(10**6, 10**6))
