@@ -7,7 +7,6 @@ error here. Reading YAML is the caller's business: this takes plain data and a f
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -326,7 +325,7 @@ class _Builder:
     def weight(self, weight: float | None, at: KeyPath, queue: str) -> float | None:
         if weight is None:
             return None
-        if not (math.isfinite(weight) and WEIGHT_MIN <= weight <= WEIGHT_MAX):
+        if not WEIGHT_MIN <= weight <= WEIGHT_MAX:  # NaN is not, and an integer may be too large for a float
             raise self.fail(
                 at, f"weight {weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}", "scale the weights", queue
             )
@@ -462,8 +461,9 @@ def _finding(error: ValidationError, where: Where) -> InputError:
     first = findings[0]
     location: KeyPath = first["loc"]
     # Union members show up in the location by their type.
+    union = False
     while len(location) > 1 and location[-1] in ("int", "float", "constrained-int", "constrained-float"):
-        location = location[:-1]
+        location, union = location[:-1], True
     names = [str(location[at + 1]) for at in range(len(location) - 1) if location[at] in ("queues", "children")]
     queue = ".".join([ROOT, *names]) if names else None
     kind, message = first["type"], str(first["msg"])
@@ -478,6 +478,11 @@ def _finding(error: ValidationError, where: Where) -> InputError:
         message, mend = "is missing", "add it"
     elif kind in ("model_type", "dict_type"):
         message, mend = "is not a mapping", "write its keys below it, or {}"
+    elif union and kind in ("int_type", "float_type"):
+        message, mend = (
+            f"is not a number (it is {str(first.get('input'))[:40]!r})",
+            "write a plain number like 1500 or 0.5",
+        )
     else:
         message += f" (it is {str(first.get('input'))[:40]!r})"
     others = f" (and {len(findings) - 1} more)" if len({item["loc"] for item in findings}) > 1 else ""
