@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -174,8 +175,26 @@ class Run:
         return self.label.removesuffix(f",seed={self.seed}").removesuffix(f", seed {self.seed}")
 
     def is_plain(self) -> bool:
-        """Whether it runs with the papers' rule (no horizon), the reference for runs from outside."""
+        """Whether it runs with the papers' rule (no horizon)."""
         return not self.settings.get("horizon_s")
+
+    def inside_of(self, runs: Sequence[Run]) -> Run | None:
+        """For a run from outside: the same policy with the papers' rule inside, of the same experiment and seed.
+
+        Among several the one whose other settings (T_wait) are the same; the settings that only matter from outside
+        (horizon, affinity) are not compared.
+        """
+        if self.mode != "outside" or not self.counts:
+            return None
+
+        def key(run: Run) -> tuple[object, ...]:
+            return (run.policy, run.seed, run.info.get("hash"))
+
+        def others(run: Run) -> dict[str, str]:
+            return {name: str(value) for name, value in run.settings.items() if name not in {"horizon_s", "affinity"}}
+
+        able = [run for run in runs if run.mode == "inside" and run.counts and run.is_plain() and key(run) == key(self)]
+        return next((run for run in able if others(run) == others(self)), able[0] if able else None)
 
     def end_s(self) -> float:
         """The last sample's time."""
@@ -377,13 +396,19 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     unique = {directory.resolve(): directory for directory in reversed(directories)}
     runs = [load_run(directory) for directory in reversed(unique.values())]
     if len(paths) == 1:  # a folder has no order of its own: the papers', from what is known to what is new
-        runs.sort(key=lambda run: (_rank(run), run.label))
+        runs.sort(key=lambda run: (_rank(run), _natural(run.label)))
     return [replace(run, label=_unique(run, runs)) for run in runs]
 
 
 def _rank(run: Run) -> tuple[int, bool]:
     known = run.policy in POLICY_ORDER
     return (POLICY_ORDER.index(run.policy) if known else len(POLICY_ORDER), run.mode == "outside")
+
+
+def _natural(label: str) -> tuple[tuple[int, float, str], ...]:
+    """A key by which t_wait=2 comes before t_wait=10."""
+    pieces = re.findall(r"\d+(?:\.\d+)?|[^\d]+", label)
+    return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 
 
 def _unique(run: Run, runs: Sequence[Run]) -> str:

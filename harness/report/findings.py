@@ -274,20 +274,17 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
 def outside_costs(runs: Sequence[Run]) -> Finding | None:
     """What it costs (or gains) to stay outside the scheduler: loss integrals of the same policy, seed for seed."""
     holds, evidence = [], []
-    for outside in [run for run in runs if run.summary and run.mode == "outside"]:
-        for inside in runs:
-            if inside.mode != "inside" or not inside.summary:
-                continue
-            if (inside.policy, inside.seed) != (outside.policy, outside.seed) or not inside.is_plain():
-                continue
-            reference, own = inside.number("sharing_loss_integral"), outside.number("sharing_loss_integral")
-            if reference <= 0:
-                continue
-            holds.append(own <= reference)
-            evidence.append(
-                f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
-                f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}"
-            )
+    for outside in runs:
+        inside = outside.inside_of(runs)
+        reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
+        if inside is None or reference <= 0:
+            continue
+        own = outside.number("sharing_loss_integral")
+        holds.append(own <= reference)
+        evidence.append(
+            f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
+            f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}"
+        )
     if not holds:
         return None
     return Finding(

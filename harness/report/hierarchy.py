@@ -12,7 +12,7 @@ from harness.report.svg import Line, LineChart
 
 #: Curves of several policies in one chart cross each other all the time: fewer, longer means.
 COARSE = 60
-#: What is shown before and after a time of starvation, in seconds.
+#: What is shown before a time of starvation, and at least after it, in seconds.
 AROUND_S = 100.0
 
 
@@ -69,7 +69,8 @@ def starvation_groups(runs: Sequence[Run]) -> list[Group]:
         if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < STARVED_S:
             continue
         _, start, end = spans[leaf]
-        window = (max(0.0, start - AROUND_S), end + AROUND_S)
+        after_s = max(AROUND_S, end - start)
+        window = (max(0.0, start - AROUND_S), end + after_s)
         lines, width = [], 0.0
         for k, other in enumerate(runs):
             series = _running(other, leaf)

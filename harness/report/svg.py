@@ -20,7 +20,7 @@ from harness.report.curves import Curve, thin
 WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
 #: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
-COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#0b6a80", "#a31545", "#444444")
+COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")
 
 

@@ -56,13 +56,10 @@ def settings_of(run: Run) -> dict[str, float]:
 
 
 def loss_ratio(run: Run, runs: Sequence[Run]) -> float | None:
-    """The run's loss integral over that of the same policy inside (no horizon), of the same seed and experiment."""
-    for other in runs:
-        same = (other.policy, other.seed, other.info.get("hash")) == (run.policy, run.seed, run.info.get("hash"))
-        if same and other.mode == "inside" and other.is_plain():
-            reference = other.number("sharing_loss_integral")
-            return run.number("sharing_loss_integral") / reference if reference > 0 else None
-    return None
+    """For a run from outside: its loss integral over that of its counterpart inside; else None."""
+    inside = run.inside_of(runs)
+    reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
+    return run.number("sharing_loss_integral") / reference if reference > 0 else None
 
 
 def longest_wait(run: Run) -> float | None:
