@@ -64,7 +64,7 @@ def test_broken_files_are_refused_by_both(hadoop: Any) -> None:
 
 def test_where_hadoop_hangs_we_say_so(hadoop: Any) -> None:
     # Each hang costs the Java side seconds until it is stopped: few cases.
-    cases = random_cases(103, 4, broken=0.0, depth=1, nan=0.6)
+    cases = random_cases(103, 2, broken=0.0, depth=1, nan=0.6)
     cases.append(
         {
             "xml": '<allocations><queue name="a"><weight>NaN</weight></queue><queue name="b"/></allocations>',

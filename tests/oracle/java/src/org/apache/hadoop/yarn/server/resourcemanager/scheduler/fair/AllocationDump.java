@@ -45,7 +45,7 @@ public final class AllocationDump {
   static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   // Processor time beyond which a case hangs: while it loads (the first case loads classes too), and while it computes
   // shares. A loaded machine must not look like a hang.
-  static final long LOADING_NS = 12_000_000_000L, COMPUTING_NS = 3_000_000_000L;
+  static final long LOADING_NS = 8_000_000_000L, COMPUTING_NS = 2_000_000_000L;
 
   public static void main(String[] args) throws Exception {
     PrintStream out = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), false, "UTF-8");
