@@ -119,7 +119,8 @@ def base_url(text: str) -> str:
     return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}"
 
 
-def _spnego() -> requests.auth.AuthBase:
+def spnego() -> requests.auth.AuthBase:
+    """Authenticates with the process' Kerberos ticket. CallError when the package for it is missing."""
     try:
         from requests_gssapi import HTTPSPNEGOAuth  # type: ignore[import-not-found]
     except ImportError:
@@ -180,7 +181,7 @@ class HttpClient:
                 (self.options.cert_file, self.options.key_file) if self.options.key_file else self.options.cert_file
             )
         if self.options.auth == "spnego":
-            session.auth = _spnego()
+            session.auth = spnego()
         self._session = session
 
     def close(self) -> None:
@@ -321,7 +322,7 @@ class HttpClient:
         if 200 <= status < 300:
             document = None if not data.strip() else parse_json(data, url)
             return Answer(url, status, document, response.headers)
-        exception, message = _remote_exception(data, url)
+        exception, message = remote_exception(data, url)
         text = f"HTTP {status}"
         if exception or message:
             text += f" {exception}: {message}" if exception and message else f" {exception or message}"
@@ -370,7 +371,7 @@ def parse_json(data: bytes, where: str) -> Any:
         raise BadAnswer(f"no JSON ({_short(str(error))}): {start!r}", where=where) from None
 
 
-def _remote_exception(data: bytes, where: str) -> tuple[str, str]:
+def remote_exception(data: bytes, where: str) -> tuple[str, str]:
     """Class (without package) and message of Hadoop's ``{"RemoteException": {...}}``; empty texts if it is none."""
     try:
         document = parse_json(data, where)

@@ -1,0 +1,345 @@
+"""Where an RM's allocation file lies, and replacing it there whole or not at all: a folder, over SFTP, over WebHDFS.
+
+What the file says is harness.yarn.allocation's business, whether the RM took it harness.yarn.rmclient's. Every place
+writes a temporary file beside the old one and renames it over: a reader sees the old file or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import stat
+import tempfile
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
+
+import requests
+import urllib3
+
+from harness.model.errors import CallError, InputError
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
+
+if TYPE_CHECKING:
+    import paramiko
+
+#: Far beyond any real allocation file (10,000 queues make some 3 MB).
+MAX_BYTES = 64 << 20
+
+
+class FileChanged(InputError):
+    """The file is not the one that was read before: somebody else has written it since."""
+
+
+class AllocationPlace(ABC):
+    """A place where one allocation file lies. `name` is how messages call it."""
+
+    name: str
+
+    @abstractmethod
+    def read(self) -> bytes:
+        """The file's bytes. InputError (no such file, no permission, too large) or Unreachable."""
+
+    @abstractmethod
+    def _put(self, data: bytes) -> None:
+        """Puts these bytes in the file's place in one step."""
+
+    def write(self, data: bytes, *, before: bytes | None = None) -> None:
+        """Replaces the file and reads it back.
+
+        With `before` only when the file still has those bytes (FileChanged otherwise; between the look and the rename
+        lies a moment). InputError or Unreachable: then the old file is there, whole.
+        """
+        if len(data) > MAX_BYTES:
+            raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
+        if before is not None and self.read() != before:
+            raise FileChanged(
+                "the allocation file was changed by somebody else",
+                where=self.name,
+                mend="look at what changed; the next round starts from it",
+            )
+        self._put(data)
+        if self.read() != data:
+            raise FileChanged("another writer replaced the file at the same moment", where=self.name)
+
+    def close(self) -> None:
+        """Gives connections back."""
+        return
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class LocalPlace(AllocationPlace):
+    """A file of this machine or of a mounted folder. Owner and mode stay; a symbolic link stays one."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return str(self.path)
+
+    def read(self) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise InputError("no ordinary file", where=self.name)
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InputError(f"cannot be read: {_reason(error)}", where=self.name) from None
+        if len(data) > MAX_BYTES:
+            raise InputError("too large for an allocation file", where=self.name)
+        return data
+
+    def _put(self, data: bytes) -> None:
+        try:
+            target = Path(os.path.realpath(self.path))
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        except OSError as error:
+            raise InputError(f"cannot write beside it: {_reason(error)}", where=self.name) from None
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(data)
+                with contextlib.suppress(FileNotFoundError):
+                    old = target.stat()
+                    os.fchmod(out.fileno(), stat.S_IMODE(old.st_mode))
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(out.fileno(), old.st_uid, old.st_gid)
+                out.flush()
+                os.fsync(out.fileno())
+            os.replace(temporary, target)
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            # A file that is a mount point itself cannot be renamed over.
+            mend = "mount the folder that holds the file, not the file" if error.errno == 16 else None
+            raise InputError(f"cannot be written: {_reason(error)}", where=self.name, mend=mend) from None
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+
+@dataclass(frozen=True)
+class SftpPlace(AllocationPlace):
+    """A file on a host that speaks SFTP. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config.
+
+    A host that ~/.ssh/known_hosts does not know is refused.
+    """
+
+    host: str
+    path: str
+    port: int | None = None
+    user: str | None = None
+    timeout_s: float = 15.0
+    key_file: str | None = None
+    known_hosts: str | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"sftp://{self.host}{self.path}"
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[paramiko.SFTPClient]:
+        import paramiko
+
+        config = paramiko.SSHConfig()
+        with contextlib.suppress(OSError, paramiko.ssh_exception.ConfigParseError):
+            config = paramiko.SSHConfig.from_path(os.path.expanduser("~/.ssh/config"))
+        said = config.lookup(self.host)
+        keys: Any = None if self.key_file else said.get("identityfile")
+        try:
+            # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
+            key = paramiko.PKey.from_path(self.key_file) if self.key_file else None
+        except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+            raise InputError(f"no usable key: {_reason(error)}", where=self.key_file) from None
+        with paramiko.SSHClient() as client:
+            try:
+                if self.known_hosts:
+                    client.load_host_keys(self.known_hosts)
+                else:
+                    client.load_system_host_keys()
+                client.set_missing_host_key_policy(paramiko.RejectPolicy())
+                client.connect(
+                    said.get("hostname", self.host),
+                    port=self.port or int(said.get("port", 22)),
+                    username=self.user or said.get("user"),
+                    pkey=key,
+                    key_filename=keys,
+                    timeout=self.timeout_s,
+                    banner_timeout=self.timeout_s,
+                    auth_timeout=self.timeout_s,
+                    allow_agent=self.key_file is None,
+                    look_for_keys=self.key_file is None,
+                )
+                session = client.open_sftp()
+            except paramiko.BadHostKeyException:
+                raise Refused("the host key is another than known_hosts has", where=self.name) from None
+            except paramiko.AuthenticationException as error:
+                mend = "give a key that the host accepts (ssh-add, ~/.ssh/config)"
+                raise Refused(f"not let in: {_reason(error)}", where=self.name, mend=mend) from None
+            except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
+                mend = "check host, port and ~/.ssh/known_hosts (ssh-keyscan)"
+                raise Unreachable(f"no SFTP: {_reason(error)}", where=self.name, mend=mend) from None
+            channel = session.get_channel()
+            if channel is not None:
+                channel.settimeout(self.timeout_s)
+            try:
+                yield session
+            except (paramiko.SSHException, EOFError, TimeoutError) as error:
+                raise Unreachable(f"the connection broke: {_reason(error)}", where=self.name) from None
+            except OSError as error:
+                raise InputError(f"SFTP: {_reason(error)}", where=self.name) from None
+
+    def read(self) -> bytes:
+        with self._session() as session, session.open(self.path, "rb") as file:
+            file.prefetch()
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InputError("too large for an allocation file", where=self.name)
+        return data
+
+    def _put(self, data: bytes) -> None:
+        with self._session() as session:
+            folder, last = posixpath.split(self.path)
+            temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
+            mode = None
+            with contextlib.suppress(FileNotFoundError):
+                mode = session.stat(self.path).st_mode
+            try:
+                with session.open(temporary, "wb") as file:
+                    file.set_pipelined(True)
+                    file.write(data)
+                if session.stat(temporary).st_size != len(data):
+                    raise InputError("the copy is incomplete (is the disk full?)", where=self.name)
+                session.chmod(temporary, stat.S_IMODE(mode) if mode is not None else 0o644)
+                # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
+                session.posix_rename(temporary, self.path)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    session.remove(temporary)
+                raise
+
+
+@dataclass(frozen=True)
+class WebHdfsPlace(AllocationPlace):
+    """A file in HDFS, by WebHDFS: `base` is the NameNode's ``http://host:port``, `path` absolute in HDFS."""
+
+    base: str
+    path: str
+    options: HttpOptions = field(default_factory=HttpOptions)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.base}{self.path}"
+
+    def _call(self, method: str, path: str, operation: str, *, data: bytes | None = None, **params: str) -> Any:
+        """One operation, following the NameNode's redirection to a DataNode; the response, its status checked."""
+        options = self.options
+        query = {"op": operation, **params}
+        if options.user and options.auth == "simple":
+            query["user.name"] = options.user
+        with requests.Session() as session:
+            session.trust_env = False
+            if options.ca_file:
+                session.verify = options.ca_file
+            if options.auth == "spnego":
+                session.auth = spnego()
+            times = (options.connect_timeout_s, options.read_timeout_s)
+            url = f"{self.base}/webhdfs/v1{quote(path)}"
+            try:
+                # The NameNode says only where to send the data: it must not get them itself.
+                with session.request(
+                    method, url, params=query, timeout=times, allow_redirects=False, stream=True
+                ) as response:
+                    status = response.status_code
+                    target = response.headers.get("Location", "")
+                    content: bytes = response.raw.read(MAX_BYTES + 1, decode_content=True)
+                if status in (301, 302, 307):
+                    if urlsplit(target).scheme not in ("http", "https"):
+                        raise BadAnswer("redirected to nowhere", where=self.name)
+                    with session.request(
+                        method, target, data=data, timeout=times, allow_redirects=False, stream=True
+                    ) as response:
+                        status = response.status_code
+                        content = response.raw.read(MAX_BYTES + 1, decode_content=True)
+            except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+                raise Unreachable(
+                    f"WebHDFS {operation}: {_reason(error)}",
+                    where=self.name,
+                    mend="check the NameNode's address, and that its DataNodes' names resolve here",
+                ) from None
+        if len(content) > MAX_BYTES:
+            raise InputError("too large for an allocation file", where=self.name)
+        if not 200 <= status < 300:
+            exception, message = remote_exception(content, self.name)
+            told = f"{exception}: {message}" if exception else f"HTTP {status}"
+            raise Refused(f"WebHDFS {operation}: {told}", where=self.name, status=status, exception=exception)
+        return content
+
+    def read(self) -> bytes:
+        found: bytes = self._call("GET", self.path, "OPEN")
+        return found
+
+    def _put(self, data: bytes) -> None:
+        folder, last = posixpath.split(self.path)
+        temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
+        permission = "644"
+        with contextlib.suppress(Refused):
+            told = parse_json(self._call("GET", self.path, "GETFILESTATUS"), self.name)
+            with contextlib.suppress(KeyError, TypeError):
+                permission = str(told["FileStatus"]["permission"])
+        try:
+            self._call("PUT", temporary, "CREATE", data=data, overwrite="false", permission=permission)
+            answer = parse_json(
+                self._call("PUT", temporary, "RENAME", destination=self.path, renameoptions="OVERWRITE") or b"null",
+                self.name,
+            )
+            if answer is not None and answer != {"boolean": True}:
+                raise Refused(f"WebHDFS RENAME: {answer}", where=self.name)
+        except BaseException:
+            with contextlib.suppress(InputError):
+                self._call("DELETE", temporary, "DELETE")
+            raise
+
+
+def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace:
+    """A place by its name: a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``.
+
+    `options` are for WebHDFS. CallError for what is none of these.
+    """
+    if "://" not in text:
+        if not text or "\0" in text:
+            raise CallError("no path of an allocation file given")
+        return LocalPlace(Path(text))
+    mend = "give a path, sftp://[user@]host[:port]/path, webhdfs://host:port/path or swebhdfs://host:port/path"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise CallError(f"{text!r} is no place: {error}", mend=mend) from None
+    path = unquote(parts.path)
+    if not parts.hostname or not path.strip("/") or path.endswith("/") or parts.password is not None or parts.query:
+        raise CallError(f"{text!r} names no file", mend=mend)
+    if parts.scheme == "sftp":
+        return SftpPlace(parts.hostname, path, port, parts.username)
+    if parts.scheme in ("webhdfs", "swebhdfs"):
+        scheme, usual = ("http", 9870) if parts.scheme == "webhdfs" else ("https", 9871)
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        given = options or HttpOptions()
+        if parts.username:
+            given = replace(given, user=parts.username)
+        return WebHdfsPlace(f"{scheme}://{host}:{port or usual}", path, given)
+    raise CallError(f"{text!r} is no place for an allocation file", mend=mend)

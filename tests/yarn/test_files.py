@@ -1,0 +1,331 @@
+"""Where the allocation file lies: a folder, SFTP (paramiko's own server), WebHDFS (a server that redirects)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import paramiko
+import pytest
+
+from harness.model.errors import CallError, InputError, YarnfairError
+from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.files import FileChanged, LocalPlace, SftpPlace, WebHdfsPlace, open_place
+from harness.yarn.http import HttpOptions
+from tests.yarn.fake_server import FakeServer, http
+
+OLD, NEW = b"<allocations/>\n", b"<allocations>\n</allocations>\n" * 5000
+
+
+def test_a_local_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "fair-scheduler.xml"
+    path.write_bytes(OLD)
+    path.chmod(0o640)
+    LocalPlace(path).write(NEW, before=OLD)
+    assert path.read_bytes() == NEW
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert [item.name for item in tmp_path.iterdir()] == ["fair-scheduler.xml"]
+
+
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    target = tmp_path / "real" / "file.xml"
+    target.parent.mkdir()
+    target.write_bytes(OLD)
+    link = tmp_path / "link.xml"
+    link.symlink_to(target)
+    LocalPlace(link).write(NEW)
+    assert link.is_symlink()
+    assert target.read_bytes() == NEW
+
+
+def test_a_reader_never_sees_a_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    seen: set[bytes] = set()
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.add(path.read_bytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(50):
+        LocalPlace(path).write(NEW)
+        LocalPlace(path).write(OLD)
+    stop.set()
+    thread.join()
+    assert seen <= {OLD, NEW}
+
+
+def test_somebody_elses_change_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(b"theirs")
+    with pytest.raises(FileChanged):
+        LocalPlace(path).write(NEW, before=OLD)
+    assert path.read_bytes() == b"theirs"
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left"):
+        LocalPlace(path).write(NEW)
+    assert path.read_bytes() == OLD
+    assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
+
+
+def test_a_file_that_is_a_mount_point_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+
+    def busy(*_: Any) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "replace", busy)
+    with pytest.raises(InputError, match="mount the folder"):
+        LocalPlace(path).write(NEW)
+
+
+@pytest.mark.parametrize("path", ["no-such-folder/f.xml", "."])
+def test_what_cannot_be_read_or_written_is_one_line(tmp_path: Path, path: str) -> None:
+    place = LocalPlace(tmp_path / path)
+    for act in (place.read, lambda: place.write(NEW, before=OLD)):
+        with pytest.raises(InputError) as caught:
+            act()
+        assert "\n" not in caught.value.line()
+
+
+class Folder(paramiko.SFTPServerInterface):
+    """Serves the folder in `root`, as OpenSSH's server does as far as the client needs it."""
+
+    root: Path
+    full = False
+
+    def _path(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+    def open(self, path: str, flags: int, attr: paramiko.SFTPAttributes) -> Any:
+        try:
+            fd = os.open(self._path(path), flags, 0o666)
+        except OSError as error:
+            return paramiko.SFTPServer.convert_errno(error.errno or 0)
+        handle = paramiko.SFTPHandle(flags)
+        mode = "wb" if flags & os.O_WRONLY else "rb"
+        handle.readfile = handle.writefile = os.fdopen(fd, mode)  # type: ignore[attr-defined]
+        handle.stat = lambda: self.stat(path)  # type: ignore[method-assign]
+        if Folder.full and "w" in mode:
+            handle.write = lambda offset, data: paramiko.SFTP_OK  # type: ignore[method-assign]
+        return handle
+
+    def stat(self, path: str) -> Any:
+        try:
+            return paramiko.SFTPAttributes.from_stat(self._path(path).stat())
+        except OSError as error:
+            return paramiko.SFTPServer.convert_errno(error.errno or 0)
+
+    def chattr(self, path: str, attr: paramiko.SFTPAttributes) -> int:
+        os.chmod(self._path(path), attr.st_mode or 0)
+        return paramiko.SFTP_OK
+
+    def posix_rename(self, oldpath: str, newpath: str) -> int:
+        os.replace(self._path(oldpath), self._path(newpath))
+        return paramiko.SFTP_OK
+
+    def remove(self, path: str) -> int:
+        self._path(path).unlink()
+        return paramiko.SFTP_OK
+
+
+class OneKey(paramiko.ServerInterface):
+    def __init__(self, key: paramiko.PKey) -> None:
+        self._key = key
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        good = username == "yarn" and key.asbytes() == self._key.asbytes()
+        return paramiko.AUTH_SUCCESSFUL if good else paramiko.AUTH_FAILED
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED
+
+
+@pytest.fixture
+def sftp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SftpPlace]:
+    """An SFTP server of the loopback whose host key is known, with the file /etc/f.xml."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    host_key, user_key = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
+    user_key.write_private_key_file(str(tmp_path / "key"))
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc" / "f.xml").write_bytes(OLD)
+    Folder.root, Folder.full = root, False
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(0.05)
+    port = listener.getsockname()[1]
+    (tmp_path / "known").write_text(f"[127.0.0.1]:{port} {host_key.get_name()} {host_key.get_base64()}\n")
+    stop = threading.Event()
+    transports: list[paramiko.Transport] = []
+
+    def serve() -> None:
+        while not stop.is_set():
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                continue
+            transport = paramiko.Transport(connection)
+            transport.add_server_key(host_key)
+            transport.set_subsystem_handler("sftp", paramiko.SFTPServer, Folder)
+            transports.append(transport)
+            try:
+                transport.start_server(server=OneKey(user_key))
+            except (paramiko.SSHException, EOFError, OSError):
+                continue
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield SftpPlace(
+        "127.0.0.1",
+        "/etc/f.xml",
+        port,
+        "yarn",
+        key_file=str(tmp_path / "key"),
+        known_hosts=str(tmp_path / "known"),
+        timeout_s=10,
+    )
+    stop.set()
+    thread.join(timeout=10)
+    for transport in transports:
+        transport.close()
+        transport.join(timeout=10)
+    listener.close()
+
+
+def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpPlace) -> None:
+    path = Folder.root / "etc" / "f.xml"
+    path.chmod(0o640)
+    assert sftp.read() == OLD
+    sftp.write(NEW, before=OLD)
+    assert path.read_bytes() == NEW
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    with pytest.raises(FileChanged):
+        sftp.write(OLD, before=OLD)
+    assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
+
+
+def test_over_sftp_an_incomplete_copy_is_not_renamed(sftp: SftpPlace) -> None:
+    Folder.full = True
+    with pytest.raises(InputError, match="incomplete"):
+        sftp.write(NEW)
+    assert [(item.name, item.read_bytes()) for item in (Folder.root / "etc").iterdir()] == [("f.xml", OLD)]
+
+
+def test_over_sftp_a_missing_file_or_folder_is_one_line(sftp: SftpPlace) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(InputError, match="No such file"):
+        replace(sftp, path="/etc/none.xml").read()
+    with pytest.raises(InputError, match="No such file"):
+        replace(sftp, path="/none/f.xml").write(NEW)
+
+
+def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(Unreachable, match="known_hosts"):
+        replace(sftp, known_hosts=str(tmp_path / "empty")).read()
+    with pytest.raises(Refused, match="not let in"):
+        replace(sftp, user="root").read()
+    with pytest.raises(InputError, match="no usable key"):
+        replace(sftp, key_file=str(tmp_path / "empty")).read()
+    other = paramiko.ECDSAKey.generate()
+    (tmp_path / "wrong").write_text(f"[127.0.0.1]:{sftp.port} {other.get_name()} {other.get_base64()}\n")
+    with pytest.raises(Refused, match="host key"):
+        replace(sftp, known_hosts=str(tmp_path / "wrong")).read()
+
+
+def test_over_sftp_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = SftpPlace("127.0.0.1", "/f", probe.getsockname()[1], "yarn", timeout_s=2)
+        with pytest.raises(Unreachable) as caught:
+            place.read()
+    assert "\n" not in caught.value.line()
+
+
+def test_over_webhdfs_data_goes_to_the_datanode_and_the_rename_replaces() -> None:
+    told = http(200, {"FileStatus": {"permission": "640"}})
+    with FakeServer(http(201), http(200, NEW)) as data:
+        to_data = http(307, b"", Location=f"{data.url}/data")
+        with FakeServer(told, to_data, http(200), to_data) as name:
+            place = WebHdfsPlace(name.url, "/conf/f x.xml", HttpOptions(user="yarn"))
+            place.write(NEW)
+        assert data.requests[0].endswith(NEW)
+        assert not any(NEW in request for request in name.requests), "the NameNode must not get the data"
+        create, rename = name.lines()[1:3]
+        assert "op=CREATE" in create
+        assert "permission=640" in create
+        assert create.startswith("PUT /webhdfs/v1/conf/.f%20x.xml.")
+        assert "op=RENAME" in rename
+        assert "renameoptions=OVERWRITE" in rename
+        assert "destination=%2Fconf%2Ff+x.xml" in rename
+        assert all("user.name=yarn" in line for line in name.lines())
+
+
+def test_over_webhdfs_a_failed_rename_takes_the_copy_away() -> None:
+    missing = {"RemoteException": {"exception": "FileNotFoundException", "message": "File does not exist: /f"}}
+    denied = {"RemoteException": {"exception": "AccessControlException", "message": "Permission denied"}}
+    with FakeServer(http(201)) as data:
+        to_data = http(307, b"", Location=f"{data.url}/data")
+        replies = (http(404, missing), to_data, http(403, denied), http(200, {"boolean": True}))
+        with FakeServer(*replies) as name, pytest.raises(Refused, match="Permission denied") as caught:
+            WebHdfsPlace(name.url, "/f").write(NEW)
+        assert caught.value.exception == "AccessControlException"
+        assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"", http(500, b"<html>"), http(307, b""), http(307, b"", Location="file:///etc/passwd"), b"x" * 50, http(401)],
+)
+def test_over_webhdfs_nonsense_is_one_line(reply: bytes) -> None:
+    with FakeServer(reply) as server:
+        place = WebHdfsPlace(server.url, "/f", HttpOptions(read_timeout_s=1))
+        for act in (place.read, lambda: place.write(NEW)):
+            with pytest.raises(YarnfairError) as caught:
+                act()
+            assert "\n" not in caught.value.line()
+
+
+def test_places_by_name(tmp_path: Path) -> None:
+    assert open_place(str(tmp_path / "f")) == LocalPlace(tmp_path / "f")
+    assert open_place("sftp://yarn@rm.example:2222/etc/f.xml") == SftpPlace("rm.example", "/etc/f.xml", 2222, "yarn")
+    place = open_place("swebhdfs://nn/conf/f%20x.xml")
+    assert isinstance(place, WebHdfsPlace)
+    assert (place.base, place.path) == ("https://nn:9871", "/conf/f x.xml")
+    with_user = open_place("webhdfs://yarn@nn:50070/f")
+    assert isinstance(with_user, WebHdfsPlace)
+    assert (with_user.base, with_user.options.user) == ("http://nn:50070", "yarn")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ftp://x/f", "sftp://host", "sftp://host/", "sftp:///f", "sftp://u:pw@h/f", "webhdfs://h:x/f", "a\0b"]
+)
+def test_what_is_no_place(text: str) -> None:
+    with pytest.raises(CallError):
+        open_place(text)
