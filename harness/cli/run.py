@@ -138,9 +138,14 @@ def run(
             }
         )
     else:
-        from harness.results.comparison import comparison
+        from harness.results.comparison import comparison, over_seeds
 
-        for line in comparison([(one.variant.name, one.summary) for one in ended]):
+        groups: dict[str, list[Ended]] = {}
+        for one in ended:
+            groups.setdefault(one.variant.name.removesuffix(f",seed={one.variant.seed}"), []).append(one)
+        if len(groups) < len(ended):
+            click.echo(f"means over {len(ended) // len(groups)} seeds")
+        for line in comparison([(name, over_seeds([one.summary for one in group])) for name, group in groups.items()]):
             click.echo(line)
         if report is not None:
             click.echo(f"\nreport: {report}")

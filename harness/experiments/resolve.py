@@ -251,7 +251,12 @@ def allocation_file(spec: Experiment) -> AllocationFile:
                 walk(queue.children, path)
 
     walk(spec.queues, "root")
-    return AllocationFile(settings=settings, configured_leaves=tuple(leaves), configured_parents=tuple(parents))
+    return AllocationFile(
+        settings=settings,
+        configured_leaves=tuple(leaves),
+        configured_parents=tuple(parents),
+        queue_max_am_share_default=spec.max_am_share,
+    )
 
 
 def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
@@ -347,7 +352,10 @@ def variants_of(
                     own[key] = value
                     taken.add(key)
             _check(use.policy, own, "--policy")
-            name = _name(use, chosen, period_s if period is not None else None)
+            shown = {key: own.get(key, value) for key, value in chosen.items()}
+            if use.mode == "outside" and ("period_s" in chosen or period is not None):
+                shown["period_s"] = period_s
+            name = _name(use, shown)
             found.append(Variant(name, use.policy, use.mode, own, period_s, 0))
     for key in given:
         if key not in taken:
@@ -415,13 +423,11 @@ def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
         raise InputError(error.what, where=where, mend=error.mend) from None
 
 
-def _name(use: PolicyUse, chosen: Mapping[str, Any], called_period_s: float | None) -> str:
+def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:
     path, colon, attribute = use.policy.rpartition(":")
     stem = f"{Path(path).stem}-{attribute}" if colon else use.policy  # a user's policy: file.py:Class
     base = use.name or (f"{stem}@outside" if use.mode == "outside" else stem)
     parts = [f"{key}={_short(value)}" for key, value in chosen.items()]
-    if use.mode == "outside" and called_period_s is not None and use.name is None and "period_s" not in chosen:
-        parts.append(f"period_s={_short(called_period_s)}")
     return ",".join([base, *parts])
 
 

@@ -171,6 +171,8 @@ class Experiment(Strict):
     cluster: ClusterSpec
     queues: dict[QueueName, QueueSpec | None] = Field(min_length=1)
     workloads: dict[str, Annotated[WorkloadUse, BeforeValidator(_workload)]] = Field(min_length=1)
+    #: queueMaxAMShareDefault: the part of a queue's fair share that AMs may take; -1: no limit.
+    max_am_share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.5
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
     period_s: Positive = 15.0

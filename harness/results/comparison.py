@@ -25,6 +25,21 @@ def _columns(labels: Sequence[str]) -> list[str]:
     return [_cut(f"{at + 1}:{label}", _CELL - 1) for at, label in enumerate(labels)]
 
 
+def over_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Summaries of runs that differ in the seed as one: arithmetic means, null where one of them has null."""
+    if len(summaries) == 1:
+        return dict(summaries[0])
+    return {key: _mean_of([summary.get(key) for summary in summaries]) for key in summaries[0]}
+
+
+def _mean_of(values: Sequence[Any]) -> Any:
+    if all(isinstance(value, Mapping) for value in values):
+        return {key: _mean_of([value.get(key) for value in values]) for key in values[0]}
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return sum(values) / len(values)
+    return None
+
+
 def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Lines of at most 80 columns: measures down, runs across, four at a time. `runs`: (label, summary).
 
