@@ -77,8 +77,12 @@ def order(
             "nodes": best.nodes,
         }
         if not best.proven:
-            gap = float((best.value - best.bound) / best.value)
-            click.echo(f"yarnfair: stopped before the order was proven optimal: at most {gap:.3%} above it", err=True)
+            unit = "makespan" if document["objective"] == "makespan" else "total completion time"
+            click.echo(
+                f"yarnfair: stopped before the order was proven optimal: its {unit} is {float(best.value):.12g} s, "
+                f"that of any order at least {float(best.bound):.12g} s",
+                err=True,
+            )
     else:
         indices = GREEDY[algorithm](jobs, slots)
     ordered = [jobs[index] for index in indices]
