@@ -1,7 +1,8 @@
 """Job ordering studied: the thesis' workloads as files for `yarnfair order`, and what its chapter 3 measures on them.
 
-``python -m harness.experiments.ordering workloads DIR`` writes the job files, ``... search|greedy|variation`` measure;
-each prints one JSON record (command, version, values). Not here: the algorithms (harness.policies.ordering).
+``python -m harness.experiments.ordering workloads DIR`` writes the job files; ``search``, ``greedy`` and ``variation``
+measure and print one JSON record each (command, version, values); ``tables`` fills in the page that shows them. The
+algorithms are in harness.policies.ordering.
 """
 
 from __future__ import annotations
@@ -284,6 +285,19 @@ def greedy(limit_s: float, seeds: int) -> None:
 def variation(seeds: int) -> None:
     """Fig. 3.7: task times that vary."""
     _record(measure_variation(seeds), "variation", f"--seeds {seeds}")
+
+
+@study.command()
+@click.argument("records", type=click.Path(exists=True, file_okay=False))
+@click.argument("page", type=click.Path(exists=True, dir_okay=False))
+def tables(records: str, page: str) -> None:
+    """Fill in PAGE's tables from the records in RECORDS (ordering-{search,greedy,variation}.json)."""
+    from harness.experiments.ordering_tables import filled
+    from harness.experiments.ordering_tables import tables as made
+
+    temporary = Path(f"{page}.part")
+    temporary.write_text(filled(Path(page).read_text(encoding="utf-8"), made(Path(records))), encoding="utf-8")
+    os.replace(temporary, page)
 
 
 if __name__ == "__main__":
