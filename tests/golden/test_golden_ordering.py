@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from harness.cli.order import order
 from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, lower_bound, parse_jobs, upper_bound
 
 FIG_3_3 = """job,maps,map_seconds,reduces,reduce_seconds
@@ -34,16 +34,9 @@ J3,1,1,1,11
 def answer(tmp_path: Path, text: str, map_slots: int, reduce_slots: int, *more: str) -> dict[str, Any]:
     jobs = tmp_path / "jobs.csv"
     jobs.write_text(text)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "harness", "order", str(jobs)),
-            *("--map-slots", str(map_slots), "--reduce-slots", str(reduce_slots), "--json", "--algorithm", *more),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    slots = ["--map-slots", str(map_slots), "--reduce-slots", str(reduce_slots)]
+    done = CliRunner().invoke(order, [str(jobs), *slots, "--json", "--algorithm", *more], standalone_mode=False)
+    assert done.exception is None, done.exception
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
@@ -74,7 +67,7 @@ def test_fig_3_3_best_total_completion_time(tmp_path: Path) -> None:
 
 def test_fig_3_3_over_all_24_orders() -> None:
     jobs, slots = parse_jobs(FIG_3_3, "Fig. 3.3"), Slots(8, 4)
-    found = [estimate(order, slots) for order in permutations(jobs)]
+    found = [estimate(some, slots) for some in permutations(jobs)]
     assert min(item.makespan for item in found) == 40
     assert min(item.total_completion_time for item in found) == 88
 
