@@ -55,7 +55,7 @@ def order(
     if algorithm != "optimal":
         for option, value in (("--objective", objective), ("--time-limit", time_limit_s)):
             if value is not None:
-                raise CallError(f"{option} belongs to --algorithm optimal", mend="leave it out")
+                click.echo(f"yarnfair: {option} is for --algorithm optimal, {algorithm} ignores it", err=True)
     if time_limit_s is not None and math.isnan(time_limit_s):
         raise CallError("--time-limit is not a number", mend="give seconds from 0 on")
     jobs = _read(jobs_file)

@@ -120,8 +120,6 @@ def test_a_path_that_cannot_be_read(path: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        ("--algorithm", "mk_jr", "--objective", "tct"),
-        ("--algorithm", "tct", "--time-limit", "3"),
         ("--algorithm", "optimal", "--time-limit", "nan"),
         ("--algorithm", "given", "--map-slots", "0"),
         ("--algorithm", "optimal", "--reduce-slots", "0"),
@@ -131,6 +129,16 @@ def test_a_call_that_makes_no_sense(tmp_path: Path, more: tuple[str, ...]) -> No
     done = run(tmp_path, GOOD, *more)
     assert isinstance(done.exception, CallError), done.exception
     assert done.stdout == ""
+
+
+def test_options_of_the_search_are_ignored_by_a_rule_and_this_is_said(tmp_path: Path) -> None:
+    more = ("--algorithm", "mk_jr", "--objective", "tct", "--time-limit", "3", "--json")
+    done = run(tmp_path, GOOD, *more)
+    assert json.loads(done.stdout)["order"] == ["J2", "J3", "J4", "J1"]
+    assert done.stderr.splitlines() == [
+        "yarnfair: --objective is for --algorithm optimal, mk_jr ignores it",
+        "yarnfair: --time-limit is for --algorithm optimal, mk_jr ignores it",
+    ]
 
 
 def test_huge_counts_are_answered_by_every_algorithm(tmp_path: Path) -> None:
