@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TypeVar
 
 from harness.model.errors import InputError
 from harness.model.queues import (
-    JAVA_LONG_MAX,
     NEVER_MS,
     NO_APP_LIMIT,
     ROOT,
@@ -439,7 +438,6 @@ def _am_share(text: str) -> float:
 
 
 __all__ = [
-    "JAVA_LONG_MAX",
     "parse_allocations",
     "parse_policy",
     "read_allocations",
