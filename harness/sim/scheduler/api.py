@@ -180,7 +180,7 @@ class Scheduler:
             n[slot]["hash"] = node_hash(node.name, node_port)
             n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
         n["res_app"] = n["pre_head"] = n["c_head"] = n["c_tail"] = n["done_head"] = n["done_tail"] = -1
-        empty = np.zeros(0, np.int32)
+        empty = np.zeros(0, np.int64)
         self.S = st.S(
             g,
             _zeros(0, st.Q),
@@ -335,7 +335,7 @@ class Scheduler:
             while size < need:
                 size *= factor
             sizes[leaf] = size
-        heap = np.full(max(2 * sum(sizes.values()), 1), -1, np.int32)
+        heap = np.full(max(2 * sum(sizes.values()), 1), -1, np.int64)
         at = 0
         for leaf in leaves:
             q = s.q[leaf]
@@ -454,8 +454,8 @@ class Scheduler:
         for rank, path in enumerate(sorted(created, key=lambda path: path.encode("utf-16-be", "surrogatepass"))):
             q[self.queue_slots[path]]["rank"] = rank
         # Parents are created before their children.
-        order = np.array(sorted(slots, key=lambda slot: self.queue_paths[slot].count(".")), np.int32)
-        leaves = np.array([self.queue_slots[path] for path in created if tree[path].leaf], np.int32)
+        order = np.array(sorted(slots, key=lambda slot: self.queue_paths[slot].count(".")), np.int64)
+        leaves = np.array([self.queue_slots[path] for path in created if tree[path].leaf], np.int64)
         self.S = self.S._replace(order=order, leaves=leaves)
         self.S.g[0]["n_queues"], self.S.g[0]["n_leaves"] = len(order), len(leaves)
         self._size_heaps(2)

@@ -8,8 +8,8 @@ user, Hadoop can start one of them twice; here it starts once.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.containers import (
     app_hash,
     by_hash,
@@ -29,7 +29,7 @@ from harness.sim.scheduler.state import APP_END, IGNORED, INVALID_ASK, NEED_ROOM
 _LONG_MAX = 2**63 - 1
 
 
-@njit(cache=True)
+@kernel
 def name_key(app_id: int) -> int:
     """A number that orders application ids as their names are ordered as text (application_<ts>_0001 ...)."""
     digits, scale = 4, 10000
@@ -42,7 +42,7 @@ def name_key(app_id: int) -> int:
     return padded * 16 + digits
 
 
-@njit(cache=True)
+@kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
     """An ask's size as the scheduler takes it: up to minimum and increment, down to the largest allocation."""
     g = s.g[0]
@@ -59,7 +59,7 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
     return min(mb, top_mb), min(vcores, top_vcores)
 
 
-@njit(cache=True)
+@kernel
 def _can_run(s: S, leaf: int, user: int) -> bool:
     """MaxRunningAppsEnforcer.canAppBeRunnable."""
     if s.u[user].n_run >= s.u[user].max_apps:
@@ -72,7 +72,7 @@ def _can_run(s: S, leaf: int, user: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _start(s: S, i: int) -> None:
     """The application becomes runnable."""
     x = s.a[i]
@@ -98,7 +98,7 @@ def _start(s: S, i: int) -> None:
     place(s, i)
 
 
-@njit(cache=True)
+@kernel
 def _wait(s: S, i: int) -> None:
     """The application joins those that wait, at its queue's and its user's end of the line."""
     x = s.a[i]
@@ -119,7 +119,7 @@ def _wait(s: S, i: int) -> None:
     u.nr_tail = i
 
 
-@njit(cache=True)
+@kernel
 def _no_longer_waits(s: S, i: int) -> None:
     x = s.a[i]
     q, u = s.q[x.q], s.u[x.user]
@@ -142,12 +142,12 @@ def _no_longer_waits(s: S, i: int) -> None:
         u.nr_tail = x.user_prev
 
 
-@njit(cache=True)
+@kernel
 def _list_time(s: S, i: int) -> int:
     return s.a[i].start_ms if i >= 0 else _LONG_MAX
 
 
-@njit(cache=True)
+@kernel
 def _line_up(s: S, base: int, n: int, which: int, time: int) -> int:
     """java.util.PriorityQueue.offer of (time, list); entries are two words from work[base]."""
     w = s.work
@@ -162,7 +162,7 @@ def _line_up(s: S, base: int, n: int, which: int, time: int) -> int:
     return n + 1
 
 
-@njit(cache=True)
+@kernel
 def _next_up(s: S, base: int, n: int) -> int:
     """java.util.PriorityQueue.poll; the head has been read already. The new size."""
     w = s.work
@@ -182,7 +182,7 @@ def _next_up(s: S, base: int, n: int) -> int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def _let_run(s: S, top: int, user: int, most: int) -> None:
     """MaxRunningAppsEnforcer.updateAppsRunnability: waiting applications below `top` (-1: none) and of `user` (-1).
 
@@ -240,13 +240,13 @@ def _let_run(s: S, top: int, user: int, most: int) -> None:
         _no_longer_waits(s, w[started + k])
 
 
-@njit(cache=True)
+@kernel
 def let_run_after_reload(s: S) -> None:
     """MaxRunningAppsEnforcer.updateRunnabilityOnReload."""
     _let_run(s, 0, -1, _LONG_MAX)
 
 
-@njit(cache=True)
+@kernel
 def _new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     g, x = s.g[0], s.a[i]
     g.serial += 1
@@ -268,7 +268,7 @@ def _new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
         _put(s, i, 0, -1, 1, am_mb, am_vcores, now)
 
 
-@njit(cache=True)
+@kernel
 def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
     """An application arrives; its slot, or NEED_ROOM, or REJECTED.
 
@@ -294,7 +294,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
     return i
 
 
-@njit(cache=True)
+@kernel
 def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int, now: int) -> None:
     x = s.a[i]
     mb, vcores = normalize(s, x.q, mb, vcores)
@@ -317,7 +317,7 @@ def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores
     place(s, i)
 
 
-@njit(cache=True)
+@kernel
 def ask(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int, now: int) -> int:
     """`count` containers of this size are outstanding from now on under (priority, alloc_id); 0 takes the ask back.
 
@@ -335,7 +335,7 @@ def ask(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def _remove_attempt(s: S, i: int, now: int) -> None:
     x = s.a[i]
     n = by_hash(s, x.live_head, True, x.live_cap, s.work, 0)
@@ -393,13 +393,13 @@ def _remove_attempt(s: S, i: int, now: int) -> None:
         _let_run(s, highest, user, -1)
 
 
-@njit(cache=True)
+@kernel
 def _end_room(s: S, i: int) -> bool:
     x, g = s.a[i], s.g[0]
     return g.n_log + x.n_live + x.n_reserved + 4 <= len(s.log) and g.n_free_r >= x.n_live + 1
 
 
-@njit(cache=True)
+@kernel
 def end_app(s: S, i: int, now: int) -> int:
     """The application is over: what still runs is killed (APP_END). Its slot is recycled at the next update."""
     if s.a[i].alive == 0:
@@ -411,7 +411,7 @@ def end_app(s: S, i: int, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def restart_app(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> int:
     """The attempt failed: as `end_app`, then a new attempt in the same slot; asks are gone, `n` goes on counting."""
     if s.a[i].alive == 0:

@@ -7,8 +7,8 @@ Facts: FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.containers import allocate, find_ask, reserve, unlink_preempted, unreserve
 from harness.sim.scheduler.java import to_long
 from harness.sim.scheduler.longterm import refresh_app_keys, refresh_keys
@@ -26,7 +26,7 @@ from harness.sim.scheduler.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
 NOTHING, TAKEN, HELD = 0, 1, 2
 
 
-@njit(cache=True)
+@kernel
 def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
     """FSLeafQueue.canRunAppAM: whether one more AM of this size keeps the queue within its maxAMShare."""
     q = s.q[leaf]
@@ -43,7 +43,7 @@ def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
     """FSQueue.fitsInMaxShare: whether so much more keeps the leaf and its ancestors within their maxima."""
     p = leaf
@@ -55,7 +55,7 @@ def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def over_am_share(s: S, i: int) -> bool:
     """FSAppAttempt.isOverAMShareLimit."""
     x = s.a[i]
@@ -65,7 +65,7 @@ def over_am_share(s: S, i: int) -> bool:
     return ask.count == 0 or not can_run_am(s, x.q, ask.mb, ask.vcores)
 
 
-@njit(cache=True)
+@kernel
 def _is_preempted_for(s: S, i: int, ni: int) -> bool:
     p = s.n[ni].pre_head
     while p >= 0:
@@ -75,7 +75,7 @@ def _is_preempted_for(s: S, i: int, ni: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@kernel
 def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     """Application i's ask r on this node: a container if it fits, else perhaps a reservation."""
     g, ask, node = s.g[0], s.r[r], s.n[ni]
@@ -97,7 +97,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     return NOTHING
 
 
-@njit(cache=True)
+@kernel
 def _usable(s: S, i: int, r: int, ni: int) -> bool:
     """FSAppAttempt.hasContainerForNode."""
     ask, node = s.r[r], s.n[ni]
@@ -109,7 +109,7 @@ def _usable(s: S, i: int, r: int, ni: int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def serve_app(s: S, i: int, ni: int, now: int) -> int:
     """FSAppAttempt.assignContainer: only the first ask that this node could ever hold is tried."""
     if over_am_share(s, i):
@@ -122,7 +122,7 @@ def serve_app(s: S, i: int, ni: int, now: int) -> int:
     return NOTHING
 
 
-@njit(cache=True)
+@kernel
 def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
     """Applications of a leaf by A.key, ascending (ties: start time, name); both heaps are scanned as plain lists."""
     refresh_app_keys(s, leaf, now)
@@ -147,7 +147,7 @@ def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
     return NOTHING
 
 
-@njit(cache=True)
+@kernel
 def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
     """FSLeafQueue.assignContainer: applications in the policy's order until one takes or holds the node."""
     q, node = s.q[leaf], s.n[ni]
@@ -177,13 +177,13 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
     return answer
 
 
-@njit(cache=True)
+@kernel
 def _within_max(s: S, p: int) -> bool:
     q = s.q[p]
     return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
 
 
-@njit(cache=True)
+@kernel
 def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
     """The child after `last` (-1: the first) in the parent's order, of those where somebody could be given something."""
     best = -1
@@ -200,7 +200,7 @@ def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
     return best
 
 
-@njit(cache=True)
+@kernel
 def _serve_flat(s: S, ni: int, now: int) -> int:
     """All leaves by their keys, ancestors' limits still holding."""
     g = s.g[0]
@@ -227,7 +227,7 @@ def _serve_flat(s: S, ni: int, now: int) -> int:
         last = best
 
 
-@njit(cache=True)
+@kernel
 def serve_root(s: S, ni: int, now: int) -> int:
     """FSParentQueue.assignContainer from the root: one container, or one reservation, or nothing."""
     g = s.g[0]
@@ -256,7 +256,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
             p, last = c, -1
 
 
-@njit(cache=True)
+@kernel
 def _clean_preempted(s: S, ni: int) -> None:
     """FSSchedulerNode.cleanupPreemptionList: forget those who are gone or no longer starved."""
     node = s.n[ni]
@@ -278,7 +278,7 @@ def _clean_preempted(s: S, ni: int) -> None:
         p = after
 
 
-@njit(cache=True)
+@kernel
 def _serve_preempted(s: S, ni: int, now: int) -> int:
     """FairScheduler.assignPreemptedContainers: first those for whom containers were killed here."""
     _clean_preempted(s, ni)
@@ -305,7 +305,7 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _serve_reserved(s: S, ni: int, now: int) -> int:
     """FSAppAttempt.assignReservedContainer: -1 not valid any more, else the number of containers assigned (0, 1)."""
     node = s.n[ni]
@@ -319,7 +319,7 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def attempt(s: S, ni: int, now: int) -> int:
     """FairScheduler.attemptScheduling on a node; the number of containers assigned."""
     g, node = s.g[0], s.n[ni]

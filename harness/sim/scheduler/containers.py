@@ -7,8 +7,8 @@ node frees a container that it has been told is launched only when the node itse
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.longterm import demand_changed, usage_changed
 from harness.sim.scheduler.order import place
 from harness.sim.scheduler.state import (
@@ -20,7 +20,7 @@ from harness.sim.scheduler.state import (
 )
 
 
-@njit(cache=True)
+@kernel
 def log(s: S, now: int, kind: int, app: int, node: int) -> int:
     """A new log record, its fields 0 but for these; the caller has made sure of room."""
     k = s.g[0].n_log
@@ -33,7 +33,7 @@ def log(s: S, now: int, kind: int, app: int, node: int) -> int:
     return k
 
 
-@njit(cache=True)
+@kernel
 def log_container(s: S, now: int, kind: int, c: int, why: int) -> int:
     """A log record about a container."""
     x = s.c[c]
@@ -54,7 +54,7 @@ def log_container(s: S, now: int, kind: int, c: int, why: int) -> int:
     return k
 
 
-@njit(cache=True)
+@kernel
 def mark_dirty(s: S, i: int) -> None:
     """The next update looks at this application's demand."""
     if s.a[i].dirty == 0:
@@ -62,7 +62,7 @@ def mark_dirty(s: S, i: int) -> None:
         s.g[0].dirty_head = i
 
 
-@njit(cache=True)
+@kernel
 def change_usage(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     """Usage of an application, its queues and the cluster, by a container more (or less, if negative)."""
     x = s.a[i]
@@ -81,7 +81,7 @@ def change_usage(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     mark_dirty(s, i)
 
 
-@njit(cache=True)
+@kernel
 def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     """Outstanding asks of an application and its leaf, in resources."""
     x = s.a[i]
@@ -94,7 +94,7 @@ def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     mark_dirty(s, i)
 
 
-@njit(cache=True)
+@kernel
 def find_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     """The outstanding ask of an application under a key, or -1."""
     r = s.a[i].req_head
@@ -105,7 +105,7 @@ def find_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def drop_ask(s: S, i: int, r: int) -> None:
     """Remove an ask from an application's list (its count and size have been taken off already)."""
     x = s.a[i]
@@ -123,7 +123,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
     s.q[x.q].asks_dirty = 1
 
 
-@njit(cache=True)
+@kernel
 def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
     g, x = s.g[0], s.a[i]
@@ -149,7 +149,7 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     return r
 
 
-@njit(cache=True)
+@kernel
 def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
     g, x, node = s.g[0], s.a[i], s.n[ni]
     c = g.free_c
@@ -192,7 +192,7 @@ def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int
     return c
 
 
-@njit(cache=True)
+@kernel
 def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
     """FSSchedulerNode.allocateContainer: what was preempted here for this application is paid out."""
     node = s.n[ni]
@@ -211,7 +211,7 @@ def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
         before, p = p, e.next
 
 
-@njit(cache=True)
+@kernel
 def unlink_preempted(s: S, ni: int, before: int, p: int) -> None:
     """Take a record out of a node's list of resources preempted for somebody."""
     if before < 0:
@@ -223,7 +223,7 @@ def unlink_preempted(s: S, ni: int, before: int, p: int) -> None:
     s.g[0].n_free_p += 1
 
 
-@njit(cache=True)
+@kernel
 def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     """Give application i a container for its ask r on a node where it fits; the slot of the container."""
     g, x, ask, node = s.g[0], s.a[i], s.r[r], s.n[ni]
@@ -259,7 +259,7 @@ def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     return c
 
 
-@njit(cache=True)
+@kernel
 def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
     """Reserve a node for application i's ask r; uses up a container id."""
     x, node, ask = s.a[i], s.n[ni], s.r[r]
@@ -272,7 +272,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
     _log_reservation(s, now, RESERVED, ni)
 
 
-@njit(cache=True)
+@kernel
 def unreserve(s: S, ni: int, now: int) -> None:
     """Give up a node's reservation."""
     node = s.n[ni]
@@ -283,7 +283,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
     place(s, i)
 
 
-@njit(cache=True)
+@kernel
 def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
     node = s.n[ni]
     k = log(s, now, kind, node.res_app, ni)
@@ -297,7 +297,7 @@ def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
     )
 
 
-@njit(cache=True)
+@kernel
 def is_launched(s: S, c: int) -> bool:
     """Whether the node has reported the container as launched."""
     x = s.c[c]
@@ -313,7 +313,7 @@ def is_launched(s: S, c: int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def report_done(s: S, c: int, heartbeats: int) -> None:
     """The node will report the container completed at its `heartbeats`-th heartbeat from now."""
     x = s.c[c]
@@ -327,7 +327,7 @@ def report_done(s: S, c: int, heartbeats: int) -> None:
     node.n_done += 1
 
 
-@njit(cache=True)
+@kernel
 def free_if_gone(s: S, c: int) -> None:
     """Recycle a container's slot once nobody refers to it."""
     x = s.c[c]
@@ -338,7 +338,7 @@ def free_if_gone(s: S, c: int) -> None:
         s.g[0].n_free_c += 1
 
 
-@njit(cache=True)
+@kernel
 def node_release(s: S, c: int, by_node: bool) -> None:
     """SchedulerNode.releaseContainer: a launched container's space is free only when the node says so."""
     x = s.c[c]
@@ -362,7 +362,7 @@ def node_release(s: S, c: int, by_node: bool) -> None:
         node.c_tail = x.n_prev
 
 
-@njit(cache=True)
+@kernel
 def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
     """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
     g, x = s.g[0], s.c[c]
@@ -397,7 +397,7 @@ def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
     g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
 
 
-@njit(cache=True)
+@kernel
 def _give_back(s: S, c: int, now: int) -> None:
     """The request of a container that its AM never fetched is outstanding again, with the size it had."""
     x = s.c[c]
@@ -413,7 +413,7 @@ def _give_back(s: S, c: int, now: int) -> None:
     lower_bounds(s, i, x.ask_mb, x.ask_vcores)
 
 
-@njit(cache=True)
+@kernel
 def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
     """An ask of this size may be outstanding in application i's leaf."""
     q = s.q[s.a[i].q]
@@ -422,7 +422,7 @@ def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
         q.am_min_mb, q.am_min_vcores = min(q.am_min_mb, mb), min(q.am_min_vcores, vcores)
 
 
-@njit(cache=True)
+@kernel
 def by_hash(s: S, first: int, of_app: bool, cap: int, work: np.ndarray, at: int) -> int:
     """Containers of a node (or an application) in the order of a Java hash table of `cap` buckets.
 
@@ -445,7 +445,7 @@ def by_hash(s: S, first: int, of_app: bool, cap: int, work: np.ndarray, at: int)
     return n
 
 
-@njit(cache=True)
+@kernel
 def app_hash(s: S, app_id: int) -> int:
     """ApplicationId.hashCode, as an unsigned 32-bit number."""
     ts = s.g[0].cluster_ts
@@ -454,7 +454,7 @@ def app_hash(s: S, app_id: int) -> int:
     return ((371237 * first) + app_id) & 0xFFFFFFFF
 
 
-@njit(cache=True)
+@kernel
 def attempt_hash(s: S, c: int) -> int:
     """ApplicationAttemptId.hashCode of a container's attempt, as an unsigned 32-bit number."""
     x = s.c[c]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
 
 
-@njit(cache=True)
+@kernel
 def to_long(x: float) -> int:
     """Java's (long) of a double: toward zero, saturating, NaN gives 0."""
     if x != x:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.assign import attempt
 from harness.sim.scheduler.containers import (
     by_hash,
@@ -24,7 +24,7 @@ from harness.sim.scheduler.state import ASSIGNED, FINISHED, IGNORED, LOST, MUT_S
 _INT_MAX = 2**31 - 1
 
 
-@njit(cache=True)
+@kernel
 def resolve_limits(s: S) -> None:
     """Maximum shares, those in per cent of the cluster included: never below the minimum (FSQueue.getMaxShare)."""
     g = s.g[0]
@@ -37,7 +37,7 @@ def resolve_limits(s: S) -> None:
         q.max_mb, q.max_vcores = max(mb, q.min_mb), max(vcores, q.min_vcores)
 
 
-@njit(cache=True)
+@kernel
 def cluster_changed(s: S) -> None:
     """After a node has come or gone, or the queues have changed: limits, steady shares, everybody's place."""
     g = s.g[0]
@@ -51,7 +51,7 @@ def cluster_changed(s: S) -> None:
         place_all(s, s.leaves[k])
 
 
-@njit(cache=True)
+@kernel
 def _node_maximum(s: S) -> None:
     """ClusterNodeTracker's largest node, per resource."""
     g = s.g[0]
@@ -63,7 +63,7 @@ def _node_maximum(s: S) -> None:
             g.node_max_vcores = max(g.node_max_vcores, s.n[k].total_vcores)
 
 
-@njit(cache=True)
+@kernel
 def add_node(s: S, ni: int, now: int) -> int:
     """A node registers (or is back, empty). Shares change at the next update."""
     g, node = s.g[0], s.n[ni]
@@ -87,7 +87,7 @@ def add_node(s: S, ni: int, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def remove_node(s: S, ni: int, now: int) -> int:
     """A node is lost: its containers complete at once (LOST), its reservation is given up."""
     g, node = s.g[0], s.n[ni]
@@ -124,7 +124,7 @@ def remove_node(s: S, ni: int, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def can_skip(s: S, ni: int) -> bool:
     """Whether a heartbeat of this node now would change nothing, so that it may be left out altogether."""
     node = s.n[ni]
@@ -141,7 +141,7 @@ def can_skip(s: S, ni: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel
 def _heartbeat_room(s: S, ni: int) -> bool:
     """Room for all that one heartbeat can do."""
     g, node = s.g[0], s.n[ni]
@@ -156,7 +156,7 @@ def _heartbeat_room(s: S, ni: int) -> bool:
     return g.n_free_c >= most and g.n_log + 2 * most + node.n_done + 8 <= len(s.log) and g.n_free_r >= node.n_done
 
 
-@njit(cache=True)
+@kernel
 def heartbeat(s: S, ni: int, now: int) -> int:
     """A node's heartbeat: it reports launched and completed containers, then its space is given out.
 
@@ -198,7 +198,7 @@ def heartbeat(s: S, ni: int, now: int) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def container_exit(s: S, c: int) -> int:
     """A container exits by itself; its node reports it at its next heartbeat, before that one assigns."""
     x = s.c[c]
@@ -211,7 +211,7 @@ def container_exit(s: S, c: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def release(s: S, c: int, now: int) -> int:
     """The AM gives a container back: usage falls at once, the node's space as `node_release` has it."""
     x = s.c[c]
@@ -224,7 +224,7 @@ def release(s: S, c: int, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def pull(s: S, i: int) -> None:
     """The AM fetches what it has been given (needed only where `manual_acquire` is 1)."""
     c = s.a[i].live_head

@@ -12,12 +12,12 @@ gets nothing from them and goes on to the next.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.state import DRF, FAIR, MUT_TIES, S
 
 
-@njit(cache=True)
+@kernel
 def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
     """Whether application i is tried before j of the same leaf (keys, then start time, then name)."""
     x, y = a[i], a[j]
@@ -32,7 +32,7 @@ def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
     return x.name_key > y.name_key
 
 
-@njit(cache=True)
+@kernel
 def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
     i = heap[off + pos]
     while pos > 0:
@@ -48,7 +48,7 @@ def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
     return pos
 
 
-@njit(cache=True)
+@kernel
 def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: bool) -> None:
     i = heap[off + pos]
     while True:
@@ -67,7 +67,7 @@ def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: boo
     a[i].heap_pos = pos
 
 
-@njit(cache=True)
+@kernel
 def heap_insert(s: S, i: int, which: int) -> None:
     """Put application i into one of its leaf's heaps (0 ready, 1 waiting for its AM); it must be in none."""
     ties = s.g[0].mutations & MUT_TIES == 0
@@ -83,7 +83,7 @@ def heap_insert(s: S, i: int, which: int) -> None:
     _up(s.a, s.heap, off, n, ties)
 
 
-@njit(cache=True)
+@kernel
 def heap_remove(s: S, i: int) -> None:
     """Take application i out of the heap it is in."""
     ties = s.g[0].mutations & MUT_TIES == 0
@@ -103,7 +103,7 @@ def heap_remove(s: S, i: int) -> None:
             _down(s.a, s.heap, off, n, pos, ties)
 
 
-@njit(cache=True)
+@kernel
 def _set_keys(s: S, i: int) -> None:
     g, x = s.g[0], s.a[i]
     q = s.q[x.q]
@@ -122,7 +122,7 @@ def _set_keys(s: S, i: int) -> None:
         x.k0, x.k1 = 0.0, 0.0
 
 
-@njit(cache=True)
+@kernel
 def _set_reservable(s: S, i: int, present: bool) -> None:
     """Keep count of the applications that could reserve a node, so that full nodes need not try anybody."""
     from_before = s.a[i].reservable
@@ -142,7 +142,7 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
         s.q[x.q].n_reservable += now_is - from_before
 
 
-@njit(cache=True)
+@kernel
 def place(s: S, i: int) -> None:
     """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
     ties = s.g[0].mutations & MUT_TIES == 0
@@ -180,7 +180,7 @@ def place(s: S, i: int) -> None:
             p = s.q[p].parent
 
 
-@njit(cache=True)
+@kernel
 def place_all(s: S, leaf: int) -> None:
     """`place` for every runnable application of a leaf (a share, the cluster or the policy has changed)."""
     i = s.q[leaf].run_head
@@ -189,13 +189,13 @@ def place_all(s: S, leaf: int) -> None:
         i = s.a[i].run_next
 
 
-@njit(cache=True)
+@kernel
 def _sign(x: float) -> int:
     """(int) Math.signum(x): NaN gives 0."""
     return 1 if x > 0 else (-1 if x < 0 else 0)
 
 
-@njit(cache=True)
+@kernel
 def _shares(g: np.ndarray, mb: int, vcores: int) -> tuple[float, float]:
     """DominantResourceCalculator's shares of the cluster; infinite where the cluster has nothing."""
     share_mb = mb / g.cluster_mb if g.cluster_mb != 0 else np.inf
@@ -203,7 +203,7 @@ def _shares(g: np.ndarray, mb: int, vcores: int) -> tuple[float, float]:
     return share_mb, share_vcores
 
 
-@njit(cache=True)
+@kernel
 def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
     """ResourceCalculator.compare of a queue's policy: memory, or dominant shares under drf (`single`: only those)."""
     g = s.g[0]
@@ -232,7 +232,7 @@ def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores
     return 0
 
 
-@njit(cache=True)
+@kernel
 def is_starved(s: S, i: int) -> bool:
     """FSAppAttempt.isStarved: below its fair share of the last update, or found starved for the minimum share."""
     x = s.a[i]
@@ -241,7 +241,7 @@ def is_starved(s: S, i: int) -> bool:
     return compare(s, s.q[x.q].policy, x.usage_mb, x.usage_vcores, x.fair_mb, x.fair_vcores, True) < 0
 
 
-@njit(cache=True)
+@kernel
 def _fair_before(q: np.ndarray, i: int, j: int) -> int:
     x, y = q[i], q[j]
     if x.demand_mb == 0 and y.demand_mb > 0:
@@ -271,7 +271,7 @@ def _fair_before(q: np.ndarray, i: int, j: int) -> int:
     return _sign(w_y - w_x)
 
 
-@njit(cache=True)
+@kernel
 def _ratio(x: float, y: float) -> float:
     """Java's division of doubles: infinite or NaN by zero."""
     if y != 0:
@@ -279,7 +279,7 @@ def _ratio(x: float, y: float) -> float:
     return np.nan if x == 0 or x != x else (np.inf if x > 0 else -np.inf)
 
 
-@njit(cache=True)
+@kernel
 def _drf_before(g: np.ndarray, q: np.ndarray, i: int, j: int) -> int:
     x, y = q[i], q[j]
     mb_x, vc_x = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
@@ -304,7 +304,7 @@ def _drf_before(g: np.ndarray, q: np.ndarray, i: int, j: int) -> int:
     return res if res != 0 else _sign(second_x - second_y)
 
 
-@njit(cache=True)
+@kernel
 def queue_before(s: S, parent: int, i: int, j: int) -> bool:
     """Whether child i of `parent` is tried before child j."""
     res = _drf_before(s.g[0], s.q, i, j) if s.q[parent].policy == DRF else _fair_before(s.q, i, j)
@@ -315,7 +315,7 @@ def queue_before(s: S, parent: int, i: int, j: int) -> bool:
     return s.q[i].rank < s.q[j].rank
 
 
-@njit(cache=True)
+@kernel
 def keyed_before(s: S, i: int, j: int) -> bool:
     """The same in the KEYED modes: queues below their minimum share first, then by key, ties by name."""
     x, y = s.q[i], s.q[j]

@@ -8,8 +8,8 @@ in which Hadoop's PriorityBlockingQueue gives them out.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.containers import by_hash, complete, free_if_gone, log_container, lower_bounds
 from harness.sim.scheduler.order import compare
 from harness.sim.scheduler.starvation import poll
@@ -19,7 +19,7 @@ _LONG_MAX = 2**63 - 1
 _MASK = 0xFFFFFFFF
 
 
-@njit(cache=True)
+@kernel
 def _app_of(s: S, c: int) -> int:
     """The application that a container belongs to, if the scheduler still knows it (its current attempt), or -1."""
     x = s.c[c]
@@ -27,7 +27,7 @@ def _app_of(s: S, c: int) -> int:
     return x.app if a.alive == 1 and a.id == x.app_id else -1
 
 
-@njit(cache=True)
+@kernel
 def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
     """FSAppAttempt.canContainerBePreempted."""
     x, a = s.c[c], s.a[i]
@@ -39,7 +39,7 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
     return compare(s, q.policy, mb, vcores, a.fair_mb, a.fair_vcores, True) >= 0
 
 
-@njit(cache=True)
+@kernel
 def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
     """Containers of one node whose end would make room for (mb, vcores): (how many, AMs among them), or (-1, 0).
 
@@ -91,7 +91,7 @@ def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> 
     return -1, 0
 
 
-@njit(cache=True)
+@kernel
 def _by_app(s: S, at: int, n: int) -> None:
     """Order victims in work[at:] as HashMap<ApplicationId, List>.values() gives them."""
     w = s.work
@@ -127,7 +127,7 @@ def _by_app(s: S, at: int, n: int) -> None:
         w[at + k] = w[out + k]
 
 
-@njit(cache=True)
+@kernel
 def _node_order(s: S, at: int) -> int:
     """Live nodes in the order of ClusterNodeTracker's HashMap<NodeId, N>, written to work[at:]; their number."""
     w = s.work
@@ -157,7 +157,7 @@ def _node_order(s: S, at: int) -> int:
     return n
 
 
-@njit(cache=True)
+@kernel
 def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
     """FSSchedulerNode.addContainersForPreemption: so much will be freed here for application i."""
     node, g = s.n[ni], s.g[0]
@@ -181,7 +181,7 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
         s.p[last].next = p
 
 
-@njit(cache=True)
+@kernel
 def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, now: int) -> int:
     """Victims for one container of application i; the number of them (they are marked, logged and will be killed)."""
     g, w = s.g[0], s.work
@@ -221,7 +221,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     return best_n
 
 
-@njit(cache=True)
+@kernel
 def _for_app(s: S, i: int, now: int, base: int) -> None:
     """FSPreemptionThread for one starved application; scratch from work[base]."""
     x, w = s.a[i], s.work
@@ -271,7 +271,7 @@ def _for_app(s: S, i: int, now: int, base: int) -> None:
     x.next_check_ms = now + s.g[0].starve_delay_ms
 
 
-@njit(cache=True)
+@kernel
 def preempt_pass(s: S, now: int) -> int:
     """Choose victims for all that `update` has put in line; they are logged (VICTIM) and killed when due."""
     g = s.g[0]
@@ -291,14 +291,14 @@ def preempt_pass(s: S, now: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def next_kill_ms(s: S) -> int:
     """When the next chosen container is killed (the largest long: none is)."""
     g = s.g[0]
     return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
 
 
-@njit(cache=True)
+@kernel
 def run_kills(s: S, now: int) -> int:
     """Kill all that is due at `now`; the number of those that still lived, or NEED_ROOM."""
     g = s.g[0]

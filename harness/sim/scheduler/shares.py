@@ -7,8 +7,8 @@ it twice a second; here what cannot have changed is left as it is, with the same
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.java import to_long
 from harness.sim.scheduler.order import place, place_all
 from harness.sim.scheduler.starvation import find_starved
@@ -18,10 +18,10 @@ _LONG_MAX = 2**63 - 1
 _ITERATIONS = 25
 
 
-@njit(cache=True)
+@kernel
 def share_at(weight: float, ratio: float, low: int, high: int) -> int:
     """ComputeFairShares.computeShare: weight * ratio, not below `low`, not above `high`, cut to a long."""
-    share = weight * ratio
+    share = np.float64(weight) * ratio
     if share != share:
         return 0
     share = max(share, np.float64(low))
@@ -29,12 +29,12 @@ def share_at(weight: float, ratio: float, low: int, high: int) -> int:
     return to_long(share)
 
 
-@njit(cache=True)
+@kernel
 def _add(x: int, y: int) -> int:
     return _LONG_MAX if x > _LONG_MAX - y else x + y
 
 
-@njit(cache=True)
+@kernel
 def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
     """The share of a queue that takes no part in the computation, or -1."""
     x = q[i]
@@ -48,7 +48,7 @@ def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def _used(q: np.ndarray, first: int, ratio: float, vcores: bool, steady: bool) -> int:
     taken = 0
     i = first
@@ -63,7 +63,7 @@ def _used(q: np.ndarray, first: int, ratio: float, vcores: bool, steady: bool) -
     return taken
 
 
-@njit(cache=True)
+@kernel
 def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) -> None:
     if steady:
         if vcores:
@@ -76,7 +76,7 @@ def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) ->
         q[i].fair_mb = share
 
 
-@njit(cache=True)
+@kernel
 def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None:
     """Split the parent's (steady) fair share of one resource among its children."""
     first = q[parent].first_child
@@ -122,7 +122,7 @@ def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None
         i = x.next_sibling
 
 
-@njit(cache=True)
+@kernel
 def steady_shares(s: S) -> None:
     """FSParentQueue.recomputeSteadyShares from the root, whose own steady share is set by whoever changes nodes."""
     for k in range(s.g[0].n_queues):
@@ -133,7 +133,7 @@ def steady_shares(s: S) -> None:
                 queue_shares(s.q, p, True, True)
 
 
-@njit(cache=True)
+@kernel
 def _used_by_apps(s: S, leaf: int, ratio: float) -> int:
     g, q = s.g[0], s.q[leaf]
     if g.size_weight == 0:
@@ -151,7 +151,7 @@ def _used_by_apps(s: S, leaf: int, ratio: float) -> int:
     return taken
 
 
-@njit(cache=True)
+@kernel
 def _app_ratio(s: S, leaf: int, total: int) -> float:
     top = 1.0
     while _used_by_apps(s, leaf, top) < total and top < 1e300:
@@ -170,7 +170,7 @@ def _app_ratio(s: S, leaf: int, total: int) -> float:
     return right
 
 
-@njit(cache=True)
+@kernel
 def _app_shares(s: S, leaf: int) -> None:
     """FSLeafQueue.updateInternal: the leaf's fair share split among its runnable applications."""
     q = s.q[leaf]
@@ -206,7 +206,7 @@ def _app_shares(s: S, leaf: int) -> None:
             i = x.run_next
 
 
-@njit(cache=True)
+@kernel
 def refresh_demand(s: S, i: int) -> None:
     """FSAppAttempt.updateDemand: usage and outstanding asks, until the next update."""
     x = s.a[i]
@@ -224,7 +224,7 @@ def refresh_demand(s: S, i: int) -> None:
         x.weight = np.float32(1.0)
 
 
-@njit(cache=True)
+@kernel
 def _demands(s: S) -> None:
     g = s.g[0]
     i = g.dirty_head
@@ -257,7 +257,7 @@ def _demands(s: S) -> None:
         q.demand_mb, q.demand_vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
 
 
-@njit(cache=True)
+@kernel
 def _ask_bounds(s: S, leaf: int) -> None:
     """The smallest outstanding ask of a leaf (a lower bound between updates), of all and of waiting AMs."""
     q = s.q[leaf]
@@ -275,7 +275,7 @@ def _ask_bounds(s: S, leaf: int) -> None:
         i = x.run_next
 
 
-@njit(cache=True)
+@kernel
 def update(s: S, now: int) -> int:
     """FairScheduler.update: demands and shares; who starves goes in line for `preempt.preempt_pass`."""
     g = s.g[0]

@@ -6,14 +6,14 @@ Facts: FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation, FSStarve
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.java import to_long
 from harness.sim.scheduler.order import app_before, compare, place
 from harness.sim.scheduler.state import MUT_TIES, S
 
 
-@njit(cache=True)
+@kernel
 def _wanted(s: S) -> bool:
     """FairScheduler.shouldAttemptPreemption, in Java's floats."""
     g = s.g[0]
@@ -24,7 +24,7 @@ def _wanted(s: S) -> bool:
     return g.utilisation_threshold < max(mb, vcores)
 
 
-@njit(cache=True)
+@kernel
 def _contains(s: S, base: int, i: int) -> bool:
     for k in range(s.g[0].heap_top):
         if s.work[base + k] == i:
@@ -32,7 +32,7 @@ def _contains(s: S, base: int, i: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@kernel
 def _before(s: S, i: int, j: int) -> bool:
     """Starvation of i fits in that of j: the comparator says i < j (it never says equal)."""
     x, y = s.a[i], s.a[j]
@@ -41,7 +41,7 @@ def _before(s: S, i: int, j: int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def _line_up(s: S, base: int, i: int) -> None:
     """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer, unless it is in there."""
     if _contains(s, base, i):
@@ -58,7 +58,7 @@ def _line_up(s: S, base: int, i: int) -> None:
     w[base + k] = i
 
 
-@njit(cache=True)
+@kernel
 def poll(s: S, base: int) -> int:
     """PriorityBlockingQueue.poll, or -1."""
     w = s.work
@@ -81,7 +81,7 @@ def poll(s: S, base: int) -> int:
     return first
 
 
-@njit(cache=True)
+@kernel
 def _fair_starvation(s: S, i: int, now: int) -> bool:
     """FSAppAttempt.fairShareStarvation; whether there is any."""
     x = s.a[i]
@@ -99,7 +99,7 @@ def _fair_starvation(s: S, i: int, now: int) -> bool:
     return x.fstarve_mb != 0 or x.fstarve_vcores != 0
 
 
-@njit(cache=True)
+@kernel
 def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     """FSLeafQueue.updateStarvedApps."""
     q = s.q[leaf]
@@ -150,7 +150,7 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
         place(s, w[k])
 
 
-@njit(cache=True)
+@kernel
 def find_starved(s: S, now: int) -> None:
     """The second half of FairScheduler.update: everybody who starves goes in line."""
     g = s.g[0]

@@ -50,7 +50,7 @@ MUT_USERLIMIT = 1 << 14
 MUT_LAUNCH = 1 << 15
 MUT_HASHORDER = 1 << 16
 
-_i8, _f8, _f4, _i4 = np.int64, np.float64, np.float32, np.int32
+_i8, _f8, _f4 = np.int64, np.float64, np.float32
 
 
 def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
@@ -147,15 +147,15 @@ class _Fields(NamedTuple):
     k: np.ndarray
     u: np.ndarray
     log: np.ndarray
-    heap: np.ndarray  # int32 application slots, two segments a leaf (ready; waiting for an AM)
-    order: np.ndarray  # int32 queue indices, parents before their children
-    leaves: np.ndarray  # int32 queue indices of the leaves, in order of creation
+    heap: np.ndarray  # int64 application slots, two segments a leaf (ready; waiting for an AM)
+    order: np.ndarray  # int64 queue indices, parents before their children
+    leaves: np.ndarray  # int64 queue indices of the leaves, in order of creation
     work: np.ndarray  # int64 scratch
     x: np.ndarray  # long-term figures of each queue (longstate.X)
     xg: np.ndarray  # and their globals (longstate.XG)
 
 
-_I4, _I8 = np.dtype(np.int32), np.dtype(np.int64)
+_I8 = np.dtype(np.int64)
 
 
 class S(Arrays, _Fields):
@@ -172,9 +172,9 @@ class S(Arrays, _Fields):
         "k": (K, 1),
         "u": (U, 1),
         "log": (LOG, 1),
-        "heap": (_I4, 1),
-        "order": (_I4, 1),
-        "leaves": (_I4, 1),
+        "heap": (_I8, 1),
+        "order": (_I8, 1),
+        "leaves": (_I8, 1),
         "work": (_I8, 1),
         "x": (X, 1),
         "xg": (XG, 1),
