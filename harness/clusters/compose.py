@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import time
 import uuid
@@ -22,7 +23,7 @@ import yaml
 from harness.clusters import site
 from harness.clusters.local import free_ports, port_taken
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
-from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.rmclient import RmAddress
@@ -41,11 +42,18 @@ def docker_client() -> Iterator[Any]:
 
     import docker
 
+    host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     try:
+        if host.startswith("unix://"):
+            # The SDK leaks its socket when this fails.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(20)
+                probe.connect(host.removeprefix("unix://"))
         client = docker.from_env(timeout=20)
-    except (docker.errors.DockerException, requests.RequestException) as error:
+    except (OSError, docker.errors.DockerException, requests.RequestException) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)[:200]
         raise InputError(
-            f"the Docker daemon does not answer: {str(error)[:200]}",
+            f"the Docker daemon does not answer at {host}: {reason}",
             mend="start it (systemctl start docker), and be in the group docker",
         ) from None
     try:
@@ -215,9 +223,7 @@ class DockerCluster:
         with docker_client() as client:
             for container in self._containers(client, state):
                 if container.status in ("exited", "dead"):
-                    words = container.logs(tail=200).decode(errors="replace").splitlines()
-                    told = [line for line in words if " ERROR " in line or "Exception" in line] or words or [""]
-                    raise InputError(f"container {container.name} ended: {told[-1].strip()[:300]}")
+                    raise InputError(f"container {container.name} ended: {_words(container)}")
 
     def _containers(self, client: Any, state: ClusterState) -> list[Any]:
         label = f"com.docker.compose.project={state.mark}"
@@ -291,4 +297,9 @@ def _part(container: Any) -> Part:
     service = container.labels.get("com.docker.compose.service", container.name)
     number = container.labels.get("com.docker.compose.container-number", "1")
     name = f"nm{number}" if service == "nm" else service
-    return Part(name, container.short_id if running else None, memory_mb, hostname)
+    words = None if running else _words(container)
+    return Part(name, container.short_id if running else None, memory_mb, hostname, words)
+
+
+def _words(container: Any) -> str:
+    return last_words(container.logs(tail=300).decode(errors="replace").splitlines())

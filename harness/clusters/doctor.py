@@ -243,12 +243,17 @@ def _am_shares(wanted: Wanted, capacity: Resource, allocations: Path) -> Iterato
 
 def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
     """A cluster that was brought up: does its own RM answer, are all parts and nodes well, do the clocks agree."""
-    dead = [part.name for part in (status.rm, *status.parts) if part.runs_as is None]
-    if dead:
-        what = f"{', '.join(dead)} ended"
+    dead = [part for part in (status.rm, *status.parts) if part.runs_as is None]
+    for part in dead[:5]:
+        what = f"{part.name} ended: {part.last_words}"
+        if "satisfy minimum allocations" in what:
+            # The RM sends such a node away as it registers: among its nodes it never shows.
+            mend = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
+            yield Finding("minimum-allocation", "problem", what, mend)
+            continue
         mend = f"look into the logs below {status.folder}" if status.backend == "local" else "docker logs CONTAINER"
         yield Finding("parts", "problem", what, f"{mend}, then `yarnfair cluster down` and `up`")
-    else:
+    if not dead:
         yield Finding("parts", "fine", f"the ResourceManager and {len(status.parts)} NodeManagers run")
     own = status.info is not None and (status.recorded_id is None or status.info.id == status.recorded_id)
     if status.info is not None and (status.rm.runs_as is None or not own):

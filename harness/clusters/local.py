@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.clusters import jars, processes, site
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
-from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.rmclient import RmAddress
@@ -300,15 +300,12 @@ class LocalCluster:
         return self._status(state)
 
     def _last_words(self, name: str) -> str:
-        """The first fatal or else the last line that tells of an error in a part's log."""
+        """Why a part ended, as its log tells."""
         try:
             lines = self.log(name).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return "it left no log"
-        for signs in ((" FATAL ", "BindException"), (" ERROR ", "Error:"), ("Exception",)):
-            if told := [line for line in lines if any(sign in line for sign in signs)]:
-                return told[-1][:300]
-        return lines[-1][:300] if lines else "its log is empty"
+        return last_words(lines)
 
     def _status(self, state: ClusterState) -> ClusterStatus:
         address = RmAddress.of(
@@ -325,6 +322,7 @@ class LocalCluster:
                 memory_mb=process.memory_mb() if process else None,
                 # The host may be called 127.0.0.1 or localhost: the port tells.
                 node=f":{state.ports.get(name, 0)}",
+                last_words=None if alive else self._last_words(name),
             )
 
         return ClusterStatus(

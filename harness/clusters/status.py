@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.model.errors import RunTimedOut
+from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.answers import ClusterInfo, NodeStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.http import HttpOptions
@@ -19,6 +19,8 @@ from harness.yarn.rmclient import RmAddress
 
 #: Asked for by name, because without it the RM leaves the lost ones out.
 NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "LOST", "REBOOTED", "DECOMMISSIONING", "DECOMMISSIONED", "SHUTDOWN")
+#: A node that says so for this long has a reason that waiting does not mend (its disk check runs each 2 minutes).
+UNHEALTHY_FOR_S = 5.0
 _QUICK = HttpOptions(connect_timeout_s=1, read_timeout_s=5, deadline_s=6, attempts=1)
 
 
@@ -30,6 +32,7 @@ class Part:
     runs_as: str | None
     memory_mb: float | None
     node: str  # how to tell its node among the RM's: the id's host, or its ":port"
+    last_words: str | None = None  # why it ended, as its log tells; None while it runs
 
     def is_node(self, identity: str) -> bool:
         """Whether this part is the node that the RM calls by this id."""
@@ -38,7 +41,12 @@ class Part:
 
     def document(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {"name": self.name, "runs_as": self.runs_as, "memory_mb": self.memory_mb}
+        return {
+            "name": self.name,
+            "runs_as": self.runs_as,
+            "memory_mb": self.memory_mb,
+            "last_words": self.last_words,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,15 @@ def _node_document(node: NodeStatus | None) -> dict[str, Any]:
     }
 
 
+def last_words(log: Sequence[str]) -> str:
+    """The line of a daemon's log that says best why it ended: the innermost cause, else the last error."""
+    for sign in ("Caused by: ", " FATAL ", " ERROR ", "Exception"):
+        told = [line for line in log if sign in line]
+        if told:
+            return " ".join(told[-1].removeprefix("Caused by: ").split())[:400]
+    return " ".join(log[-1].split())[:400] if log else "its log is empty"
+
+
 def look(rest_address: str) -> tuple[ClusterInfo | None, list[NodeStatus], str | None]:
     """What the RM at this address says: itself, all its nodes, and why it says nothing (None: it answers)."""
     with RestClient([rest_address], _QUICK) as rest:
@@ -137,10 +154,12 @@ def wait_for_nodes(
 ) -> ClusterInfo:
     """Waits until `wanted` nodes are RUNNING; which RM it is.
 
-    `end` is on the monotonic clock, `check` raises when waiting is in vain. RunTimedOut says how far it came.
+    `end` is on the monotonic clock, `check` raises when waiting is in vain. RunTimedOut says how far it came; a node
+    that stays UNHEALTHY is an InputError.
     """
     with RestClient([rest_address], _QUICK) as rest:
         said = -1
+        sick_since: float | None = None
         while True:
             check()
             try:
@@ -149,13 +168,18 @@ def wait_for_nodes(
                 running = sum(node.state == "RUNNING" for node in nodes)
                 sick = [node for node in nodes if node.state == "UNHEALTHY"]
                 problem = f"{running} of {wanted} nodes RUNNING"
-                if sick:
-                    problem += f", {sick[0].id} UNHEALTHY: {sick[0].health_report or 'no reason given'}"
                 if running != said:
                     progress(problem)
                     said = running
                 if running >= wanted:
                     return info
+                sick_since = (sick_since or time.monotonic()) if sick else None
+                if sick_since is not None and time.monotonic() - sick_since > UNHEALTHY_FOR_S:
+                    raise InputError(
+                        f"{problem}, {sick[0].id} is UNHEALTHY: {sick[0].health_report or 'it does not say why'}",
+                        where=rest_address,
+                        mend="free space on the disk, or do without --disk-checks",
+                    )
             except (Unreachable, Refused, BadAnswer) as error:
                 problem = f"the ResourceManager does not answer: {error.what}"
             if time.monotonic() >= end:

@@ -1,0 +1,291 @@
+"""What the doctor finds, cause by cause: machine and settings, and a ResourceManager that answers as one in trouble."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.clusters import doctor, local
+from harness.clusters.doctor import Finding, Wanted
+from harness.clusters.jars import missing
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.status import ClusterStatus, Part
+from harness.model.errors import InputError
+from harness.yarn.answers import cluster_info
+from harness.yarn.rmclient import RmAddress
+from tests.yarn.fake_server import FakeServer, http
+
+RECORDED = Path(__file__).parents[1] / "yarn" / "recorded"
+WANTED = Wanted("local", 2, 4096, 4, 256, 256, 128, False, {})
+
+
+def problems(findings: Iterator[Finding] | list[Finding]) -> list[Finding]:
+    found = [finding for finding in findings if finding.result == "problem"]
+    assert all(finding.mend for finding in found), "every problem says how to mend it"
+    return found
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with a Java 17 and jars, whatever the real one has."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    java = bin_folder / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.15\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    for prefix in missing(tmp_path / "none"):
+        (lib / f"{prefix}3.4.2.jar").write_text("")
+    monkeypatch.setenv("PATH", f"{bin_folder}:/usr/bin:/bin")
+    monkeypatch.setenv("HADOOP_LIB", str(lib))
+    return tmp_path
+
+
+def test_a_healthy_machine(tools: Path) -> None:
+    findings = list(doctor.examine_machine(WANTED, tools / "state", running=False))
+    assert [f for f in findings if f.result == "problem" and f.check != "disk"] == []
+    assert {f.check for f in findings} == {"java", "jars", "ports", "memory", "disk"}
+
+
+def test_a_taken_port(tools: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        wanted = replace(WANTED, ports={"http": port})
+        (found,) = problems(doctor.examine_machine(wanted, tools, running=False))
+        assert found.check == "ports"
+        assert str(port) in found.what
+        assert problems(doctor.examine_machine(wanted, tools, running=True)) == [], "its own port is taken rightly"
+        with pytest.raises(InputError, match=f"port {port} is taken"):
+            local.LocalCluster(StateFolder(tools / "state")).up(ClusterSpec(ports={"http": port}))
+
+
+def test_no_java_an_old_java_a_silent_java(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tools / "bin" / "java"
+    java.write_text("#!/bin/sh\necho 'java version \"1.8.0_292\"' >&2\n")
+    (old,) = problems(doctor.examine_machine(WANTED, tools, running=True))
+    assert "Java 8 is too old" in old.what
+    java.write_text("#!/bin/sh\nexit 1\n")
+    (silent,) = problems(doctor.examine_machine(WANTED, tools, running=True))
+    assert "does not say its version" in silent.what
+    java.unlink()
+    monkeypatch.setenv("PATH", str(tools / "bin"))
+    (none,) = problems(doctor.examine_machine(WANTED, tools, running=True))
+    assert none.what == "no Java on the PATH"
+
+
+def test_no_jars_and_no_maven(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_LIB", str(tools))
+    (wrong,) = problems(doctor.examine_machine(WANTED, tools, running=True))
+    assert "HADOOP_LIB" in wrong.what
+    monkeypatch.delenv("HADOOP_LIB")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tools / "cache"))
+    monkeypatch.setenv("PATH", str(tools / "bin"))
+    (none,) = problems(doctor.examine_machine(WANTED, tools, running=True))
+    assert "no Maven" in none.what
+
+
+def test_no_docker_and_a_daemon_that_does_not_answer(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = replace(WANTED, backend="docker")
+    monkeypatch.setenv("PATH", str(tools / "bin"))
+    (none,) = problems(doctor.examine_machine(wanted, tools, running=True))
+    assert none.what == "no docker on the PATH"
+    client = tools / "bin" / "docker"
+    client.write_text("#!/bin/sh\nexit 1\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tools}/no.sock")
+    found = problems(doctor.examine_machine(wanted, tools, running=True))
+    assert [finding.check for finding in found] == ["compose", "docker"]
+    assert "does not answer" in found[1].what
+
+
+@pytest.mark.parametrize(("used", "checks", "result"), [(89, True, "fine"), (91, True, "problem"), (91, False, "note")])
+def test_a_full_disk(tools: Path, monkeypatch: pytest.MonkeyPatch, used: int, checks: bool, result: str) -> None:
+    space = SimpleNamespace(f_blocks=1000, f_bavail=1000 - used * 10)
+    monkeypatch.setattr(os, "statvfs", lambda _: space)
+    wanted = replace(WANTED, disk_checks=checks)
+    (disk,) = [f for f in doctor.examine_machine(wanted, tools / "not" / "yet", running=True) if f.check == "disk"]
+    assert disk.result == result
+    assert f"{used} % full" in disk.what
+
+
+def test_too_little_memory_for_the_daemons(tools: Path) -> None:
+    wanted = replace(WANTED, nodes=500, nm_heap_mb=2**16)
+    (found,) = problems(doctor.examine_machine(wanted, tools, running=False))
+    assert found.check == "memory"
+
+
+def test_memory_below_the_minimum_allocation(tmp_path: Path) -> None:
+    found = problems(doctor.examine_settings(replace(WANTED, memory_mb=200), None))
+    assert found[0].check == "minimum-allocation"
+    assert "200 MB are below the minimum allocation of 256 MB" in found[0].what
+
+
+@pytest.mark.parametrize(
+    ("weight", "am_share", "am_mb", "said"),
+    [
+        # 8192 MB in all: b gets 819, half of it 409: one ApplicationMaster of 256 MB, not two.
+        (9, 0.5, None, "no second application"),
+        (9, 0.2, None, "no application"),
+        (9, -1.0, None, None),
+        (9, 0.7, None, None),
+        (1, 0.5, None, None),
+        (1, 0.5, 1536, "no second application"),
+    ],
+)
+def test_an_am_share_too_small_for_a_second_application(
+    tmp_path: Path, weight: float, am_share: float, am_mb: int | None, said: str | None
+) -> None:
+    file = tmp_path / "f.xml"
+    file.write_text(
+        f'<?xml version="1.0"?><allocations><queueMaxAMShareDefault>{am_share}</queueMaxAMShareDefault>'
+        f'<queue name="a"><weight>{weight}</weight></queue><queue name="b"/></allocations>'
+    )
+    found = problems(doctor.examine_settings(replace(WANTED, am_memory_mb=am_mb), file))
+    about = [finding.what for finding in found if "root.b" in finding.what]
+    assert bool(about) == (said is not None)
+    assert said is None or said in about[0]
+
+
+def test_a_broken_allocation_file(tmp_path: Path) -> None:
+    (tmp_path / "f.xml").write_text("<allocations><queue")
+    (found,) = problems(doctor.examine_settings(WANTED, tmp_path / "f.xml"))
+    assert found.check == "allocation-file"
+
+
+class Rm:
+    """A ResourceManager's answers, recorded from a real one, to be changed into trouble."""
+
+    def __init__(self) -> None:
+        self.info = json.loads((RECORDED / "info.json").read_text())
+        self.nodes = json.loads((RECORDED / "nodes.json").read_text())
+        self.metrics = json.loads((RECORDED / "metrics.json").read_text())
+        self.minimum: Any = {"property": {"key": "k", "value": "256"}}
+        self.ahead_s = 0.0
+
+    def serve(self, connection: socket.socket, request: bytes) -> None:
+        path = request.split(b" ")[1].decode()
+        date = email.utils.formatdate(time.time() + self.ahead_s, usegmt=True)
+        for name, document in {"/info": self.info, "/nodes": self.nodes, "/metrics": self.metrics}.items():
+            if f"cluster{name}" in path:
+                connection.sendall(http(200, document, Date=date))
+                return
+        connection.sendall(http(200 if self.minimum else 404, self.minimum))
+
+
+def examine(rm: Rm, **options: Any) -> list[Finding]:
+    with FakeServer(rm.serve) as server:
+        return list(doctor.examine_rm(server.url, **options))
+
+
+def test_a_healthy_rm() -> None:
+    findings = examine(Rm(), wanted_nodes=2)
+    assert problems(findings) == []
+    assert {finding.check for finding in findings} == {"rm", "clock", "nodes", "minimum-allocation"}
+
+
+def test_an_unhealthy_node_with_a_full_disk() -> None:
+    rm = Rm()
+    node = rm.nodes["nodes"]["node"][0]
+    node["state"] = "UNHEALTHY"
+    node["healthReport"] = (
+        "1/1 local-dirs usable space is below configured utilization percentage/no more usable space [ /d/local : used "
+        "space above threshold of 90.0% ]"
+    )
+    (found,) = problems(examine(rm, wanted_nodes=2))
+    assert found.check == "nodes"
+    assert "90" in str(found.mend)
+
+
+def test_missing_nodes() -> None:
+    rm = Rm()
+    rm.nodes["nodes"]["node"][0]["state"] = "LOST"
+    (found,) = problems(examine(rm, wanted_nodes=2))
+    assert "1 of 2 nodes are RUNNING" in found.what
+    rm.nodes = {"nodes": None}
+    (found,) = problems(examine(rm))
+    assert found.what == "no node is RUNNING"
+
+
+@pytest.mark.parametrize(("ahead_s", "word"), [(0.0, None), (-1.5, None), (30.0, "ahead"), (-3600.0, "behind")])
+def test_clock_skew(ahead_s: float, word: str | None) -> None:
+    rm = Rm()
+    rm.ahead_s = ahead_s
+    found = problems(examine(rm))
+    assert [finding.check for finding in found] == ([] if word is None else ["clock"])
+    assert word is None or word in found[0].what
+
+
+def test_nodes_below_the_minimum_allocation() -> None:
+    rm = Rm()
+    rm.minimum = {"property": {"value": "8192"}}
+    found = problems(examine(rm))
+    assert {finding.check for finding in found} == {"minimum-allocation"}
+    assert "4096 MB, below the minimum allocation of 8192 MB" in found[0].what
+
+
+@pytest.mark.parametrize("answer", [None, [], {"property": {"value": "many"}}, {"property": None}])
+def test_an_rm_that_does_not_tell_its_minimum(answer: Any) -> None:
+    rm = Rm()
+    rm.minimum = answer
+    assert problems(examine(rm)) == []
+
+
+def test_no_rm() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        (found,) = problems(doctor.examine_rm(f"http://127.0.0.1:{probe.getsockname()[1]}"))
+    assert found.check == "rm"
+
+
+def status(answers: Rm, url: str, tmp_path: Path, **changes: Any) -> ClusterStatus:
+    info = cluster_info(answers.info, "x")
+    base = ClusterStatus(
+        backend="local",
+        folder=str(tmp_path),
+        scheduler_folder=str(tmp_path),
+        address=RmAddress.of(url),
+        wanted=2,
+        rm=Part("rm", "1", 200.0, ":0"),
+        parts=[Part("nm1", "2", 100.0, ":1"), Part("nm2", "3", 100.0, ":2")],
+        others=[],
+        info=info,
+        nodes=[],
+        problem=None,
+        running_s=1.0,
+        recorded_id=info.id,
+    )
+    return replace(base, **changes)
+
+
+def test_another_rm_answers(tmp_path: Path) -> None:
+    rm = Rm()
+    (tmp_path / "fair-scheduler.xml").write_text("<allocations/>")
+    with FakeServer(rm.serve) as server:
+        assert problems(doctor.examine_cluster(status(rm, server.url, tmp_path))) == []
+        for other in ({"recorded_id": 5}, {"rm": Part("rm", None, None, ":0")}):
+            found = problems(doctor.examine_cluster(status(rm, server.url, tmp_path, **other)))
+            assert "right-rm" in [finding.check for finding in found]
+
+
+def test_an_allocation_file_from_the_future(tmp_path: Path) -> None:
+    rm = Rm()
+    file = tmp_path / "fair-scheduler.xml"
+    file.write_text("<allocations/>")
+    os.utime(file, (time.time() + 900, time.time() + 900))
+    with FakeServer(rm.serve) as server:
+        (found,) = problems(doctor.examine_cluster(status(rm, server.url, tmp_path)))
+        assert found.check == "clock"
+        file.unlink()
+        (found,) = problems(doctor.examine_cluster(status(rm, server.url, tmp_path)))
+        assert found.check == "allocation-file"
