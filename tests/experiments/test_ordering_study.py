@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.experiments.ordering import EC2, FILES, as_csv, facebook, measure_variation, study
+from harness.experiments.ordering import EC2, FILES, as_csv, facebook, measure_bench, measure_variation, study
 from harness.experiments.ordering import testbed as table_3_2
 from harness.experiments.ordering_tables import filled, tables
 from harness.policies.ordering import GREEDY, estimate, parse_jobs
@@ -96,3 +96,9 @@ def test_nine_jobs_took_the_thesis_97_seconds(root: Path) -> None:
     for objective in ("makespan", "tct"):
         assert nine[objective]["proven"]
         assert nine[objective]["wall_s"] < 1
+
+
+def test_the_bench_s_figures() -> None:
+    found = measure_bench(limit_s=0.2)
+    assert 0 < found["jobs_9_s"] < 20
+    assert 5 <= found["jobs_in_60_s"] <= 20
