@@ -382,6 +382,7 @@ def remote_exception(data: bytes, where: str) -> tuple[str, str]:
         return "", ""
     if not isinstance(exception, str) or not isinstance(message, str):
         return "", ""
-    # "java.lang.Exception: app with id ..." -> what a person wants to read.
+    # "java.lang.Exception: app with id ...", a stack trace below it -> what a person wants to read.
+    message = next((line for line in message.splitlines() if line.strip()), "")
     message = re.sub(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", message)
     return exception.rpartition(".")[2], _short(message)

@@ -97,7 +97,7 @@ def test_an_unhealthy_node_and_a_minimum_allocation_above_the_nodes(tmp_path: Pa
     }
     spec = ClusterSpec(nodes=1, memory_mb=2048, disk_checks=True, properties=properties)
     try:
-        with pytest.raises(InputError, match="is UNHEALTHY: .*space"):
+        with pytest.raises(InputError, match=r"is UNHEALTHY: .*space"):
             cluster.up(spec, timeout_s=120, keep=True)
         status = cluster.status()
         assert status is not None
