@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from harness.sim.durations import (
@@ -61,7 +62,10 @@ from harness.sim.world import (
 )
 
 #: How a run of a container ended, in the task log.
-FINISHED, FAILED, KILLED = 0, 1, 2
+FINISHED, FAILED, KILLED = np.int64(0), np.int64(1), np.int64(2)
+
+#: Constants that are handed to compiled functions (see `harness.sim.events`).
+_NONE, _ZERO, _ONE = np.int64(-1), np.int64(0), np.int64(1)
 
 #: Of a speculative pair: the copy was asked for and has no container yet.
 COPY_ASKED = -2
@@ -390,7 +394,7 @@ def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
         while t >= 0:
             task = W.inner[t]
             if not ended:
-                _put_redo(W, j, task.stage, task.task, task.attempt + 1, task.fails, -1)
+                _put_redo(W, j, task.stage, task.task, task.attempt + 1, task.fails, _NONE)
                 W.stages[j, task.stage].running -= 1
             if g.record_tasks == 1:
                 _log(
@@ -462,7 +466,7 @@ def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
         W.runs[twin].twin = -1
         W.runs[twin].fails = fails
         return
-    _put_redo(W, j, s, run.task, run.attempt + 1, fails, -1)
+    _put_redo(W, j, s, run.task, run.attempt + 1, fails, _NONE)
     wake(W, j, now)
 
 
@@ -563,7 +567,7 @@ def act(S, W, j, now):  # type: ignore[no-untyped-def]
             seal(W, j, now)
         if job.stages_done == job.stages:
             finish(S, W, j, now)
-        elif job.ex_owed > 0 and _ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
+        elif job.ex_owed > 0 and _ask(S, W, j, _ONE, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed
             job.ex_owed = 0
         return
@@ -633,7 +637,7 @@ def check_reduces(S, W, j, now):  # type: ignore[no-untyped-def]
         if not blocked:
             continue
         if st.wanted > 0:
-            if not _ask(S, W, j, s + 1, 0, st.mb, st.vc, now):
+            if not _ask(S, W, j, s + 1, _ZERO, st.mb, st.vc, now):
                 return
             st.asked -= st.wanted - st.redo_asked
             st.redo_asked = 0
@@ -682,7 +686,7 @@ def speculate(W, j, now):  # type: ignore[no-untyped-def]
 def _fill_executor(W, j, c, now):  # type: ignore[no-untyped-def]
     """Start tasks of open stages in an executor's idle slots."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
-    s = 0
+    s = _ZERO
     while run.idle > 0 and s < job.stages:
         st = W.stages[j, s]
         if st.open == 0 or st.sealed == 1 or (st.next_task >= st.tasks and st.redo_n == 0):
@@ -777,7 +781,7 @@ def inner_ended(S, W, t, now):  # type: ignore[no-untyped-def]
             job.failed = 1
             push(W, now, E_ACT, job.gen, j)
             return
-        _put_redo(W, j, s, number, attempt + 1, fails + 1, -1)
+        _put_redo(W, j, s, number, attempt + 1, fails + 1, _NONE)
         _fill_executors(W, j, now)
         return
     st.done += 1

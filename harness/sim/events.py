@@ -5,9 +5,11 @@ Ties in time go by kind, then by use and slot, so the order never depends on whe
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-#: Kinds of events, in the order in which those of one instant happen.
+#: Kinds of events, in the order in which those of one instant happen. Of numpy's integer type: with plain ones numba
+#: would compile `push` anew for each of them.
 (
     E_JOIN,  # a node comes
     E_LEAVE,  # a node goes
@@ -18,7 +20,7 @@ from numba import njit
     E_REDUCE_CHECK,  # are reduces in the way of their maps?
     E_SPECULATE,  # an AM looks for slow tasks
     E_LIFETIME,  # a service ends
-) = range(9)
+) = (np.int64(kind) for kind in range(9))
 
 _USE_BITS = 24
 _SLOT_BITS = 32

@@ -127,28 +127,28 @@ JOB = np.dtype(
         ("vc_ms", "i8"),
         ("followers", "i8"),  # head of the list of jobs that wait for this one
         ("next", "i8"),  # in that list, or in the free list
-        ("queue", "i4"),
-        ("user", "i4"),
-        ("kind", "i4"),
-        ("state", "i4"),
-        ("am_vc", "i4"),
-        ("ex_vc", "i4"),
-        ("ex_wanted", "i4"),  # executors, or a service's containers, asked for and not yet there
-        ("ex_owed", "i4"),  # to be asked for again at the AM's next heartbeat
-        ("executors", "i4"),
-        ("ex_slots", "i4"),
-        ("ex_head", "i4"),  # list of live executors
-        ("stages", "i4"),
-        ("stages_done", "i4"),
-        ("tasks_done", "i4"),
-        ("failed_attempts", "i4"),
-        ("failed", "i4"),
-        ("reduce_check", "i4"),
-        ("spec_on", "i4"),
-        ("restarts", "i4"),
-        ("am_lost", "i4"),
-        ("am_first", "i4"),  # 1: a Spark driver that has not yet opened its stages
-        ("endless", "i4"),  # a service without a lifetime: the run does not wait for it
+        ("queue", "i8"),
+        ("user", "i8"),
+        ("kind", "i8"),
+        ("state", "i8"),
+        ("am_vc", "i8"),
+        ("ex_vc", "i8"),
+        ("ex_wanted", "i8"),  # executors, or a service's containers, asked for and not yet there
+        ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
+        ("executors", "i8"),
+        ("ex_slots", "i8"),
+        ("ex_head", "i8"),  # list of live executors
+        ("stages", "i8"),
+        ("stages_done", "i8"),
+        ("tasks_done", "i8"),
+        ("failed_attempts", "i8"),
+        ("failed", "i8"),
+        ("reduce_check", "i8"),
+        ("spec_on", "i8"),
+        ("restarts", "i8"),
+        ("am_lost", "i8"),
+        ("am_first", "i8"),  # 1: a Spark driver that has not yet opened its stages
+        ("endless", "i8"),  # a service without a lifetime: the run does not wait for it
     ],
     align=True,
 )
@@ -166,22 +166,22 @@ STAGE = np.dtype(
         ("first_value", "i8"),
         ("redo_head", "i8"),  # attempts to be asked for again
         ("redo_tail", "i8"),
-        ("vc", "i4"),
-        ("priority", "i4"),
-        ("kind", "i4"),  # of the distribution
-        ("values", "i4"),
-        ("tasks", "i4"),
-        ("asked", "i4"),  # fresh tasks that were asked for so far
-        ("next_task", "i4"),  # the next fresh task to be started
-        ("wanted", "i4"),  # outstanding at the scheduler
-        ("redo_n", "i4"),  # in the redo list
-        ("redo_asked", "i4"),  # of those, asked for
-        ("done", "i4"),
-        ("in_bucket", "i4"),
-        ("running", "i4"),
-        ("run_head", "i4"),  # list of its live containers
-        ("open", "i4"),  # 1: all that it waits for has ended, its tasks may end
-        ("sealed", "i4"),  # 1: its AM knows that all its tasks have ended
+        ("vc", "i8"),
+        ("priority", "i8"),
+        ("kind", "i8"),  # of the distribution
+        ("values", "i8"),
+        ("tasks", "i8"),
+        ("asked", "i8"),  # fresh tasks that were asked for so far
+        ("next_task", "i8"),  # the next fresh task to be started
+        ("wanted", "i8"),  # outstanding at the scheduler
+        ("redo_n", "i8"),  # in the redo list
+        ("redo_asked", "i8"),  # of those, asked for
+        ("done", "i8"),
+        ("in_bucket", "i8"),
+        ("running", "i8"),
+        ("run_head", "i8"),  # list of its live containers
+        ("open", "i8"),  # 1: all that it waits for has ended, its tasks may end
+        ("sealed", "i8"),  # 1: its AM knows that all its tasks have ended
     ],
     align=True,
 )
@@ -195,30 +195,30 @@ RUN = np.dtype(
         ("mb", "i8"),
         ("vc", "i8"),
         ("hold_ms", "i8"),  # what end_ms would be if the stage were open
-        ("job", "i4"),
-        ("gen", "i4"),
-        ("stage", "i4"),
-        ("task", "i4"),
-        ("attempt", "i4"),  # draws of this number
-        ("fails", "i4"),  # attempts of the task that failed before
-        ("kind", "i4"),
-        ("will_fail", "i4"),
-        ("twin", "i4"),  # the other of a speculative pair, -1
-        ("node", "i4"),
-        ("node_prev", "i4"),
-        ("node_next", "i4"),
-        ("st_prev", "i4"),  # in the stage's, or the job's list of executors
-        ("st_next", "i4"),
-        ("idle", "i4"),  # free slots of an executor
-        ("inner", "i4"),  # head of the executor's running tasks
-        ("live", "i4"),
+        ("job", "i8"),
+        ("gen", "i8"),
+        ("stage", "i8"),
+        ("task", "i8"),
+        ("attempt", "i8"),  # draws of this number
+        ("fails", "i8"),  # attempts of the task that failed before
+        ("kind", "i8"),
+        ("will_fail", "i8"),
+        ("twin", "i8"),  # the other of a speculative pair, -1
+        ("node", "i8"),
+        ("node_prev", "i8"),
+        ("node_next", "i8"),
+        ("st_prev", "i8"),  # in the stage's, or the job's list of executors
+        ("st_next", "i8"),
+        ("idle", "i8"),  # free slots of an executor
+        ("inner", "i8"),  # head of the executor's running tasks
+        ("live", "i8"),
     ],
     align=True,
 )
 
 #: An attempt that has to be asked for again, or a speculative copy.
 REDO = np.dtype(
-    [("task", "i4"), ("attempt", "i4"), ("fails", "i4"), ("copy_of", "i4"), ("copy_gen", "i4"), ("next", "i4")],
+    [("task", "i8"), ("attempt", "i8"), ("fails", "i8"), ("copy_of", "i8"), ("copy_gen", "i8"), ("next", "i8")],
     align=True,
 )
 
@@ -226,16 +226,16 @@ REDO = np.dtype(
 INNER = np.dtype(
     [
         ("start_ms", "i8"),
-        ("run", "i4"),  # the executor's container
-        ("stage", "i4"),
-        ("task", "i4"),
-        ("attempt", "i4"),
-        ("fails", "i4"),
-        ("will_fail", "i4"),
-        ("dead", "i4"),
-        ("gen", "i4"),
-        ("prev", "i4"),
-        ("next", "i4"),
+        ("run", "i8"),  # the executor's container
+        ("stage", "i8"),
+        ("task", "i8"),
+        ("attempt", "i8"),
+        ("fails", "i8"),
+        ("will_fail", "i8"),
+        ("dead", "i8"),
+        ("gen", "i8"),
+        ("prev", "i8"),
+        ("next", "i8"),
     ],
     align=True,
 )
@@ -246,8 +246,8 @@ NODE = np.dtype(
         ("speed", "f8"),
         ("phase_ms", "i8"),
         ("leave_ms", "i8"),
-        ("head", "i4"),  # list of live containers
-        ("up", "i4"),
+        ("head", "i8"),  # list of live containers
+        ("up", "i8"),
     ],
     align=True,
 )
@@ -262,9 +262,9 @@ ENDED = np.dtype(
         ("mb_ms", "i8"),
         ("vc_ms", "i8"),
         ("task_ms", "i8"),
-        ("tasks_done", "i4"),
-        ("failed_attempts", "i4"),
-        ("failed", "i4"),
+        ("tasks_done", "i8"),
+        ("failed_attempts", "i8"),
+        ("failed", "i8"),
     ],
     align=True,
 )
@@ -275,11 +275,11 @@ TASKLOG = np.dtype(
         ("granted_ms", "i8"),
         ("start_ms", "i8"),
         ("end_ms", "i8"),
-        ("stage", "i4"),
-        ("task", "i4"),
-        ("attempt", "i4"),
-        ("node", "i4"),
-        ("outcome", "i4"),
+        ("stage", "i8"),
+        ("task", "i8"),
+        ("attempt", "i8"),
+        ("node", "i8"),
+        ("outcome", "i8"),
     ],
     align=True,
 )
@@ -295,12 +295,12 @@ class _Fields(NamedTuple):
     redo: NDArray[Any]
     inner: NDArray[Any]
     nodes: NDArray[Any]
-    ring: NDArray[np.int32]  # nodes that are up, by phase
+    ring: NDArray[np.int64]  # nodes that are up, by phase
     ring_ms: NDArray[np.int64]  # their phases
     values: NDArray[np.float64]  # of empirical and listed durations, seconds
     ended: NDArray[Any]
     tasklog: NDArray[Any]
-    scratch: NDArray[np.int32]  # containers that end at one heartbeat
+    scratch: NDArray[np.int64]  # containers that end at one heartbeat
     samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
     samp_i: NDArray[np.int64]  # (samples, queues, 6)
     samp_f: NDArray[np.float64]  # (samples, queues, 4)
@@ -319,12 +319,12 @@ class W(Arrays, _Fields):
         "redo": (REDO, 1),
         "inner": (INNER, 1),
         "nodes": (NODE, 1),
-        "ring": (np.dtype(np.int32), 1),
+        "ring": (np.dtype(np.int64), 1),
         "ring_ms": (np.dtype(np.int64), 1),
         "values": (np.dtype(np.float64), 1),
         "ended": (ENDED, 1),
         "tasklog": (TASKLOG, 1),
-        "scratch": (np.dtype(np.int32), 1),
+        "scratch": (np.dtype(np.int64), 1),
         "samp_t": (np.dtype(np.int64), 2),
         "samp_i": (np.dtype(np.int64), 3),
         "samp_f": (np.dtype(np.float64), 3),
@@ -364,12 +364,12 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         redo=np.zeros(256, REDO),
         inner=np.zeros(256, INNER),
         nodes=np.zeros(nodes, NODE),
-        ring=np.zeros(nodes, np.int32),
+        ring=np.zeros(nodes, np.int64),
         ring_ms=np.zeros(nodes, np.int64),
         values=np.zeros(1024, np.float64),
         ended=np.zeros(4096, ENDED),
         tasklog=np.zeros(log_rows, TASKLOG),
-        scratch=np.zeros(1024, np.int32),
+        scratch=np.zeros(1024, np.int64),
         samp_t=np.zeros((sample_rows, 3), np.int64),
         samp_i=np.zeros((sample_rows, queues, 6), np.int64),
         samp_f=np.zeros((sample_rows, queues, 4), np.float64),

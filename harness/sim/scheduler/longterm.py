@@ -398,7 +398,7 @@ def refill(s, now):  # type: ignore[no-untyped-def]
     members = np.empty(n, np.int64)
     flat = np.zeros(n)
     if xg.affinity < 1.0:
-        m = 0
+        m = np.int64(0)
         for i in range(s.g[0].n_leaves):
             members[m] = s.leaves[i]
             m += 1
@@ -410,7 +410,7 @@ def refill(s, now):  # type: ignore[no-untyped-def]
                 flat[above] += amount
                 above = s.q[above].parent
     level = np.zeros(n)
-    _fill_below(s, 0, capacity, used, entitlement, level, members, capacity)
+    _fill_below(s, np.int64(0), capacity, used, entitlement, level, members, capacity)
     for i in range(n):
         above = s.q[i].parent
         if above < 0:
@@ -435,7 +435,7 @@ def _fill_below(s, root, amount, used, entitlement, level, members, capacity):  
     while count > 0:
         count -= 1
         above = todo[count]
-        m = 0
+        m = np.int64(0)
         child = s.q[above].first_child
         while child >= 0:
             members[m] = child
