@@ -68,6 +68,7 @@ def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
             ("fairness degree", "fairness_degree", 3),
             ("speed-up over static", "speedup_over_static", 2),
             ("mean completion (s)", "mean_completion_s", 0),
+            ("whole workload (s)", "workload_s", 0),
         ):
             lines.append(title)
             for queue in queues:

@@ -151,17 +151,27 @@ def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
         "mean_completion_s": mean(ended["completion_s"].to_numpy()),
         "p95_completion_s": percentile(ended["completion_s"].to_numpy(), 95),
         "mean_slowdown": mean(slowdowns),
+        # From the first submission to the last end: how long the whole workload took.
+        "workload_s": float(ended["finished_s"].max() - own["submitted_s"].min()) if len(ended) else None,
     }
 
 
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
 def add_speedups(summary: dict[str, Any], static: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The summary with each queue's speed-up over static partitioning: mean completion there over mean completion here.
+    """The summary with each queue's speed-up over static partitioning: mean completion there over mean completion here
+    (``workload_``: time of the whole workload).
 
     Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed).
     """
     queues = {}
     for name, own in summary["queues"].items():
-        other = (static or {}).get("queues", {}).get(name, {}).get("mean_completion_s")
-        mine = own["mean_completion_s"]
-        queues[name] = {**own, "speedup_over_static": other / mine if other is not None and mine else None}
+        alone = (static or {}).get("queues", {}).get(name, {})
+        queues[name] = {
+            **own,
+            "speedup_over_static": _ratio(alone.get("mean_completion_s"), own.get("mean_completion_s")),
+            "workload_speedup_over_static": _ratio(alone.get("workload_s"), own.get("workload_s")),
+        }
     return {**summary, "queues": queues}

@@ -1,0 +1,195 @@
+"""Committed records of experiments: a folder of run directories as one small JSON file, for docs/figures.md.
+
+    yarnfair run outside --no-report --out runs/outside
+    python -m harness.experiments.records runs/outside --command "yarnfair run outside ..." -o docs/records/outside.json
+
+A record says which command made it, with which version, and holds the values; nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.model.errors import InputError, YarnfairError
+from harness.results.store import read_json, write_json
+
+#: Measures of a summary that a record keeps, over seeds.
+MEASURES = ("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s")
+QUEUE_MEASURES = (
+    "fairness_degree",
+    "mean_completion_s",
+    "speedup_over_static",
+    "workload_speedup_over_static",
+    "max_wait_s",
+)
+#: What ratios are taken to, when it is among the runs.
+REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
+DIGITS = 4
+
+Runs = dict[str, dict[int, tuple[Path, dict[str, Any], dict[str, Any]]]]
+
+
+def collect(folder: Path) -> Runs:
+    """Finished runs of a folder: variant without its seed -> seed -> (directory, run.json, summary.json).
+
+    Raises InputError when there is none, or one of them did not end well.
+    """
+    runs: Runs = {}
+    for path in sorted(folder.glob("*/run.json")):
+        info = read_json(path)
+        if info.get("exit") != 0:
+            raise InputError(
+                f"the run did not end well (exit {info.get('exit')})", where=str(path), mend="run it again"
+            )
+        seed = int(info["seed"])
+        name = str(info["variant"]).removesuffix(f",seed={seed}")
+        runs.setdefault(name, {})[seed] = (path.parent, info, read_json(path.parent / "summary.json"))
+    if not runs:
+        raise InputError("no run directories", where=str(folder), mend="run an experiment with --out first")
+    return runs
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Mean, least and greatest of some values; with several also the standard error of the mean."""
+    found = {
+        "mean": round(statistics.fmean(values), DIGITS),
+        "min": round(min(values), DIGITS),
+        "max": round(max(values), DIGITS),
+    }
+    if len(values) > 1:
+        found["se"] = round(statistics.stdev(values) / len(values) ** 0.5, DIGITS)
+    return found
+
+
+def _of(runs: Mapping[int, tuple[Path, dict[str, Any], dict[str, Any]]], get: Callable[[Any], Any]) -> Any:
+    values = [get(summary) for _, _, summary in runs.values()]
+    return spread([float(value) for value in values]) if all(value is not None for value in values) else None
+
+
+def _queue_figure(queue: str, key: str, summary: Mapping[str, Any]) -> Any:
+    return summary["queues"][queue].get(key)
+
+
+def variant_values(runs: Runs, name: str) -> dict[str, Any]:
+    """One variant's figures over its seeds, with ratios to each reference that is among the runs (seed by seed)."""
+    own = runs[name]
+    summary = next(iter(own.values()))[2]
+    values: dict[str, Any] = {key: _of(own, itemgetter(key)) for key in MEASURES}
+    values["memory_used"] = _of(own, lambda s: s["utilisation"]["memory"])
+    values["queues"] = {
+        queue: {key: _of(own, partial(_queue_figure, queue, key)) for key in QUEUE_MEASURES}
+        for queue in summary["queues"]
+    }
+    values["longest_wait_s"] = _of(own, lambda s: max(queue["max_wait_s"] for queue in s["queues"].values()))
+    info = next(iter(own.values()))[1]
+    period_s = info["policy"].get("period_s", 0.0)
+    t_wait = info["policy"]["settings"].get("t_wait")
+    if t_wait is not None:
+        values["wait_beyond_bound_s"] = _of(own, lambda s: _beyond(s, float(t_wait), period_s))
+    for reference in REFERENCES:
+        if reference in runs and reference != name and set(own) == set(runs[reference]):
+            for key, short in (("sharing_loss_integral", "loss"), ("last_loss_s", "last_loss")):
+                pairs = [(own[seed][2][key], runs[reference][seed][2][key]) for seed in own]
+                if all(below > 0 for _, below in pairs):
+                    values[f"{short}_over_{reference}"] = spread([above / below for above, below in pairs])
+                    ours, theirs = (sum(column) for column in zip(*pairs, strict=True))
+                    values[f"{short}_sum_over_{reference}"] = round(ours / theirs, DIGITS)
+    return values
+
+
+def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> float:
+    """The greatest excess of a leaf's longest wait over T_wait + period + mean time between container ends in its
+    parent's subtree (negative: within the bound)."""
+    ends = summary["mean_between_ends_s"]
+    return max(
+        float(queue["max_wait_s"]) - t_wait_s - period_s - float(ends.get(name.rpartition(".")[0], 0.0))
+        for name, queue in summary["queues"].items()
+    )
+
+
+def running_tasks(runs: Runs, queue: str) -> dict[str, Any]:
+    """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
+
+    The span is the naive run's longest wait of that queue; seeds are averaged.
+    """
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for seed, (_, _, naive) in runs["naive-hltrf"].items():
+        leaf = next(name for name in naive["queues"] if name.rpartition(".")[2] == queue)
+        end_s = naive["queues"][leaf]["max_wait_at_s"]
+        begin_s = end_s - naive["queues"][leaf]["max_wait_s"]
+        for name, own in runs.items():
+            table = pd.read_parquet(own[seed][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
+            inside = table[(table["queue"] == leaf) & table["time_s"].between(begin_s, end_s)]["running"]
+            found.setdefault(name, []).append((float(inside.mean()), float(inside.min()), float(inside.max())))
+    return {
+        name: {
+            key: round(statistics.fmean(column), DIGITS)
+            for key, column in zip(("mean", "min", "max"), zip(*values, strict=True), strict=True)
+        }
+        for name, values in found.items()
+    }
+
+
+def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
+    """How unsteady the counted accumulated resources are (thesis Fig. 5.7): their largest fall within 11 s and the sum
+    of all falls from sample to sample, of any queue, in seconds of the whole cluster, in the first hour."""
+    found: dict[str, Any] = {}
+    for name, own in runs.items():
+        largest, total = [], []
+        for path, info, _ in own.values():
+            table = pd.read_parquet(path / "allocations.parquet", columns=["time_s", "queue", "counted_mb_s"])
+            table = table[table["time_s"] <= until_s]
+            leaves = next(iter(own.values()))[2]["queues"]
+            wide = table[table["queue"].isin(leaves)].pivot(index="time_s", columns="queue", values="counted_mb_s")
+            curves = wide[list(leaves)].to_numpy() / info["capacity_mb"]
+            step = np.diff(curves, axis=0)
+            total.append(float(-np.minimum(step, 0).sum(axis=0).min()))
+            largest.append(float(max((curves[:-11] - curves[11:]).max(), 0.0)))
+        found[name] = {"largest_fall_in_11_s": spread(largest), "sum_of_falls": spread(total)}
+    return found
+
+
+def record(folder: Path, command: str) -> dict[str, Any]:
+    """The record of a folder of run directories."""
+    runs = collect(folder)
+    info = next(iter(next(iter(runs.values())).values()))[1]
+    values: dict[str, Any] = {
+        "experiment": info["experiment"]["experiment"],
+        "hash": info["hash"],
+        "seeds": sorted({seed for own in runs.values() for seed in own}),
+        "variants": {name: variant_values(runs, name) for name in runs},
+    }
+    if "naive-hltrf" in runs and info["experiment"]["experiment"] == "t-wait":
+        values["running_tasks_of_TPC-H"] = running_tasks(runs, "TPC-H")
+    if info["experiment"]["experiment"] == "quantum":
+        values["counted_in_the_first_hour"] = falls(runs)
+    return {"command": command, "version": info["versions"]["yarnfair"], "values": values}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes one record."""
+    parser = argparse.ArgumentParser(prog="python -m harness.experiments.records", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--command", required=True, help="what made the runs")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    try:
+        write_json(given.out, record(given.folder, given.command))
+    except YarnfairError as error:
+        print(error.line(), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
