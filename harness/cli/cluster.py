@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +55,10 @@ def _settings(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _progress(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _cluster(backend: str, state: str | None) -> LocalCluster | DockerCluster:
@@ -108,6 +114,8 @@ def up(
     from harness.clusters.site import check_property
     from harness.clusters.state import ClusterSpec
 
+    if math.isnan(timeout_s):
+        raise click.UsageError("--timeout nan: give seconds")
     pairs = {}
     for text in properties:
         name, equals, value = text.partition("=")
@@ -117,6 +125,8 @@ def up(
         pairs[name] = value
     ports = _ports(http_port, client_port, admin_port)
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
+    # A time limit's SIGTERM must clean up as a Ctrl-C does.
+    signal.signal(signal.SIGTERM, _interrupted)
     _show(_cluster(backend, state).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 

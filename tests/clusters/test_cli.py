@@ -1,0 +1,120 @@
+"""`yarnfair cluster` without a cluster: exit codes, one document or one line, and folders left as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(["cluster", *arguments])
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("backend", ["local", "docker"])
+def test_without_a_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path, backend: str) -> None:
+    where = ["--backend", backend, "--state", str(tmp_path / "none"), "--json"]
+    code, out, err = run(capsys, "status", *where)
+    assert (code, json.loads(out)["up"], err) == (1, False, "")
+    code, out, err = run(capsys, "down", *where)
+    assert (code, json.loads(out), err) == (0, {"backend": backend, "was_there": False, "left_behind": []}, "")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["up"],
+        ["up", "--backend", "vmware"],
+        ["up", "--backend", "local", "--nodes", "0"],
+        ["up", "--backend", "local", "--memory-mb", "10"],
+        ["up", "--backend", "local", "--http-port", "0"],
+        ["up", "--backend", "local", "--http-port", "5000", "--admin-port", "5000"],
+        ["up", "--backend", "local", "--property", "novalue"],
+        ["up", "--backend", "local", "--property", "a b=c"],
+        ["up", "--backend", "local", "--timeout", "nan"],
+        ["doctor", "--backend", "local", "--nodes", "0"],
+        ["doctor", "--backend", "local", "--rm", "ftp://x"],
+        ["sideways"],
+    ],
+)
+def test_wrong_calls(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong: list[str]) -> None:
+    state = ["--state", str(tmp_path / "s")] if "--backend" in wrong else []
+    code, out, err = run(capsys, *wrong, *state)
+    assert (code, out) == (2, "")
+    assert err.startswith("yarnfair: ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_folder_of_the_other_backend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    StateFolder(tmp_path).save(ClusterState("docker", "mark", ClusterSpec()))
+    for verb in ("up", "status", "down", "doctor"):
+        code, _, err = run(capsys, verb, "--backend", "local", "--state", str(tmp_path))
+        assert code == 2
+        assert "backend docker" in err
+
+
+def test_a_folder_with_other_things(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    code, _, err = run(capsys, "down", "--backend", "local", "--state", str(tmp_path))
+    assert code == 2
+    assert "other things" in err
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_doctor_prints_one_document_and_its_exit_code_says_whether_all_is_well(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    where = ["--backend", "local", "--state", str(tmp_path / "s"), "--json"]
+    code, out, _ = run(capsys, "doctor", *where, "--memory-mb", "100")
+    document = json.loads(out)
+    assert (code, document["healthy"]) == (1, False)
+    assert "minimum-allocation" in {finding["check"] for finding in document["findings"]}
+    assert all(finding["mend"] for finding in document["findings"])
+    code, out, _ = run(capsys, "doctor", "--backend", "local", "--rm", "http://127.0.0.1:9", "--json")
+    assert (code, [finding["check"] for finding in json.loads(out)["findings"]]) == (1, ["rm"])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGINT, 130)])
+def test_an_interrupted_up_takes_down_what_it_started(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    # A java that never becomes a ResourceManager.
+    (tmp_path / "java").write_text("#!/bin/sh\nexec sleep 300\n")
+    (tmp_path / "java").chmod(0o755)
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    from harness.clusters.jars import missing
+
+    for prefix in missing(lib):
+        (lib / f"{prefix}3.4.2.jar").write_text("")
+    state = StateFolder(tmp_path / "state")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HADOOP_LIB": str(lib)}
+    command = [sys.executable, "-m", "harness", "cluster", "up", "--backend", "local", "--state", str(state.folder)]
+    started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while not (state.folder.exists() and (known := state.load()) and len(known.processes) == 3):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert all(process.alive for process in known.processes.values())
+        started.send_signal(number)
+        _, err = started.communicate(timeout=60)
+    finally:
+        started.kill()
+        started.wait()
+    assert started.returncode == code
+    assert err.splitlines()[-1] == "yarnfair: interrupted"
+    assert not any(process.alive for process in known.processes.values())
+    assert state.load() is None
