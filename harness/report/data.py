@@ -117,9 +117,12 @@ class Run:
         """Names of the queues in the summary, in its order."""
         return list(self.summary.get("queues", {}))
 
-    def speedups(self) -> dict[str, float]:
-        """Mean completion under static / under this policy, for the queues where both are known."""
-        found = {queue: self.queue_figure(queue, "speedup_over_static") for queue in self.summary_queues()}
+    def speedups(self, name: str = "speedup_over_static") -> dict[str, float]:
+        """Time under static / under this policy, for the queues where both are known.
+
+        Of a job's mean completion, or (``workload_speedup_over_static``) of the queue's whole workload.
+        """
+        found = {queue: self.queue_figure(queue, name) for queue in self.summary_queues()}
         return {short(queue): value for queue, value in found.items() if value is not None and value > 0}
 
     def fairness_degrees(self) -> dict[str, float]:

@@ -194,6 +194,10 @@ def sharing_is_faster(runs: Sequence[Run]) -> Finding | None:
         holds.append(not slower)
         listed = ", ".join(f"{queue} {_per_cent(value)}" for queue, value in speedups.items())
         evidence.append(f"{run.label}: {listed}" + (f"; slower than static: {', '.join(slower)}" if slower else ""))
+        whole = run.speedups("workload_speedup_over_static")
+        if whole:
+            listed = ", ".join(f"{queue} {_per_cent(value)}" for queue, value in whole.items())
+            evidence.append(f"{run.label}, whole workloads (not judged): {listed}")
     return Finding(
         "Sharing is at least as fast as a static partition",
         "LTYARN section 7.5, Fig. 8",

@@ -97,6 +97,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
             3,
             "Mean completion under static over that here.",
         ),
+        ("Whole workload", "workload_s", "s", 0, "From the first submission of a queue to the end of its last job."),
         ("Jobs", "jobs", "", 0, ""),
         ("Failed jobs", "failed", "", 0, ""),
     ):

@@ -73,6 +73,8 @@ def tables(run: FakeRun) -> tuple[pd.DataFrame, dict[str, Any]]:
             "fairness_degree": rho,
             "max_wait_s": float(run.since_s[k]),
             "speedup_over_static": run.held[k],
+            "workload_s": 500.0,
+            "workload_speedup_over_static": 1.25,
         }
         parent = leaf.rsplit(".", 1)[0]
         if parent != "root":

@@ -42,6 +42,7 @@ def test_the_evidence_carries_the_figures(three_policies: list[Path]) -> None:
     assert "last loss at 120 s against last loss at 300 s" in outside[0]
     speed = findings["Sharing is at least as fast as a static partition"].evidence
     assert "slower than static: spark, tpch" in speed[0]
+    assert "whole workloads (not judged): facebook +25.0 %" in speed[1]
 
 
 def test_turned_figures_turn_the_verdicts(write_run: Callable[..., Path]) -> None:
