@@ -431,8 +431,8 @@ def speedup_groups(runs: Sequence[Run]) -> list[Group]:
         Group(
             "speed-up",
             "Speed-up over the static partition",
-            "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): once "
-            "of the mean completion time of a queue's jobs, once of its whole workload from first submission to last end.",
+            "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): the "
+            "mean completion time of a queue's jobs, and its whole workload from first submission to last end.",
             Legend([(name, k) for k, name in sorted(shown.items())]),
             charts,
         )
