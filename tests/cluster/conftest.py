@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ ALLOCATIONS = """<?xml version="1.0"?>
   <queue name="b"><weight>{b}</weight><queue name="c"/></queue>
 </allocations>
 """
+EXTRA = "<configuration/>"
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,17 @@ class Live:
 def bring_up(cluster: LocalCluster | DockerCluster, folder: Path) -> Iterator[Live]:
     allocations = folder / "allocations.xml"
     allocations.write_text(ALLOCATIONS.format(a="3.0", b="1.0"))
+    with zipfile.ZipFile(folder / "extra.jar", "w") as jar:
+        jar.writestr("extra.xml", EXTRA)
+    spec = ClusterSpec(
+        nodes=2,
+        memory_mb=2048,
+        allocations=str(allocations),
+        properties={"yarn.scheduler.fair.allow-undeclared-pools": "false"},
+        jars=(str(folder / "extra.jar"),),
+    )
     try:
-        status = cluster.up(ClusterSpec(nodes=2, memory_mb=2048, allocations=str(allocations)), timeout_s=170)
+        status = cluster.up(spec, timeout_s=170)
         with RmClient([status.address], HttpOptions(user="alice")) as client:
             yield Live(cluster, status, client, Path(status.scheduler_folder) / "fair-scheduler.xml")
     finally:

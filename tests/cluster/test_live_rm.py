@@ -43,6 +43,15 @@ def test_a_second_up_in_the_same_folder_is_refused(live: Live) -> None:
         live.cluster.up(live.cluster.folder.load().spec, timeout_s=5)  # type: ignore[union-attr]
 
 
+def test_properties_and_jars_reach_the_rm(live: Live) -> None:
+    name = "yarn.scheduler.fair.allow-undeclared-pools"
+    answer = live.client.rest.http.request("GET", "/conf", params={"name": name, "format": "json"}, repeatable=True)
+    assert answer.document["property"]["value"] == "false"
+    jmx = live.client.rest.http.request("GET", "/jmx", params={"qry": "java.lang:type=Runtime"}, repeatable=True)
+    class_path = jmx.document["beans"][0]["ClassPath"]
+    assert "extra.jar" in class_path
+
+
 def test_the_typed_answers(live: Live) -> None:
     info, metrics = live.client.rest.info(), live.client.rest.metrics()
     assert (info.version, info.active) == ("3.4.2", True)
