@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -21,7 +22,7 @@ from typing import Any
 import yaml
 
 from harness.clusters import site
-from harness.clusters.local import free_ports, port_taken
+from harness.clusters.local import check_ports, free_ports
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
@@ -80,9 +81,6 @@ class DockerCluster:
         stays behind then, unless `keep`: for `doctor` to examine.
         """
         self._check_tools()
-        for port in spec.ports.values():
-            if port_taken(port):
-                raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
         with self.folder.lock():
             before = self.folder.load()
             if before is not None:
@@ -95,16 +93,31 @@ class DockerCluster:
                     )
                 self._progress("cleaning away what an earlier cluster left")
                 self._clean(before)
+            try:
+                check_ports(spec)
+            except InputError:
+                self.folder.remove()
+                raise
             ports = {**free_ports(name for name in _PORTS if name not in spec.ports), **spec.ports}
             state = ClusterState(
                 "docker", f"yarnfair-{uuid.uuid4().hex[:12]}", spec, ports=ports, started_at=time.time()
             )
-            self._write(state)
             self.folder.save(state)
-            self._build(state)
+            try:
+                self._write(state)
+                self._build(state)
+            except BaseException:
+                if not self._clean(state):
+                    self.folder.remove()
+                raise
             start = time.monotonic()
             try:
-                self._compose(state, "up", "-d", "--no-build", timeout_s=timeout_s)
+                try:
+                    self._compose(state, "up", "-d", "--no-build", timeout_s=timeout_s)
+                except InputError:
+                    # Compose says that a container ended, the container's log says why.
+                    self._check_exited(state)
+                    raise
                 info = wait_for_nodes(
                     state.rest,
                     spec.nodes,
@@ -117,8 +130,8 @@ class DockerCluster:
                 self.folder.save(state)
                 status = self._look(state)
             except BaseException:
-                if not keep:
-                    self._clean(state)
+                if not keep and not self._clean(state):
+                    self.folder.remove()
                 raise
             if status is None:
                 raise InputError("the containers are gone", where=state.mark)
@@ -154,7 +167,7 @@ class DockerCluster:
         folder.path("scheduler").mkdir(parents=True, exist_ok=True)
         folder.path("scheduler").chmod(0o755)
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-        site.write(folder.path("scheduler", "fair-scheduler.xml"), source.read_text(encoding="utf-8"))
+        site.copy(source, folder.path("scheduler", "fair-scheduler.xml"))
         mounts = [f"{Path(jar).absolute()}:/opt/hadoop/lib/{Path(jar).name}:ro" for jar in spec.jars]
         services: dict[str, Any] = {}
         if spec.properties:
@@ -173,11 +186,7 @@ class DockerCluster:
             if any(image in (found.tags or []) for found in client.images.list(name=image)):
                 return
         self._progress(f"building the image {image} (once, some minutes)")
-        try:
-            self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
-        except BaseException:
-            self._clean(state)
-            raise
+        self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
 
     def _environment(self, state: ClusterState) -> dict[str, str]:
         spec = state.spec
@@ -201,23 +210,30 @@ class DockerCluster:
         if self.folder.path("override.yaml").is_file():
             files += ["-f", str(self.folder.path("override.yaml"))]
         command = ["docker", "compose", "-p", state.mark, *files, *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                env=self._environment(state),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-            )
-        except subprocess.TimeoutExpired:
-            raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
-        if done.returncode:
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            told = [line for line in lines if "rror" in line or "failed" in line] or lines or ["no reason given"]
-            mend = "free the port or give another" if "port is already" in done.stderr else None
-            raise InputError(f"docker compose {arguments[0]} failed: {told[-1].strip()[:300]}", mend=mend)
+        # A session of its own: `docker` hands on to its compose plugin, and both must end when we give up.
+        with subprocess.Popen(
+            command,
+            env=self._environment(state),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as running:
+            try:
+                _, told = running.communicate(timeout=timeout_s)
+            except BaseException as error:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
+                raise
+        if running.returncode:
+            lines = [line.strip() for line in told.splitlines() if line.strip()] or ["no reason given"]
+            why = [line for line in lines if "rror" in line or "failed" in line] or lines
+            mend = "free the port or give another" if "port is already" in told else None
+            raise InputError(f"docker compose {arguments[0]} failed: {why[-1][:300]}", mend=mend)
 
     def _check_exited(self, state: ClusterState) -> None:
         with docker_client() as client:

@@ -49,6 +49,13 @@ def port_taken(port: int) -> bool:
     return False
 
 
+def check_ports(spec: ClusterSpec) -> None:
+    """InputError when a port that the user named is taken."""
+    for port in spec.ports.values():
+        if port_taken(port):
+            raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
+
+
 def free_ports(names: Iterable[str]) -> dict[str, int]:
     """A free port of the loopback for each name, all different."""
     found = {}
@@ -85,9 +92,7 @@ class LocalCluster:
         java = shutil.which("java")
         if java is None:
             raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
-        for port in spec.ports.values():
-            if port_taken(port):
-                raise InputError(f"port {port} is taken", where=_HOST, mend="give another port, or none for a free one")
+        lib = jars.find(progress=self._progress)
         with self.folder.lock():
             before = self.folder.load()
             if before is not None and _complete(before):
@@ -99,8 +104,12 @@ class LocalCluster:
             if before is not None:
                 self._progress("cleaning away what an earlier cluster left")
                 self._clean(before)
-            lib = jars.find(progress=self._progress)
             start = time.monotonic()
+            try:
+                check_ports(spec)
+            except InputError:
+                self.folder.remove()
+                raise
             for attempt in range(_PORT_ATTEMPTS):
                 state = ClusterState("local", uuid.uuid4().hex, spec, started_at=time.time())
                 try:
@@ -109,11 +118,12 @@ class LocalCluster:
                 except _PortLost as error:
                     self._clean(self.folder.load() or state)
                     if attempt + 1 == _PORT_ATTEMPTS:
+                        self.folder.remove()
                         raise
                     self._progress(f"{error.line()}; trying other ports")
                 except BaseException:
-                    if not keep:
-                        self._clean(self.folder.load() or state)
+                    if not keep and not self._clean(self.folder.load() or state):
+                        self.folder.remove()
                     raise
             raise AssertionError("unreachable")
 
@@ -177,7 +187,7 @@ class LocalCluster:
         nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
         ports = {**free_ports(name for name in [*_RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-        site.write(folder.path("scheduler", "fair-scheduler.xml"), source.read_text(encoding="utf-8"))
+        site.copy(source, folder.path("scheduler", "fair-scheduler.xml"))
         class_path = os.pathsep.join(
             [str(folder.path("conf")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.model.data import data_path
-from harness.model.errors import CallError
+from harness.model.errors import CallError, InputError
 
 LOG4J = """\
 log4j.rootLogger=INFO, stdout
@@ -48,9 +48,18 @@ def read(path: Path) -> dict[str, str]:
     return {item.findtext("name", "").strip(): item.findtext("value", "").strip() for item in root.iter("property")}
 
 
-def write(path: Path, text: str) -> None:
+def copy(source: Path, target: Path) -> None:
+    """Copies a file that the user named; InputError when it cannot be read. Whether it makes sense, the RM decides."""
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(source)) from None
+    write(target, data)
+
+
+def write(path: Path, content: str | bytes) -> None:
     """Writes a file, whole or not at all, readable for all (another user's container reads it)."""
     temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
     temporary.chmod(0o644)
     os.replace(temporary, path)

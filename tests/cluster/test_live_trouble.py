@@ -42,6 +42,7 @@ def test_a_broken_allocation_file_ends_the_rm_and_up_says_why(tmp_path: Path) ->
     assert "\n" not in caught.value.line()
     assert belongs_to(state) == []
     assert cluster.status() is None
+    assert not state.exists()
 
 
 def test_a_time_limit_that_is_too_short(tmp_path: Path) -> None:
@@ -54,6 +55,7 @@ def test_a_time_limit_that_is_too_short(tmp_path: Path) -> None:
     assert done.stdout == ""
     assert "not up in time" in done.stderr.splitlines()[-1]
     assert belongs_to(state) == []
+    assert not state.exists()
 
 
 def test_up_killed_half_way_and_up_again(tmp_path: Path) -> None:

@@ -117,4 +117,4 @@ def test_an_interrupted_up_takes_down_what_it_started(tmp_path: Path, number: si
     assert started.returncode == code
     assert err.splitlines()[-1] == "yarnfair: interrupted"
     assert not any(process.alive for process in known.processes.values())
-    assert state.load() is None
+    assert not state.folder.exists()
