@@ -59,13 +59,12 @@ class VirtualDriver:
         )
         assumed = sim.observer.ahead(reals) if self._quantum else None
         for action in self.core.handle(Observed(snapshot, consumed, active, assumed)):
-            kind = type(action)
-            if kind is Write:
+            if isinstance(action, Write):
                 if self._poll_ms:
                     self._pending = [(now_ms, action.attributes)]
                 else:
                     self._pending.append((now_ms + self._delay_ms, action.attributes))
-            elif kind is Record and self._record:
+            elif isinstance(action, Record) and self._record:
                 sim.decisions.append(
                     {
                         "time_s": action.time_s,
@@ -75,7 +74,7 @@ class VirtualDriver:
                         "reasons": dict(action.reasons),
                     }
                 )
-            elif kind is RaiseAlarm:
+            elif isinstance(action, RaiseAlarm):
                 sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
 
     def _next_effect_ms(self, now_ms: int) -> int:
@@ -97,7 +96,7 @@ class VirtualDriver:
             self._pending.pop(0)
             self._put_in_force(attributes, now_ms)
             for action in self.core.handle(Actuated(now_ms / 1000.0)):
-                if type(action) is RaiseAlarm:
+                if isinstance(action, RaiseAlarm):
                     self.simulation.decisions.append(
                         {"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text}
                     )

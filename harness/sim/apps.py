@@ -17,9 +17,7 @@ that its maps need); a job whose reduces hold containers while its maps wait and
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numba import njit
+from typing import Any
 
 from harness.sim.durations import (
     LISTED,
@@ -42,6 +40,7 @@ from harness.sim.events import (
     USE_MASK,
     push,
 )
+from harness.sim.kernel import kernel
 from harness.sim.scheduler import apps as fs_apps
 from harness.sim.scheduler import nodes as fs_nodes
 from harness.sim.scheduler.longterm import container_ended, container_started, settle, task_ended
@@ -62,10 +61,7 @@ from harness.sim.world import (
 )
 
 #: How a run of a container ended, in the task log.
-FINISHED, FAILED, KILLED = np.int64(0), np.int64(1), np.int64(2)
-
-#: Constants that are handed to compiled functions (see `harness.sim.events`).
-_NONE, _ZERO, _ONE = np.int64(-1), np.int64(0), np.int64(1)
+FINISHED, FAILED, KILLED = 0, 1, 2
 
 #: Of a speculative pair: the copy was asked for and has no container yet.
 COPY_ASKED = -2
@@ -74,8 +70,8 @@ COPY_ASKED = -2
 # --- lists ---
 
 
-@njit(cache=True)
-def _into_node(W, c, node):  # type: ignore[no-untyped-def]
+@kernel
+def _into_node(W: Any, c: int, node: int) -> Any:
     head = W.nodes[node].head
     W.runs[c].node = node
     W.runs[c].node_prev = -1
@@ -85,8 +81,8 @@ def _into_node(W, c, node):  # type: ignore[no-untyped-def]
     W.nodes[node].head = c
 
 
-@njit(cache=True)
-def _out_of_node(W, c):  # type: ignore[no-untyped-def]
+@kernel
+def _out_of_node(W: Any, c: int) -> Any:
     before, after = W.runs[c].node_prev, W.runs[c].node_next
     if before >= 0:
         W.runs[before].node_next = after
@@ -96,8 +92,8 @@ def _out_of_node(W, c):  # type: ignore[no-untyped-def]
         W.runs[after].node_prev = before
 
 
-@njit(cache=True)
-def _into_stage(W, c, j, s):  # type: ignore[no-untyped-def]
+@kernel
+def _into_stage(W: Any, c: int, j: int, s: int) -> Any:
     head = W.stages[j, s].run_head
     W.runs[c].st_prev = -1
     W.runs[c].st_next = head
@@ -107,8 +103,8 @@ def _into_stage(W, c, j, s):  # type: ignore[no-untyped-def]
     W.stages[j, s].running += 1
 
 
-@njit(cache=True)
-def _out_of_stage(W, c, j, s):  # type: ignore[no-untyped-def]
+@kernel
+def _out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
     before, after = W.runs[c].st_prev, W.runs[c].st_next
     if before >= 0:
         W.runs[before].st_next = after
@@ -119,8 +115,8 @@ def _out_of_stage(W, c, j, s):  # type: ignore[no-untyped-def]
     W.stages[j, s].running -= 1
 
 
-@njit(cache=True)
-def _into_executors(W, c, j):  # type: ignore[no-untyped-def]
+@kernel
+def _into_executors(W: Any, c: int, j: int) -> Any:
     head = W.jobs[j].ex_head
     W.runs[c].st_prev = -1
     W.runs[c].st_next = head
@@ -129,8 +125,8 @@ def _into_executors(W, c, j):  # type: ignore[no-untyped-def]
     W.jobs[j].ex_head = c
 
 
-@njit(cache=True)
-def _out_of_executors(W, c, j):  # type: ignore[no-untyped-def]
+@kernel
+def _out_of_executors(W: Any, c: int, j: int) -> Any:
     before, after = W.runs[c].st_prev, W.runs[c].st_next
     if before >= 0:
         W.runs[before].st_next = after
@@ -140,8 +136,8 @@ def _out_of_executors(W, c, j):  # type: ignore[no-untyped-def]
         W.runs[after].st_prev = before
 
 
-@njit(cache=True)
-def _put_redo(W, j, s, task, attempt, fails, copy_of):  # type: ignore[no-untyped-def]
+@kernel
+def _put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
     g = W.g[0]
     r = g.redo_free
     g.redo_free = W.redo[r].next
@@ -161,8 +157,8 @@ def _put_redo(W, j, s, task, attempt, fails, copy_of):  # type: ignore[no-untype
     st.redo_n += 1
 
 
-@njit(cache=True)
-def _take_redo(W, j, s):  # type: ignore[no-untyped-def]
+@kernel
+def _take_redo(W: Any, j: int, s: int) -> Any:
     """Unlink and free the first; its slot, whose contents stay readable until the next `_put_redo`."""
     g = W.g[0]
     st = W.stages[j, s]
@@ -177,8 +173,8 @@ def _take_redo(W, j, s):  # type: ignore[no-untyped-def]
     return r
 
 
-@njit(cache=True)
-def _drop_redo(W, j):  # type: ignore[no-untyped-def]
+@kernel
+def _drop_redo(W: Any, j: int) -> Any:
     for s in range(W.jobs[j].stages):
         while W.stages[j, s].redo_n > 0:
             _take_redo(W, j, s)
@@ -187,8 +183,8 @@ def _drop_redo(W, j):  # type: ignore[no-untyped-def]
 # --- the AM's clock ---
 
 
-@njit(cache=True)
-def am_hears(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def am_hears(W: Any, j: int, now: int) -> Any:
     """When the AM's response to its first heartbeat at or after `now` comes."""
     first = W.jobs[j].am0_ms
     if now <= first:
@@ -197,8 +193,8 @@ def am_hears(W, j, now):  # type: ignore[no-untyped-def]
     return first + (now - first + period - 1) // period * period
 
 
-@njit(cache=True)
-def wake(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def wake(W: Any, j: int, now: int) -> Any:
     """The AM will act on what the scheduler knows at `now`."""
     job = W.jobs[j]
     if job.am_ms == NEVER:
@@ -212,8 +208,8 @@ def wake(W, j, now):  # type: ignore[no-untyped-def]
 # --- tasks ---
 
 
-@njit(cache=True)
-def _work_ms(W, j, s, task, attempt, node):  # type: ignore[no-untyped-def]
+@kernel
+def _work_ms(W: Any, j: int, s: int, task: int, attempt: int, node: int) -> Any:
     """(how long an attempt works on a node, whether it then fails)."""
     g, st, key = W.g[0], W.stages[j, s], W.jobs[j].key
     if st.kind == LISTED:
@@ -230,8 +226,8 @@ def _work_ms(W, j, s, task, attempt, node):  # type: ignore[no-untyped-def]
     return whole_ms(ms / W.nodes[node].speed), fails
 
 
-@njit(cache=True)
-def _ends_at(W, c, at):  # type: ignore[no-untyped-def]
+@kernel
+def _ends_at(W: Any, c: int, at: int) -> Any:
     """The container's process will exit at that time."""
     W.runs[c].end_ms = at
     node = W.runs[c].node
@@ -239,8 +235,8 @@ def _ends_at(W, c, at):  # type: ignore[no-untyped-def]
         W.nodes[node].next_end_ms = at
 
 
-@njit(cache=True)
-def _next_attempt(W, c, j, s):  # type: ignore[no-untyped-def]
+@kernel
+def _next_attempt(W: Any, c: int, j: int, s: int) -> Any:
     """Give container `c` a task of the stage; False: none is left for it."""
     st, run = W.stages[j, s], W.runs[c]
     while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
@@ -265,8 +261,8 @@ def _next_attempt(W, c, j, s):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True)
-def on_assigned(S, W, entry, now):  # type: ignore[no-untyped-def]
+@kernel
+def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     """A container was granted: it becomes its application's AM, a task, an executor or a service's."""
     g = W.g[0]
     c, node = entry.c, entry.node
@@ -334,8 +330,8 @@ def on_assigned(S, W, entry, now):  # type: ignore[no-untyped-def]
         wake(W, j, now)
 
 
-@njit(cache=True)
-def _am_up(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def _am_up(W: Any, j: int, now: int) -> Any:
     g, job = W.g[0], W.jobs[j]
     job.am_ms = now
     job.am0_ms = now + g.am_start_ms
@@ -349,8 +345,10 @@ def _am_up(W, j, now):  # type: ignore[no-untyped-def]
         push(W, job.am0_ms + g.speculation_ms, E_SPECULATE, job.gen, j)
 
 
-@njit(cache=True)
-def _log(W, row, stage, task, attempt, node, granted, start, end, outcome):  # type: ignore[no-untyped-def]
+@kernel
+def _log(
+    W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
+) -> Any:
     g = W.g[0]
     entry = W.tasklog[g.task_n]
     g.task_n += 1
@@ -365,8 +363,8 @@ def _log(W, row, stage, task, attempt, node, granted, start, end, outcome):  # t
     entry.outcome = outcome
 
 
-@njit(cache=True)
-def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
+@kernel
+def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     """The scheduler dropped a container. ``finished``: its process had ended by itself, else it was killed."""
     g, run = W.g[0], W.runs[c]
     if run.live == 0:
@@ -394,7 +392,7 @@ def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
         while t >= 0:
             task = W.inner[t]
             if not ended:
-                _put_redo(W, j, task.stage, task.task, task.attempt + 1, task.fails, _NONE)
+                _put_redo(W, j, task.stage, task.task, task.attempt + 1, task.fails, -1)
                 W.stages[j, task.stage].running -= 1
             if g.record_tasks == 1:
                 _log(
@@ -466,12 +464,12 @@ def on_completed(S, W, c, finished, now):  # type: ignore[no-untyped-def]
         W.runs[twin].twin = -1
         W.runs[twin].fails = fails
         return
-    _put_redo(W, j, s, run.task, run.attempt + 1, fails, _NONE)
+    _put_redo(W, j, s, run.task, run.attempt + 1, fails, -1)
     wake(W, j, now)
 
 
-@njit(cache=True)
-def _feeds_early(W, j, s):  # type: ignore[no-untyped-def]
+@kernel
+def _feeds_early(W: Any, j: int, s: int) -> Any:
     """Whether a stage that waits for `s` may ask for tasks before `s` has ended."""
     for f in range(W.jobs[j].stages):
         st = W.stages[j, f]
@@ -483,8 +481,8 @@ def _feeds_early(W, j, s):  # type: ignore[no-untyped-def]
 # --- the AM acts ---
 
 
-@njit(cache=True)
-def _known(W, j, s, now):  # type: ignore[no-untyped-def]
+@kernel
+def _known(W: Any, j: int, s: int, now: int) -> Any:
     """Tasks of a stage that the AM knows to have ended."""
     st = W.stages[j, s]
     if st.in_bucket > 0 and st.bucket_ms + W.g[0].am_lag_ms > now:
@@ -492,8 +490,8 @@ def _known(W, j, s, now):  # type: ignore[no-untyped-def]
     return st.done
 
 
-@njit(cache=True)
-def _open(W, j, s, now):  # type: ignore[no-untyped-def]
+@kernel
+def _open(W: Any, j: int, s: int, now: int) -> Any:
     """All that a stage waits for has ended: its tasks may end."""
     W.stages[j, s].open = 1
     c = W.stages[j, s].run_head
@@ -503,8 +501,8 @@ def _open(W, j, s, now):  # type: ignore[no-untyped-def]
         c = W.runs[c].st_next
 
 
-@njit(cache=True)
-def seal(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def seal(W: Any, j: int, now: int) -> Any:
     """Mark the stages that the AM knows to be done, and open those that waited for them."""
     job = W.jobs[j]
     again = True
@@ -527,8 +525,8 @@ def seal(W, j, now):  # type: ignore[no-untyped-def]
                     again = True
 
 
-@njit(cache=True)
-def _may_ask(W, j, s, now):  # type: ignore[no-untyped-def]
+@kernel
+def _may_ask(W: Any, j: int, s: int, now: int) -> Any:
     """How many of a stage's tasks may have been asked for so far; -1: none, nor former attempts again."""
     st = W.stages[j, s]
     if st.open == 1:
@@ -552,8 +550,8 @@ def _may_ask(W, j, s, now):  # type: ignore[no-untyped-def]
     return math.ceil(st.tasks * (known / total))
 
 
-@njit(cache=True)
-def act(S, W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def act(S: Any, W: Any, j: int, now: int) -> Any:
     """The AM acts on all that it has heard: asks, opens stages, ends the job."""
     job = W.jobs[j]
     if job.state != J_RUNNING or now < job.am0_ms:
@@ -567,7 +565,7 @@ def act(S, W, j, now):  # type: ignore[no-untyped-def]
             seal(W, j, now)
         if job.stages_done == job.stages:
             finish(S, W, j, now)
-        elif job.ex_owed > 0 and _ask(S, W, j, _ONE, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
+        elif job.ex_owed > 0 and _ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed
             job.ex_owed = 0
         return
@@ -598,8 +596,8 @@ def act(S, W, j, now):  # type: ignore[no-untyped-def]
             st.wanted += more
 
 
-@njit(cache=True)
-def _ask(S, W, j, priority, count, mb, vc, now):  # type: ignore[no-untyped-def]
+@kernel
+def _ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
     """Set the outstanding total of a priority; False: nothing was changed (no room, or the job cannot be)."""
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
@@ -616,8 +614,8 @@ def _ask(S, W, j, priority, count, mb, vc, now):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
-def check_reduces(S, W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
     """Give one held task back if what it waits for waits for containers and none of it runs."""
     job = W.jobs[j]
     if job.state != J_RUNNING:
@@ -637,7 +635,7 @@ def check_reduces(S, W, j, now):  # type: ignore[no-untyped-def]
         if not blocked:
             continue
         if st.wanted > 0:
-            if not _ask(S, W, j, s + 1, _ZERO, st.mb, st.vc, now):
+            if not _ask(S, W, j, s + 1, 0, st.mb, st.vc, now):
                 return
             st.asked -= st.wanted - st.redo_asked
             st.redo_asked = 0
@@ -653,8 +651,8 @@ def check_reduces(S, W, j, now):  # type: ignore[no-untyped-def]
         job.reduce_check = 0
 
 
-@njit(cache=True)
-def speculate(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def speculate(W: Any, j: int, now: int) -> Any:
     """Ask for copies of tasks that take much longer than their stage's mean."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_RUNNING:
@@ -682,11 +680,11 @@ def speculate(W, j, now):  # type: ignore[no-untyped-def]
 # --- Spark: tasks inside executors ---
 
 
-@njit(cache=True)
-def _fill_executor(W, j, c, now):  # type: ignore[no-untyped-def]
+@kernel
+def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
     """Start tasks of open stages in an executor's idle slots."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
-    s = _ZERO
+    s = 0
     while run.idle > 0 and s < job.stages:
         st = W.stages[j, s]
         if st.open == 0 or st.sealed == 1 or (st.next_task >= st.tasks and st.redo_n == 0):
@@ -722,8 +720,8 @@ def _fill_executor(W, j, c, now):  # type: ignore[no-untyped-def]
         push(W, now + ms, E_INNER, task.gen, t)
 
 
-@njit(cache=True)
-def _fill_executors(W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def _fill_executors(W: Any, j: int, now: int) -> Any:
     c = W.jobs[j].ex_head
     while c >= 0:
         if W.runs[c].idle > 0:
@@ -731,8 +729,8 @@ def _fill_executors(W, j, now):  # type: ignore[no-untyped-def]
         c = W.runs[c].st_next
 
 
-@njit(cache=True)
-def executor_up(W, c, use, now):  # type: ignore[no-untyped-def]
+@kernel
+def executor_up(W: Any, c: int, use: int, now: int) -> Any:
     """An executor begins to take tasks (if it still lives)."""
     run = W.runs[c]
     if run.gen != use or run.live == 0:
@@ -741,8 +739,8 @@ def executor_up(W, c, use, now):  # type: ignore[no-untyped-def]
     _fill_executor(W, run.job, c, now)
 
 
-@njit(cache=True)
-def inner_ended(S, W, t, now):  # type: ignore[no-untyped-def]
+@kernel
+def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
     """A task inside an executor ends; dead ones (their executor went) only leave their slot."""
     g, task = W.g[0], W.inner[t]
     dead, c = task.dead, task.run
@@ -781,7 +779,7 @@ def inner_ended(S, W, t, now):  # type: ignore[no-untyped-def]
             job.failed = 1
             push(W, now, E_ACT, job.gen, j)
             return
-        _put_redo(W, j, s, number, attempt + 1, fails + 1, _NONE)
+        _put_redo(W, j, s, number, attempt + 1, fails + 1, -1)
         _fill_executors(W, j, now)
         return
     st.done += 1
@@ -802,8 +800,8 @@ def inner_ended(S, W, t, now):  # type: ignore[no-untyped-def]
 # --- jobs ---
 
 
-@njit(cache=True)
-def arrive(S, W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def arrive(S: Any, W: Any, j: int, now: int) -> Any:
     """A job is submitted."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
@@ -829,8 +827,8 @@ def arrive(S, W, j, now):  # type: ignore[no-untyped-def]
         push(W, now + job.lifetime_ms, E_LIFETIME, job.gen, j)
 
 
-@njit(cache=True)
-def drain(S, W, now):  # type: ignore[no-untyped-def]
+@kernel
+def drain(S: Any, W: Any, now: int) -> Any:
     """Pass on what the scheduler did since the last call."""
     n = S.g[0].n_log
     for i in range(n):
@@ -842,8 +840,8 @@ def drain(S, W, now):  # type: ignore[no-untyped-def]
     S.g[0].n_log = 0
 
 
-@njit(cache=True)
-def restart_lost(S, W, now):  # type: ignore[no-untyped-def]
+@kernel
+def restart_lost(S: Any, W: Any, now: int) -> Any:
     """Start the AMs anew that were lost."""
     g = W.g[0]
     g.am_lost = 0
@@ -852,8 +850,8 @@ def restart_lost(S, W, now):  # type: ignore[no-untyped-def]
             _restart(S, W, j, now)
 
 
-@njit(cache=True)
-def _restart(S, W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def _restart(S: Any, W: Any, j: int, now: int) -> Any:
     """The AM was lost: a new attempt. Ended tasks stay ended, but for Spark, whose driver held them."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:
@@ -892,8 +890,8 @@ def _restart(S, W, j, now):  # type: ignore[no-untyped-def]
         job.stages_done = 0
 
 
-@njit(cache=True)
-def finish(S, W, j, now):  # type: ignore[no-untyped-def]
+@kernel
+def finish(S: Any, W: Any, j: int, now: int) -> Any:
     """The application ends, and with it every container that it holds."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:

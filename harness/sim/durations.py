@@ -12,7 +12,8 @@ import hashlib
 import math
 
 import numpy as np
-from numba import njit
+
+from harness.sim.kernel import kernel
 
 #: Kinds of `harness.model.jobs.Duration`, in the order of their codes.
 KINDS = ("constant", "lognormal", "exponential", "uniform", "empirical", "listed")
@@ -22,7 +23,7 @@ CONSTANT, LOGNORMAL, EXPONENTIAL, UNIFORM, EMPIRICAL, LISTED = range(6)
 LONGEST_MS = 1 << 40
 
 #: What a draw is for: independent streams of one attempt.
-STREAM_DURATION, STREAM_FAILS, STREAM_FAILS_AT, STREAM_STRAGGLES = (np.int64(stream) for stream in range(4))
+STREAM_DURATION, STREAM_FAILS, STREAM_FAILS_AT, STREAM_STRAGGLES = range(4)
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -38,14 +39,14 @@ def job_key(seed: int, job_id: str) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-@njit(cache=True)
+@kernel
 def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _M1
     z = (z ^ (z >> _S27)) * _M2
     return z ^ (z >> _S31)
 
 
-@njit(cache=True)
+@kernel
 def unit(key: int, stage: int, task: int, attempt: int, stream: int) -> float:
     """A number in (0, 1), the same for the same arguments."""
     z = _mix(np.uint64(key) + _GAMMA)
@@ -54,7 +55,7 @@ def unit(key: int, stage: int, task: int, attempt: int, stream: int) -> float:
     return (float(z >> _S11) + 0.5) * _TO_UNIT
 
 
-@njit(cache=True)
+@kernel
 def log_portable(x: float) -> float:
     """Natural logarithm of a positive finite number, within 1e-15 relative of the true value."""
     m, e = math.frexp(x)
@@ -70,7 +71,7 @@ def log_portable(x: float) -> float:
     return e * _LN2_HI + (2.0 * s * (1.0 + p) + e * _LN2_LO)
 
 
-@njit(cache=True)
+@kernel
 def exp_portable(x: float) -> float:
     """Exponential, within some 1e-15 relative; infinity above 709.7, 0 below -745."""
     if x > 709.7:
@@ -85,7 +86,7 @@ def exp_portable(x: float) -> float:
     return math.ldexp(p, int(k))
 
 
-@njit(cache=True)
+@kernel
 def normal_quantile(p: float) -> float:
     """Standard normal deviate with lower tail area p, 0 < p < 1 (AS 241, relative accuracy about 1e-16)."""
     q = p - 0.5
@@ -149,7 +150,7 @@ def normal_quantile(p: float) -> float:
     return -num / den if q < 0.0 else num / den
 
 
-@njit(cache=True)
+@kernel
 def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: int, count: int) -> float:
     """A duration in ms (not yet rounded) from a number in (0, 1).
 
@@ -169,9 +170,26 @@ def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: 
     return seconds * 1000.0
 
 
-@njit(cache=True)
+@kernel
 def whole_ms(ms: float) -> int:
     """Rounded to integer milliseconds, half up, at least 1, at most LONGEST_MS."""
     if not ms < LONGEST_MS:
         return LONGEST_MS
     return max(1, math.floor(ms + 0.5))
+
+
+@kernel
+def calibration_loop(table: np.ndarray, steps: int) -> int:
+    """Fixed work to compare machines by (``yarnfair bench``): a hash, a dependent access, a branch for each step."""
+    z = np.uint64(1)
+    mask = np.uint64(len(table) - 1)
+    odd = 0
+    for _ in range(steps):
+        z = _mix(z + _GAMMA)
+        at = z & mask
+        value = table[at]
+        if value & 1:
+            odd += 1
+        table[at] = value + 1
+        z ^= np.uint64(value)
+    return odd

@@ -5,11 +5,11 @@ Ties in time go by kind, then by use and slot, so the order never depends on whe
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
-#: Kinds of events, in the order in which those of one instant happen. Of numpy's integer type: with plain ones numba
-#: would compile `push` anew for each of them.
+from harness.sim.kernel import kernel
+
+#: Kinds of events, in the order in which those of one instant happen.
 (
     E_JOIN,  # a node comes
     E_LEAVE,  # a node goes
@@ -20,7 +20,7 @@ from numba import njit
     E_REDUCE_CHECK,  # are reduces in the way of their maps?
     E_SPECULATE,  # an AM looks for slow tasks
     E_LIFETIME,  # a service ends
-) = (np.int64(kind) for kind in range(9))
+) = range(9)
 
 _USE_BITS = 24
 _SLOT_BITS = 32
@@ -28,24 +28,24 @@ USE_MASK = (1 << _USE_BITS) - 1
 _SLOT_MASK = (1 << _SLOT_BITS) - 1
 
 
-@njit(cache=True, inline="always")
+@kernel
 def kind_of(value: int) -> int:
     return value >> (_USE_BITS + _SLOT_BITS)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def use_of(value: int) -> int:
     """Which use of the slot is meant (modulo 2**24)."""
     return (value >> _SLOT_BITS) & USE_MASK
 
 
-@njit(cache=True, inline="always")
+@kernel
 def slot_of(value: int) -> int:
     return value & _SLOT_MASK
 
 
-@njit(cache=True)
-def push(W, time: int, kind: int, use: int, slot: int) -> None:  # type: ignore[no-untyped-def]
+@kernel
+def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
     """An event of ``kind`` about the given use of a slot. Room for it is the caller's business."""
     t, v = W.heap_t, W.heap_v
     value = (kind << (_USE_BITS + _SLOT_BITS)) | ((use & USE_MASK) << _SLOT_BITS) | slot
@@ -62,8 +62,8 @@ def push(W, time: int, kind: int, use: int, slot: int) -> None:  # type: ignore[
     v[i] = value
 
 
-@njit(cache=True)
-def pop(W) -> int:  # type: ignore[no-untyped-def]
+@kernel
+def pop(W: Any) -> int:
     """Take the first event off the heap (which is not empty); its packed value. Its time is ``heap_t[0]`` before."""
     t, v = W.heap_t, W.heap_v
     first = v[0]
@@ -85,4 +85,4 @@ def pop(W) -> int:  # type: ignore[no-untyped-def]
         i = down
     t[i] = time
     v[i] = value
-    return first
+    return int(first)

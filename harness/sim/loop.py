@@ -9,7 +9,7 @@ and on which the scheduler could not place anything is passed over; tests show t
 
 from __future__ import annotations
 
-from numba import njit
+from typing import Any
 
 from harness.sim.apps import (
     act,
@@ -22,6 +22,7 @@ from harness.sim.apps import (
     restart_lost,
     speculate,
 )
+from harness.sim.arrays import at_address
 from harness.sim.events import (
     E_ACT,
     E_ARRIVE,
@@ -38,12 +39,14 @@ from harness.sim.events import (
     slot_of,
     use_of,
 )
+from harness.sim.kernel import kernel
 from harness.sim.scheduler import nodes as fs_nodes
 from harness.sim.scheduler import preempt as fs_preempt
 from harness.sim.scheduler import shares as fs_shares
 from harness.sim.scheduler.longstate import RULE_HORIZON
 from harness.sim.scheduler.longterm import advance, refill, roll_rounds, settle_all, total_of
 from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
+from harness.sim.scheduler.state import S as State
 from harness.sim.world import (
     DONE,
     ENDED_FULL,
@@ -58,14 +61,15 @@ from harness.sim.world import (
     TASKS_FULL,
     TICK,
 )
+from harness.sim.world import W as World
 
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
 F_WEIGHT, F_ACC, F_COUNTED, F_DUE = range(4)
 
 
-@njit(cache=True)
-def short_of_room(W):  # type: ignore[no-untyped-def]
+@kernel
+def short_of_room(W: Any) -> Any:
     """Whether one more event might fill an array."""
     g = W.g[0]
     live = g.live_runs + g.inner_used + 1024
@@ -77,8 +81,8 @@ def short_of_room(W):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
-def rebuild_ring(W, now):  # type: ignore[no-untyped-def]
+@kernel
+def rebuild_ring(W: Any, now: int) -> Any:
     """Nodes that are up, by phase and then by number; the next heartbeat is the first at or after `now`."""
     g = W.g[0]
     n = 0
@@ -108,8 +112,8 @@ def rebuild_ring(W, now):  # type: ignore[no-untyped-def]
     g.ring_at = at
 
 
-@njit(cache=True)
-def _exits(S, W, node, now):  # type: ignore[no-untyped-def]
+@kernel
+def _exits(S: Any, W: Any, node: int, now: int) -> Any:
     """The processes on a node that have ended by now, in the order in which they did."""
     n = 0
     soonest = NEVER
@@ -134,8 +138,8 @@ def _exits(S, W, node, now):  # type: ignore[no-untyped-def]
         fs_nodes.container_exit(S, W.scratch[i])
 
 
-@njit(cache=True)
-def take_sample(S, W, now):  # type: ignore[no-untyped-def]
+@kernel
+def take_sample(S: Any, W: Any, now: int) -> Any:
     """One row of the samples: every queue as it is now, integrals up to now."""
     g = W.g[0]
     at = g.sample_n
@@ -171,8 +175,8 @@ def take_sample(S, W, now):  # type: ignore[no-untyped-def]
             i = S.q[i].parent
 
 
-@njit(cache=True)
-def _happens(S, W, value, now):  # type: ignore[no-untyped-def]
+@kernel
+def _happens(S: Any, W: Any, value: int, now: int) -> Any:
     """Let an event of the heap happen."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
     g = W.g[0]
@@ -213,8 +217,8 @@ def _happens(S, W, value, now):  # type: ignore[no-untyped-def]
         finish(S, W, slot, now)
 
 
-@njit(cache=True)
-def _beat(S, W, node, now):  # type: ignore[no-untyped-def]
+@kernel
+def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     """A node's heartbeat; False: want of room, to be repeated."""
     g = W.g[0]
     g.beat_again = 1
@@ -231,8 +235,17 @@ def _beat(S, W, node, now):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
-def run(S, W):  # type: ignore[no-untyped-def]
+_S, _W = at_address(State), at_address(World)
+
+
+@kernel
+def run_at(state: int, world: int) -> Any:
+    """`run`, given the addresses of the scheduler's state and of the world."""
+    return run(_S(state), _W(world))
+
+
+@kernel
+def run(S: Any, W: Any) -> Any:
     """Go on until Python is needed; why. Repeat the call after that."""
     g = W.g[0]
     while True:

@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
+from harness.sim.arrays import at_address
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.longterm import advance, roll_rounds, total_of
+from harness.sim.scheduler.state import S as State
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
+from harness.sim.world import W as World
 
 _COLUMNS = 14
 (
@@ -36,12 +39,14 @@ _COLUMNS = 14
 ) = range(_COLUMNS)
 
 
-@njit(cache=True)
-def look(S, W, ints, reals, now):  # type: ignore[no-untyped-def]
-    """Fill (queues, 14) integers and (queues,) counted resources, parents as the sum of their leaves."""
+@kernel
+def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
+    """Fill (queues + 1, 14) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster."""
     n = S.xg[0].n
     roll_rounds(S, now)
     ints[:, :] = 0
+    ints[len(ints) - 1, 0] = S.g[0].cluster_mb
+    ints[len(ints) - 1, 1] = S.g[0].cluster_vcores
     for i in range(n):
         ints[i, _BACKLOG] = -1
         ints[i, _LAST_START] = -1
@@ -92,6 +97,15 @@ def look(S, W, ints, reals, now):  # type: ignore[no-untyped-def]
             i = S.q[i].parent
 
 
+_S, _W = at_address(State), at_address(World)
+
+
+@kernel
+def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
+    """`look`, given the addresses of the scheduler's state and of the world."""
+    look(_S(state), _W(world), ints, reals, now)
+
+
 class Observer:
     """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order."""
 
@@ -103,7 +117,7 @@ class Observer:
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
         self._static: list[Any] = []
         self._capacity: Resource | None = None
-        self._ints = np.zeros((size, _COLUMNS), np.int64)
+        self._ints = np.zeros((size + 1, _COLUMNS), np.int64)  # the last row: the cluster's MiB and vcores
         self._reals = np.zeros((size, 2))
         self.leaves = [q.path for q in tree if q.leaf]
 
@@ -115,10 +129,9 @@ class Observer:
 
     def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
         """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
-        look(S, W, self._ints, self._reals, now_ms)
+        look_at(S.address, W.address, self._ints, self._reals, now_ms)
         rows = self._ints.tolist()
-        g = S.g[0]
-        memory, vcores = int(g["cluster_mb"]), int(g["cluster_vcores"])
+        memory, vcores = rows[-1][:2]
         capacity = self._capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
             capacity = self._capacity = Resource(memory, vcores)

@@ -22,7 +22,7 @@ from harness.sim.attributes import with_attributes
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.feed import Feed
-from harness.sim.loop import run, take_sample
+from harness.sim.loop import run_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.scheduler.api import Scheduler
 from harness.sim.scheduler.longstate import (
@@ -259,7 +259,7 @@ class Simulation:
         began = shown = time.perf_counter()
         finished = False
         while True:
-            code = run(self.scheduler.S, self.world)
+            code = run_at(self.scheduler.S.address, self.world.address)
             if code == w.TICK:
                 self.ticks += 1
                 assert self.on_tick is not None

@@ -306,7 +306,7 @@ class _Fields(NamedTuple):
     samp_f: NDArray[np.float64]  # (samples, queues, 4)
 
 
-class W(Arrays, _Fields):
+class W(Arrays, _Fields):  # type: ignore[misc]
     """The world around the scheduler. `g` has one record; the others are indexed by slot."""
 
     layout: ClassVar = {

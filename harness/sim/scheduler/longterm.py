@@ -10,9 +10,11 @@ Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from harness.sim.kernel import kernel
 from harness.sim.scheduler.longstate import (
     DOMINANT,
     MEMORY,
@@ -29,8 +31,8 @@ LAST = 1e300
 FIRST = -1.0
 
 
-@njit(cache=True)
-def measured(s, kind, mb, vc):  # type: ignore[no-untyped-def]
+@kernel
+def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
     """An amount in a measure: MiB, vcores or the dominant share."""
     if kind == MEMORY:
         return float(mb)
@@ -40,8 +42,8 @@ def measured(s, kind, mb, vc):  # type: ignore[no-untyped-def]
     return float(vc)
 
 
-@njit(cache=True)
-def whole(s, kind):  # type: ignore[no-untyped-def]
+@kernel
+def whole(s: Any, kind: int) -> Any:
     """The cluster in a measure."""
     if kind == MEMORY:
         return s.xg[0].r_mb
@@ -50,8 +52,8 @@ def whole(s, kind):  # type: ignore[no-untyped-def]
     return s.xg[0].r_vc
 
 
-@njit(cache=True)
-def counted_rate(s, leaf):  # type: ignore[no-untyped-def]
+@kernel
+def counted_rate(s: Any, leaf: int) -> Any:
     """g' of eq. (5.7): what exceeds S_i counts eta."""
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
@@ -60,8 +62,8 @@ def counted_rate(s, leaf):  # type: ignore[no-untyped-def]
     return x.kg if x.kg <= due else due + (x.kg - due) * xg.discount
 
 
-@njit(cache=True)
-def advance(s, leaf, now):  # type: ignore[no-untyped-def]
+@kernel
+def advance(s: Any, leaf: int, now: int) -> Any:
     """Bring a leaf's integrals up to now, at the rates since its last settlement."""
     x, xg = s.x[leaf], s.xg[0]
     dt = now - x.t_ms
@@ -77,8 +79,8 @@ def advance(s, leaf, now):  # type: ignore[no-untyped-def]
     x.t_ms = now
 
 
-@njit(cache=True)
-def roll_rounds(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def roll_rounds(s: Any, now: int) -> Any:
     """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
     xg = s.xg[0]
     if xg.round_ms == 0 or now < xg.round_end_ms:
@@ -96,8 +98,8 @@ def roll_rounds(s, now):  # type: ignore[no-untyped-def]
     xg.round_end_ms = begins + xg.round_ms
 
 
-@njit(cache=True)
-def total_of(s, leaf, now):  # type: ignore[no-untyped-def]
+@kernel
+def total_of(s: Any, leaf: int, now: int) -> Any:
     """f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and what running tasks are assumed to use yet."""
     x = s.x[leaf]
     total = x.counted + x.phi
@@ -109,8 +111,8 @@ def total_of(s, leaf, now):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
-def settle(s, leaf, now):  # type: ignore[no-untyped-def]
+@kernel
+def settle(s: Any, leaf: int, now: int) -> Any:
     """Take note of a leaf's allocation and asks after a change at `now`."""
     xg = s.xg[0]
     if xg.on == 0:
@@ -135,8 +137,8 @@ def settle(s, leaf, now):  # type: ignore[no-untyped-def]
         _arrive(s, leaf, now)
 
 
-@njit(cache=True)
-def settle_all(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def settle_all(s: Any, now: int) -> Any:
     """Settle every leaf: after the cluster's capacity has changed, which is given in MiB and vcores by G."""
     for i in range(s.g[0].n_leaves):
         advance(s, s.leaves[i], now)
@@ -146,8 +148,8 @@ def settle_all(s, now):  # type: ignore[no-untyped-def]
         settle(s, s.leaves[i], now)
 
 
-@njit(cache=True)
-def _arrive(s, leaf, now):  # type: ignore[no-untyped-def]
+@kernel
+def _arrive(s: Any, leaf: int, now: int) -> Any:
     """Round arrival of a leaf: its pseudo accumulated resources, fixed here (eq. 5.16)."""
     highest = 0.0
     for i in range(s.g[0].n_leaves):
@@ -159,8 +161,8 @@ def _arrive(s, leaf, now):  # type: ignore[no-untyped-def]
     s.x[leaf].phi = s.x[leaf].entitlement * highest
 
 
-@njit(cache=True)
-def usage_changed(s, leaf, now, delta_mb, delta_vcores):  # type: ignore[no-untyped-def]
+@kernel
+def usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
     """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
     if delta_mb > 0 or delta_vcores > 0:
         x = s.x[leaf]
@@ -171,13 +173,13 @@ def usage_changed(s, leaf, now, delta_mb, delta_vcores):  # type: ignore[no-unty
         x.last_start_ms = now
 
 
-@njit(cache=True)
-def demand_changed(s, leaf, now, delta_mb, delta_vcores):  # type: ignore[no-untyped-def]
+@kernel
+def demand_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
     """A leaf's pending asks are about to change by so much (called before the change)."""
 
 
-@njit(cache=True)
-def container_started(s, leaf, app, now, is_am):  # type: ignore[no-untyped-def]
+@kernel
+def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
     """A container of the leaf was granted (after the change)."""
     x = s.x[leaf]
     x.starts += 1
@@ -188,8 +190,8 @@ def container_started(s, leaf, app, now, is_am):  # type: ignore[no-untyped-def]
         settle_app(s, app, now)
 
 
-@njit(cache=True)
-def container_ended(s, leaf, app, now, was_am):  # type: ignore[no-untyped-def]
+@kernel
+def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
     """A container of the leaf was dropped (after the change)."""
     x = s.x[leaf]
     if x.ends == 0:
@@ -203,15 +205,15 @@ def container_ended(s, leaf, app, now, was_am):  # type: ignore[no-untyped-def]
         settle_app(s, app, now)
 
 
-@njit(cache=True)
-def task_ended(s, leaf, work_ms):  # type: ignore[no-untyped-def]
+@kernel
+def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
     """A task of the leaf has finished after so much work."""
     s.x[leaf].tasks_done += 1
     s.x[leaf].task_ms += work_ms
 
 
-@njit(cache=True)
-def settle_app(s, app, now):  # type: ignore[no-untyped-def]
+@kernel
+def settle_app(s: Any, app: int, now: int) -> Any:
     """Advance an application's own integral; ``tag2`` holds what it was allocated since."""
     a = s.a[app]
     dt = now - a.integral_ms
@@ -221,8 +223,8 @@ def settle_app(s, app, now):  # type: ignore[no-untyped-def]
     a.tag2 = a.usage_mb if s.xg[0].ledger != 1 else a.usage_vcores
 
 
-@njit(cache=True)
-def refresh_app_keys(s, leaf, now):  # type: ignore[no-untyped-def]
+@kernel
+def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
     """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources, smallest first."""
     app = s.q[leaf].run_head
     while app >= 0:
@@ -231,8 +233,8 @@ def refresh_app_keys(s, leaf, now):  # type: ignore[no-untyped-def]
         app = a.run_next
 
 
-@njit(cache=True)
-def sum_up(s):  # type: ignore[no-untyped-def]
+@kernel
+def sum_up(s: Any) -> Any:
     """X.sum of parents from their leaves' (parents' own are overwritten)."""
     n = s.xg[0].n
     for i in range(n):
@@ -247,8 +249,8 @@ def sum_up(s):  # type: ignore[no-untyped-def]
             above = s.q[above].parent
 
 
-@njit(cache=True)
-def refresh_keys(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def refresh_keys(s: Any, now: int) -> Any:
     """Set Q.key of every queue before a choice: smaller is served first."""
     xg = s.xg[0]
     roll_rounds(s, now)
@@ -269,8 +271,8 @@ def refresh_keys(s, now):  # type: ignore[no-untyped-def]
         _lift_starved(s, now)
 
 
-@njit(cache=True)
-def _accumulated_keys(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def _accumulated_keys(s: Any, now: int) -> Any:
     xg = s.xg[0]
     if xg.flat == 1:
         for i in range(s.g[0].n_leaves):
@@ -286,8 +288,8 @@ def _accumulated_keys(s, now):  # type: ignore[no-untyped-def]
         s.q[i].key = s.x[i].sum / s.x[i].entitlement
 
 
-@njit(cache=True)
-def _horizon_keys(s):  # type: ignore[no-untyped-def]
+@kernel
+def _horizon_keys(s: Any) -> Any:
     """Allocation over the water-filled part; who has no part comes after all others, by allocation."""
     xg = s.xg[0]
     for i in range(s.g[0].n_leaves):
@@ -299,8 +301,8 @@ def _horizon_keys(s):  # type: ignore[no-untyped-def]
         s.q[i].key = s.x[i].sum / part if part > 0.0 else 1e200 + s.x[i].sum
 
 
-@njit(cache=True)
-def _arrival_keys(s):  # type: ignore[no-untyped-def]
+@kernel
+def _arrival_keys(s: Any) -> Any:
     """The earliest application below a queue that still asks for containers."""
     for i in range(s.xg[0].n):
         s.q[i].key = LAST
@@ -320,8 +322,8 @@ def _arrival_keys(s):  # type: ignore[no-untyped-def]
             at = s.q[at].parent
 
 
-@njit(cache=True)
-def _lift_starved(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def _lift_starved(s: Any, now: int) -> Any:
     """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
     best = -1
     least = 0.0
@@ -347,8 +349,8 @@ def _lift_starved(s, now):  # type: ignore[no-untyped-def]
 # --- horizon: water-filling, as harness.policies.filling and .weights define it ---
 
 
-@njit(cache=True)
-def water_fill(used, entitlement, out, members, n, room, horizon_ms):  # type: ignore[no-untyped-def]
+@kernel
+def water_fill(used: Any, entitlement: Any, out: Any, members: Any, n: int, room: Any, horizon_ms: Any) -> Any:
     """out[m] for the first n ``members``: x_i that maximise the smallest (u_i + H x_i) / w_i, sum x_i = room."""
     if n == 1:
         out[members[0]] = room
@@ -383,8 +385,8 @@ def water_fill(used, entitlement, out, members, n, room, horizon_ms):  # type: i
         out[order[i]] = (level - above) * entitlement[order[i]] / horizon_ms if above < level else 0.0
 
 
-@njit(cache=True)
-def refill(s, now):  # type: ignore[no-untyped-def]
+@kernel
+def refill(s: Any, now: int) -> Any:
     """Recompute every queue's part of its parent's (X.x); called at each scheduler update when there is a horizon."""
     xg = s.xg[0]
     n = xg.n
@@ -398,7 +400,7 @@ def refill(s, now):  # type: ignore[no-untyped-def]
     members = np.empty(n, np.int64)
     flat = np.zeros(n)
     if xg.affinity < 1.0:
-        m = np.int64(0)
+        m = 0
         for i in range(s.g[0].n_leaves):
             members[m] = s.leaves[i]
             m += 1
@@ -410,7 +412,7 @@ def refill(s, now):  # type: ignore[no-untyped-def]
                 flat[above] += amount
                 above = s.q[above].parent
     level = np.zeros(n)
-    _fill_below(s, np.int64(0), capacity, used, entitlement, level, members, capacity)
+    _fill_below(s, 0, capacity, used, entitlement, level, members, capacity)
     for i in range(n):
         above = s.q[i].parent
         if above < 0:
@@ -424,8 +426,10 @@ def refill(s, now):  # type: ignore[no-untyped-def]
         s.x[i].x = part
 
 
-@njit(cache=True)
-def _fill_below(s, root, amount, used, entitlement, level, members, capacity):  # type: ignore[no-untyped-def]
+@kernel
+def _fill_below(
+    s: Any, root: int, amount: Any, used: Any, entitlement: Any, level: Any, members: Any, capacity: Any
+) -> Any:
     """Level by level from the root down, without recursion: a parent fills at least its own share."""
     n = s.xg[0].n
     todo = np.empty(n, np.int64)
@@ -435,7 +439,7 @@ def _fill_below(s, root, amount, used, entitlement, level, members, capacity):  
     while count > 0:
         count -= 1
         above = todo[count]
-        m = np.int64(0)
+        m = 0
         child = s.q[above].first_child
         while child >= 0:
             members[m] = child

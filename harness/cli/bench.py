@@ -1,0 +1,53 @@
+"""``yarnfair bench``: the performance figures of this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="Longer series: some hours instead of less than ten minutes.")
+@json_option
+def bench(full: bool, as_json: bool) -> None:
+    """Measure the engine under load, a day of Facebook with control every second, growth, decisions, job ordering.
+
+    Absolute figures, and ratios to a calibration loop that is measured beside them. What each figure is:
+    docs/reference/bench.md.
+    """
+    from harness.experiments.bench import bench as measure
+
+    figures = measure(full, lambda text: click.echo(f"measuring {text} ...", err=True))
+    if as_json:
+        print_json(figures)
+    else:
+        click.echo(table(figures))
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures in 80 columns."""
+    lines = ["Engine under load            events/s   ratio to calibration   load"]
+    for name, row in figures["engine"].items():
+        lines.append(
+            f"  {name:<24} {row['events_per_s']:>10,} {row['calibration_ratio']:>22.5f} {100 * row['load']:>5.1f} %"
+        )
+    lines += ["", "Runs                  nodes    days      events   wall s  events/s  peak MiB"]
+    day = figures["fb_day"]
+    rows = [("FB day, control 1 s", day["nodes"], 1.0, day)]
+    rows += [("growth", row["nodes"], row["days"], row) for row in figures["growth"]]
+    for label, nodes, days, row in rows:
+        lines.append(
+            f"  {label:<19} {nodes:>5,} {days:>7.3g} {row['events']:>11,} {row['wall_s']:>8.1f} "
+            f"{row['events_per_s']:>9,} {row['peak_mb']:>9.0f}"
+        )
+    sizes = [row["queues"] for row in next(iter(figures["decision"].values()))]
+    lines += ["", "A decision, ms, by queues " + "".join(f"{size:>10,}" for size in sizes)]
+    for name, series in figures["decision"].items():
+        lines.append(f"  {name:<24}" + "".join(f"{row['ms']:>10.3f}" for row in series))
+    order = figures["order"]
+    lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]
+    lines.append(f"All of it took {figures['wall_s']:.0f} s.")
+    return "\n".join(lines)

@@ -1,0 +1,383 @@
+"""The performance figures of one machine: the engine under load, a day of Facebook, growth, decisions of policies.
+
+Each measurement runs in a process of its own, so that its peak memory is its own; what is measured and how is said in
+docs/reference/bench.md. The engine that is timed here is the one that the oracle compares.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from harness.model.data import data_path
+from harness.model.errors import YarnfairError
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.plan import Order, Plan
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import LedgerView, Policy
+
+#: Every feature of the scheduler that costs something: weights, levels, minimum and maximum shares, limits of
+#: applications, fifo and fair leaves, preemption, and jobs whose containers are large enough for reservations.
+LOADED = """<allocations>
+  <queue name="a"><weight>2.0</weight><minResources>65536 mb, 32 vcores</minResources></queue>
+  <queue name="b"><schedulingPolicy>fifo</schedulingPolicy><maxAMShare>0.6</maxAMShare></queue>
+  <queue name="g"><weight>1.5</weight>
+    <queue name="c"><maxRunningApps>30</maxRunningApps></queue>
+    <queue name="d"><weight>0.7</weight><maxResources>70.0%</maxResources></queue>
+  </queue>
+  <defaultFairSharePreemptionTimeout>30</defaultFairSharePreemptionTimeout>
+  <defaultMinSharePreemptionTimeout>15</defaultMinSharePreemptionTimeout>
+  <userMaxAppsDefault>1000</userMaxAppsDefault>
+</allocations>"""
+LOADED_LEAVES = ("root.a", "root.b", "root.g.c", "root.g.d")
+LOADED_CONF = {
+    "yarn.scheduler.fair.preemption": "true",
+    "yarn.scheduler.increment-allocation-mb": "512",
+    "yarn.scheduler.minimum-allocation-mb": "512",
+}
+FOUR = '<allocations><queue name="a"/><queue name="b"/><queue name="c"/><queue name="d"/></allocations>'
+FOUR_LEAVES = ("root.a", "root.b", "root.c", "root.d")
+ONE = Resource(1024, 1)
+#: Mean work of a task in the measurements, seconds.
+TASK_S = 20.0
+TASKS = Duration("lognormal", mu=math.log(TASK_S) - 0.125, sigma=0.5)
+
+
+class ByUsage(Policy):
+    """A user's policy in Python, for measuring what that costs: least allocated memory per entitlement first."""
+
+    name = "bench-by-usage"
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        return Plan(order=Order(measure="keys", flat=True))
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        return {q.name: q.allocated.memory_mb / q.weight for q in snapshot.queues.values() if q.leaf}
+
+
+def peak_mb() -> float:
+    """Largest resident set of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def calibrate(steps: int = 20_000_000) -> float:
+    """Steps a second of a fixed compiled loop: a hash, a dependent access to 8 MiB, a branch. The best of three."""
+    from harness.sim.durations import calibration_loop
+
+    table = np.arange(1 << 20, dtype=np.int64)
+    calibration_loop(table, 1000)
+    best = 0.0
+    for _ in range(3):
+        began = time.process_time()
+        calibration_loop(table, steps)
+        best = max(best, steps / (time.process_time() - began))
+    return best
+
+
+# --- the engine under load ---
+
+
+def _load_of(policy: Policy | None, nodes: int, seconds: float) -> Any:
+    """160 applications that never run out of work, 16 containers a node, everything switched on."""
+    from harness.sim.setup import SimSetup
+    from harness.yarn.allocation.parse import parse_allocations
+
+    large = Resource(1536, 1)
+    jobs = []
+    for i in range(160):
+        size = large if i % 8 == 0 else ONE
+        stage = Stage("map", 1_000_000, size, TASKS)
+        jobs.append(JobSpec(f"j{i}", LOADED_LEAVES[i % 4], "mapreduce", ONE, (stage,), submit_s=0.05 * i))
+    return SimSetup(
+        nodes=tuple(NodeSpec(f"n{i}", 16 * 1024, 16) for i in range(nodes)),
+        allocations=parse_allocations(LOADED, source="bench"),
+        jobs=jobs,
+        policy=policy,
+        conf=LOADED_CONF,
+        sample_s=10.0,
+        time_limit_s=seconds,
+    )
+
+
+def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000) -> dict[str, Any]:
+    """Container starts and ends per second of processor time, once the cluster is full; the best of three stretches."""
+    from harness.policies.registry import make_policy
+    from harness.sim.simulate import Simulation
+
+    made: Policy = ByUsage() if policy == "user_policy" else make_policy(policy, {})
+    simulation = Simulation(_load_of(made, nodes, warm_s))
+    g = simulation.world.g
+    simulation.run()
+    best, measured, least_load = 0.0, 0, 1.0
+    per_s = 2 * nodes * 16 / TASK_S
+    for _ in range(3):
+        before = int(g["started"][0] + g["ended"][0])
+        g["limit_ms"] += round(events / 3 / per_s * 1000)
+        began = time.process_time()
+        result = simulation.run()
+        took = time.process_time() - began
+        done = int(g["started"][0] + g["ended"][0]) - before
+        measured += done
+        best = max(best, done / took)
+        root = result.samples.queues.index("root")
+        load = result.samples.allocated_mb[:, root] / result.samples.capacity_mb
+        least_load = min(least_load, float(load.mean()))
+    leaves = [q for q in range(len(result.samples.queues)) if result.samples.leaf[q]]
+    return {
+        "events_per_s": round(best),
+        "events": measured,
+        "load": round(least_load, 4),
+        "queues": len(leaves),
+        "pending_applications": int((simulation.scheduler.S.a["pending_mb"] > 0).sum()),
+        "nodes": nodes,
+    }
+
+
+# --- a day of Facebook, and growth ---
+
+
+def _day(repeat: int, work_only: bool = False) -> Iterator[JobSpec]:
+    """The FB-2009 trace, once or day after day, its jobs in turn into four queues."""
+    from harness.jobs.swim import read_swim, swim_jobs
+
+    path = data_path("workloads", "facebook", "FB-2009_samples_24_times_1hr_1.tsv")
+    count = 0
+    for day in range(repeat):
+        for job in swim_jobs(
+            read_swim(path),
+            queue="root.a",
+            map_demand=ONE,
+            map_duration=TASKS,
+            reduce_demand=ONE,
+            reduce_duration=TASKS,
+            am=ONE,
+            slow_start=1.0,
+            start_s=day * 86400.0,
+        ):
+            yield replace(job, id=f"{day}.{job.id}", queue=FOUR_LEAVES[count % 4])
+            count += 1
+
+
+def day_nodes() -> int:
+    """Nodes of 4 containers that the day's tasks load by 90 % over the 24 hours."""
+    tasks = sum(stage.tasks for job in _day(1) for stage in job.stages)
+    return math.ceil(tasks * TASK_S / 86400.0 / 0.9 / 4)
+
+
+def _run(setup: Any) -> dict[str, Any]:
+    from harness.control.virtual import simulate_policy
+
+    began, cpu = time.perf_counter(), time.process_time()
+    result = simulate_policy(setup)
+    wall, used = time.perf_counter() - began, time.process_time() - cpu
+    root = result.samples.queues.index("root")
+    day = result.samples.time_s <= min(result.end_s, 86400.0)
+    load = result.samples.allocated_mb[day, root] / np.maximum(result.samples.capacity_mb[day], 1)
+    return {
+        "wall_s": round(wall, 3),
+        "cpu_s": round(used, 3),
+        "peak_mb": round(peak_mb(), 1),
+        "events": result.events,
+        "nodes": len(setup.nodes),
+        "events_per_s": round(result.events / used),
+        "load": round(float(load.mean()), 4),
+        "jobs": len(result.jobs["id"]),
+        "ticks": result.ticks,
+        "virtual_s": result.end_s,
+    }
+
+
+def _four(nodes: int, jobs: Iterator[JobSpec], policy: str, **more: Any) -> Any:
+    from harness.policies.registry import make_policy
+    from harness.sim.setup import SimSetup
+    from harness.yarn.allocation.parse import parse_allocations
+
+    return SimSetup(
+        nodes=tuple(NodeSpec(f"n{i}", 4096, 4) for i in range(nodes)),
+        allocations=parse_allocations(FOUR, source="bench"),
+        jobs=jobs,
+        policy=make_policy(policy, {}),
+        sample_s=60.0,
+        record_decisions=False,
+        **more,
+    )
+
+
+def _warm() -> None:
+    """Whatever is compiled at first use, compiled."""
+    job = JobSpec("w", "root.a", "mapreduce", ONE, (Stage("map", 2, ONE, TASKS),))
+    _run(_four(1, iter([job]), "ltrf", mode="outside", period_s=1.0))
+    _run(_four(1, iter([job]), "ltrf"))
+
+
+def measure_fb_day() -> dict[str, Any]:
+    """The whole day, LTRF from outside, a look at the cluster and a decision every virtual second."""
+    _warm()
+    before = peak_mb()
+    figures = _run(_four(day_nodes(), _day(1), "ltrf", mode="outside", period_s=1.0))
+    figures["peak_before_mb"] = round(before, 1)
+    return figures
+
+
+def measure_days(days: int) -> dict[str, Any]:
+    """Day after day on the same cluster, LTRF in the scheduler."""
+    _warm()
+    return {"days": days, **_run(_four(day_nodes(), _day(days), "ltrf"))}
+
+
+def _steady(nodes: int, seconds: float) -> Iterator[JobSpec]:
+    """Jobs of 50 tasks on average, as many as load the nodes by some 90 %, evenly over the time."""
+    per_job = 50
+    gap = per_job * TASK_S / (nodes * 4 * 0.88)
+    count = int(seconds / gap)
+    for i in range(count):
+        tasks = 20 + (i * 37) % 61
+        yield JobSpec(
+            f"j{i}", FOUR_LEAVES[i % 4], "mapreduce", ONE, (Stage("map", tasks, ONE, TASKS),), submit_s=i * gap
+        )
+
+
+def measure_nodes(nodes: int, seconds: float) -> dict[str, Any]:
+    """A steady load on so many nodes for so long, LTRF in the scheduler."""
+    _warm()
+    return {"days": round(seconds / 86400.0, 4), **_run(_four(nodes, _steady(nodes, seconds), "ltrf"))}
+
+
+# --- decisions ---
+
+
+def measure_decisions(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, list[dict[str, float]]]:
+    """Milliseconds a plan, by the number of leaf queues (in groups of ten, all of them demanding)."""
+    from harness.policies.base import CountedLedger
+    from harness.policies.registry import make_policy
+
+    found: dict[str, list[dict[str, float]]] = {}
+    for name in policies:
+        rows = []
+        for size in sizes:
+            queues = {"root": QueueView("root", None, False)}
+            counted = {}
+            for i in range(size):
+                group = f"root.g{i // 10:04}"
+                queues.setdefault(group, QueueView(group, "root", False))
+                path = f"{group}.q{i % 10}"
+                held = Resource(1024 * (i % 7), i % 7)
+                queues[path] = QueueView(
+                    path,
+                    group,
+                    True,
+                    weight=1.0 + i % 3,
+                    allocated=held,
+                    demand=held + Resource(4096, 4),
+                    pending_containers=4,
+                    running_apps=1,
+                    backlog_since_s=90.0,
+                    last_start_s=99.0 - i % 20,
+                    mean_task_s=20.0,
+                    oldest_pending_app_s=float(i % 13),
+                )
+                counted[path] = float((i * 7919) % 1000) * 1024.0
+            snapshot = Snapshot(100.0, Resource(4096 * size, 4 * size), dict(sorted(queues.items())), 1.0)
+            ledger = CountedLedger(counted)
+            policy = make_policy(name, {})
+            policy.plan(snapshot, ledger)
+            repeat = max(3, 2000 // size)
+            best = math.inf
+            for _ in range(3):
+                began = time.process_time()
+                for _ in range(repeat):
+                    policy.plan(snapshot, ledger)
+                best = min(best, (time.process_time() - began) / repeat)
+            rows.append({"queues": size, "ms": round(best * 1000, 4)})
+        found[name] = rows
+    return found
+
+
+def measure_order(limit_s: float) -> dict[str, float | int]:
+    """The two figures of job ordering (harness.experiments.ordering)."""
+    from harness.experiments.ordering import measure_bench
+
+    return measure_bench(limit_s)
+
+
+# --- all of it ---
+
+_PARTS: dict[str, Callable[..., Any]] = {
+    "calibrate": calibrate,
+    "engine": measure_engine,
+    "fb_day": measure_fb_day,
+    "days": measure_days,
+    "nodes": measure_nodes,
+    "decisions": measure_decisions,
+    "order": measure_order,
+}
+
+
+def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
+    """One measurement in a new Python process; YarnfairError if it fails or takes too long."""
+    code = (
+        "import json,sys; from harness.experiments.bench import _PARTS; "
+        "print(json.dumps(_PARTS[sys.argv[1]](*json.loads(sys.argv[2]))))"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, part, json.dumps(args)],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise YarnfairError(f"measuring {part} took more than {timeout_s:g} s", mend="is the machine busy?") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise YarnfairError(f"measuring {part} failed: {last}")
+    return json.loads(done.stdout)
+
+
+def bench(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
+    """All figures (fields: docs/reference/bench.md). ``say`` is told what is being measured."""
+    began = time.perf_counter()
+
+    def measure(label: str, part: str, *args: Any, timeout_s: float = 300.0) -> Any:
+        say(label)
+        return in_own_process(part, *args, timeout_s=timeout_s * (12 if full else 1))
+
+    engine: dict[str, Any] = {}
+    for policy in ("fair", "ltrf", "user_policy"):
+        events = 60_000 if policy == "user_policy" else 3_000_000 if full else 1_000_000
+        figures = measure(f"engine under load: {policy}", "engine", policy, 100, 120.0, events)
+        # Beside each other: a machine that is busy with other things slows both down.
+        steps = measure("calibration", "calibrate")
+        figures["calibration_steps_per_s"] = round(steps)
+        figures["calibration_ratio"] = round(figures["events_per_s"] / steps, 6)
+        engine[policy] = figures
+    fb_day = measure("a day of Facebook, control every second", "fb_day")
+    growth = []
+    for nodes, seconds in ((60, 21600.0), (600, 7200.0), (6000, 1800.0)):
+        span = seconds * (12 if full else 1)
+        growth.append(measure(f"growth: {nodes} nodes", "nodes", nodes, span))
+    for days in (1, 2, 5, 10) if full else (1, 10):
+        growth.append(measure(f"growth: {days} day(s)", "days", days))
+    names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf")
+    decision = measure("decisions", "decisions", names, (10, 100, 1000, 10000) if full else (10, 100, 1000))
+    say("job ordering")
+    order = in_own_process("order", 60.0, timeout_s=3600.0) if full else in_own_process("order", 60.0, timeout_s=400.0)
+    return {
+        "engine": engine,
+        "fb_day": fb_day,
+        "growth": growth,
+        "decision": decision,
+        "order": order,
+        "wall_s": round(time.perf_counter() - began, 1),
+    }
