@@ -42,10 +42,28 @@ FEATURES = {
     "neverlaunched": "nodes never report containers as launched",
     "ties": "applications that start at the same instant, ids beyond 9999",
     "keys": "several asks at one priority (allocation request ids)",
+    "files": "smallest and largest allocation by Hadoop's defaults, whatever the properties say: asks are clamped",
     "hashes": "a cluster timestamp and odd ports, for the orders of hash tables",
 }
 #: Features that most random scripts have, and the chance of each of the others.
-COMMON = frozenset("weights min max drf fifo maxapps amshare am reload loss bigasks release increments reservations".split())
+COMMON = frozenset(
+    (
+        "weights",
+        "min",
+        "max",
+        "drf",
+        "fifo",
+        "maxapps",
+        "amshare",
+        "am",
+        "reload",
+        "loss",
+        "bigasks",
+        "release",
+        "increments",
+        "reservations",
+    )
+)
 RARE = {
     "preemption": 0.45,
     "assignmultiple": 0.35,
@@ -58,6 +76,7 @@ RARE = {
     "ties": 0.3,
     "keys": 0.3,
     "hashes": 0.4,
+    "files": 0.33,
     "late": 0.5,
     "userlimit": 0.5,
 }
@@ -160,7 +179,9 @@ class _Writer:
                 x.append(f"<weight>{weight}</weight>")
             if self.has("min") and rng.random() < 0.35:
                 mb = int(self.mb * share * rng.uniform(0.1, 0.7)) // 128 * 128
-                x.append(f"<minResources>{mb} mb, {int(self.vcores * share * rng.uniform(0.1, 0.7))} vcores</minResources>")
+                x.append(
+                    f"<minResources>{mb} mb, {int(self.vcores * share * rng.uniform(0.1, 0.7))} vcores</minResources>"
+                )
             if self.has("max") and rng.random() < 0.3:
                 x.append(f"<maxResources>{self._limit(share, share * 3)}</maxResources>")
             if self.has("maxapps") and rng.random() < 0.3:
@@ -283,7 +304,7 @@ class _Writer:
             for _ in range(rng.randint(1, 5)):
                 self.add(t + rng.randrange(3000, 60000), 3, release={"app": name, "n": rng.randint(2, 30)})
         if self.has("manual"):
-            for beat in range(t + 1000, end, 1000):
+            for beat in range(t + 1000, end, rng.choice((1000, 2500, 4000))):
                 self.add(beat, 3, pull=name)
 
     def _conf(self) -> dict[str, str]:
@@ -325,7 +346,10 @@ class _Writer:
         for event in events:
             if "reload" in event:
                 event["reload"] = self.allocations()
-        options: dict[str, Any] = {"shares": self.plan.shares, "resource_types": rng.choice(("conf", "conf", "files"))}
+        options: dict[str, Any] = {
+            "shares": self.plan.shares,
+            "resource_types": "files" if self.has("files") else "conf",
+        }
         conf = self._conf()
         if self.has("manual"):
             options["acquire"] = "manual"

@@ -173,6 +173,12 @@ class Scheduler:
         g[0]["order_mode"] = order_mode
         if mutations & st.MUT_LAUNCH:
             g[0]["launch"] = 0
+        if mutations & st.MUT_CLEANUP:
+            g[0]["cleanup_heartbeats"] = 1
+        if mutations & st.MUT_MANUAL:
+            g[0]["manual_acquire"] = 0
+        if mutations & st.MUT_CLAMP:
+            g[0]["conf_max_mb"] = g[0]["conf_max_vcores"] = 2**31 - 1
         n = _zeros(max(len(node_list), 1), st.N)
         racks: dict[str, int] = {}
         for slot, node in enumerate(node_list):
@@ -392,6 +398,8 @@ class Scheduler:
 
     def reload(self, allocations: AllocationFile) -> None:
         """A new allocation file: shares change at the next update, who may run is looked at now."""
+        if self.mutations & st.MUT_RELOAD:
+            return
         self.manager.load(allocations, is_empty=self.is_empty)
         self._sync()
         for name, slot in self.users.items():

@@ -185,7 +185,7 @@ def _within_max(s: S, p: int) -> bool:
 
 @kernel
 def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
-    """The child after `last` (-1: the first) in the parent's order, of those where somebody could be given something."""
+    """The child after `last` (-1: the first) in the parent's order, of those with a candidate below them."""
     best = -1
     c = s.q[parent].first_child
     while c >= 0:
@@ -209,9 +209,10 @@ def _serve_flat(s: S, ni: int, now: int) -> int:
         best = -1
         for k in range(g.n_leaves):
             c = s.leaves[k]
-            if s.q[c].n_cand > 0 and c != last:
-                if (last < 0 or keyed_before(s, last, c)) and (best < 0 or keyed_before(s, c, best)):
-                    best = c
+            if s.q[c].n_cand == 0 or c == last or (last >= 0 and not keyed_before(s, last, c)):
+                continue
+            if best < 0 or keyed_before(s, c, best):
+                best = c
         if best < 0:
             return NOTHING
         p, allowed = best, True

@@ -19,7 +19,7 @@ from harness.sim.scheduler.containers import (
 from harness.sim.scheduler.java import to_long
 from harness.sim.scheduler.order import place_all
 from harness.sim.scheduler.shares import steady_shares
-from harness.sim.scheduler.state import ASSIGNED, FINISHED, IGNORED, LOST, MUT_STALE, NEED_ROOM, RELEASED, S
+from harness.sim.scheduler.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
 
 _INT_MAX = 2**31 - 1
 
@@ -193,8 +193,6 @@ def heartbeat(s: S, ni: int, now: int) -> int:
         for k in range(before, g.n_log):
             if s.log[k].kind == ASSIGNED and s.log[k].am == 1:
                 pull(s, s.log[k].app)
-    if g.mutations & MUT_STALE:
-        g.demand_dirty = 1
     return count
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.kernel import kernel
-from harness.sim.scheduler.state import DRF, FAIR, MUT_TIES, S
+from harness.sim.scheduler.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
 
 
 @kernel
@@ -147,6 +147,10 @@ def place(s: S, i: int) -> None:
     """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
+    if s.g[0].mutations & MUT_STALE:
+        s.q[x.q].sum_mb += x.usage_mb + x.pending_mb - x.demand_mb
+        s.q[x.q].sum_vcores += x.usage_vcores + x.pending_vcores - x.demand_vcores
+        x.demand_mb, x.demand_vcores = x.usage_mb + x.pending_mb, x.usage_vcores + x.pending_vcores
     want = -1
     if (
         x.alive == 1

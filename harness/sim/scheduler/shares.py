@@ -1,7 +1,7 @@
 """The scheduler's update: demands, fair shares of queues and applications, steady shares.
 
-Facts: ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update*, FifoPolicy of Hadoop 3.4.2. Hadoop recomputes all of
-it twice a second; here what cannot have changed is left as it is, with the same numbers.
+Facts: ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update*, FifoPolicy of Hadoop 3.4.2. Hadoop recomputes all
+of it twice a second; here what cannot have changed is left as it is, with the same numbers.
 """
 
 from __future__ import annotations

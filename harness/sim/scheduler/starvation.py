@@ -26,7 +26,7 @@ def _wanted(s: S) -> bool:
 
 @kernel
 def _contains(s: S, base: int, i: int) -> bool:
-    for k in range(s.g[0].heap_top):
+    for k in range(s.g[0].heap_top):  # noqa: SIM110 - any() of a generator does not compile
         if s.work[base + k] == i:
             return True
     return False

@@ -49,6 +49,10 @@ MUT_STALE = 1 << 13
 MUT_USERLIMIT = 1 << 14
 MUT_LAUNCH = 1 << 15
 MUT_HASHORDER = 1 << 16
+MUT_RELOAD = 1 << 17
+MUT_CLEANUP = 1 << 18
+MUT_MANUAL = 1 << 19
+MUT_CLAMP = 1 << 20
 
 _i8, _f8, _f4 = np.int64, np.float64, np.float32
 
@@ -81,8 +85,8 @@ Q = _record(
     "fair_mb fair_vcores steady_mb steady_vcores usage_mb usage_vcores demand_mb demand_vcores sum_mb sum_vcores "
     "pending_mb pending_vcores am_mb am_vcores n_run n_nonrun run_head run_tail nr_head nr_tail "
     "preemptable am_preemptable min_timeout_ms fair_timeout_ms last_at_min_ms "
-    "heap_off heap_cap heap0_n heap1_n n_cand n_reservable ask_min_mb ask_min_vcores am_min_mb am_min_vcores asks_dirty "
-    "members_dirty seen_mb seen_vcores tag",
+    "heap_off heap_cap heap0_n heap1_n n_cand n_reservable ask_min_mb ask_min_vcores am_min_mb am_min_vcores "
+    "asks_dirty members_dirty seen_mb seen_vcores tag",
     "pct_mb pct_vcores key weight_now integral integral_ms",
     "weight max_am_share fair_threshold",
 )
@@ -104,7 +108,8 @@ A = _record(
 #: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
 #: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
 N = _record(
-    "alive total_mb total_vcores avail_mb avail_vcores hb n_launch c_head c_tail n_c map_cap done_head done_tail n_done "
+    "alive total_mb total_vcores avail_mb avail_vcores hb n_launch c_head c_tail n_c map_cap "
+    "done_head done_tail n_done "
     "res_app res_serial res_mb res_vcores res_priority res_alloc_id res_cid pre_head pre_mb pre_vcores hash rack seq "
     "tag tag2"
 )
