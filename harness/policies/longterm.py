@@ -109,7 +109,9 @@ class LongTermPolicy(Policy):
             return Plan(order=order)
         horizon = self.horizon_s(snapshot)
         used = used_by_queue(tree, ledger)
-        shares = long_term_shares(tree, used, capacity_of(snapshot, self.settings.resource), horizon, affinity)
+        resource = self.settings.resource
+        demand, waiting = demands(tree, snapshot, resource)
+        shares = long_term_shares(tree, used, capacity_of(snapshot, resource), horizon, affinity, demand, waiting)
         weights = share_weights(tree, shares)
         reasons: dict[str, str] = {}
         min_shares: Mapping[str, Resource] = {}
@@ -161,6 +163,22 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
         return 1.0
     amount = snapshot.capacity.memory_mb if resource == "memory" else snapshot.capacity.vcores
     return float(max(amount, 1))
+
+
+def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
+    """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
+    found, waiting = [], []
+    for name in tree.names:
+        queue = snapshot.queues[name]
+        demand = queue.demand
+        if resource == "memory":
+            found.append(float(demand.memory_mb))
+        elif resource == "vcores":
+            found.append(float(demand.vcores))
+        else:
+            found.append(demand.dominant_share(snapshot.capacity))
+        waiting.append(demand.memory_mb > queue.allocated.memory_mb or demand.vcores > queue.allocated.vcores)
+    return found, waiting
 
 
 def mean_task_s(snapshot: Snapshot) -> float:

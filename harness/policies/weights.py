@@ -18,8 +18,8 @@ from harness.policies.tree import Tree
 #: Weights carry this many binary digits: exact in float32 (24) and short as decimals, and a target that moves by less
 #: than 1 in 4,000 is not a new weight.
 WEIGHT_BITS = 12
-#: What the weights of the children of one queue sum to before floors and lifts: three decades below WEIGHT_MAX, so
-#: that a lifted queue has room above, and six above WEIGHT_MIN.
+#: What the weights of the waiting children of one queue sum to before floors and lifts: three decades below
+#: WEIGHT_MAX, so that idle and lifted queues have room above, and six above WEIGHT_MIN.
 LEVEL_SUM = 1000.0
 #: How many containers beyond what it holds a starved queue is lifted by (docs/decisions/weights.md).
 LIFT_CONTAINERS = 2
@@ -45,48 +45,133 @@ def grid_weight(value: float) -> float:
     return _on_grid(value, round)
 
 
-def level_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: float) -> list[float]:
+#: A queue that is idle at the tick may get this many times the weight of all that wait together: when its burst comes
+#: it has all but one part in a hundred of what it is owed, and two such queues still leave room below WEIGHT_MAX.
+MOST_FOR_IDLE = 100
+
+
+def _fill(
+    members: Sequence[int],
+    used: Sequence[float],
+    entitlement: Sequence[float],
+    room: float,
+    horizon_s: float,
+    demand: Sequence[float] | None,
+    waiting: Sequence[bool],
+) -> tuple[dict[int, float], dict[int, float]]:
+    """(x of those who wait for more than they hold, ratio of the others to all of those) among some queues.
+
+    Without demands everybody waits. With them, the waiting queues are filled with what the others leave them, again
+    without those whose demand is smaller than their x; each of the others gets p / (1 - p) of the weight of all who
+    wait, p being its part if it alone joined them with demand without end.
+    """
+    everyone = list(members)
+    if demand is None:
+        x = water_fill([used[q] for q in everyone], [entitlement[q] for q in everyone], room, horizon_s)
+        return dict(zip(everyone, x, strict=True)), {}
+    left = room - sum(demand[q] for q in everyone if not waiting[q])
+    short = [q for q in everyone if waiting[q]]
+    x = []
+    while short:
+        left = max(left, room / MOST_FOR_IDLE)
+        x = water_fill([used[q] for q in short], [entitlement[q] for q in short], left, horizon_s)
+        enough = [q for q, amount in zip(short, x, strict=True) if demand[q] <= amount]
+        if not enough:
+            break
+        left -= sum(demand[q] for q in enough)
+        short = [q for q in short if q not in enough]
+    if not short:
+        x = water_fill([used[q] for q in everyone], [entitlement[q] for q in everyone], room, horizon_s)
+        return dict(zip(everyone, x, strict=True)), {}
+    ratios = {}
+    if len(short) < len(everyone):
+        competing = set(short)
+        us, ws = [used[q] for q in short], [entitlement[q] for q in short]
+        for q in everyone:
+            if q not in competing:
+                part = water_fill([*us, used[q]], [*ws, entitlement[q]], room, horizon_s)[-1] / room
+                ratios[q] = min(part / (1 - part), MOST_FOR_IDLE) if part < 1 else MOST_FOR_IDLE
+    return dict(zip(short, x, strict=True)), ratios
+
+
+def level_shares(
+    tree: Tree,
+    used: Sequence[float],
+    capacity: float,
+    horizon_s: float,
+    demand: Sequence[float] | None = None,
+    waiting: Sequence[bool] = (),
+) -> list[float]:
     """Level by level: each queue's part (0..1) of what its parent hands on, by water-filling among its siblings.
 
     ``used`` is u of every queue (a parent's the sum of its leaves'). A level fills what its parent was filled with,
     at least the parent's own share: a group that owes would otherwise have nothing to divide, and its children's
-    order would fall back to horizon 0.
+    order would fall back to horizon 0. With demands, the parts of those who wait sum to 1, and the others' are ratios
+    to these.
     """
     part: list[float] = [1] * len(tree.names)
     filled = [capacity] * len(tree.names)
-    entitlement = tree.entitlement
     for above in tree.parents:
         siblings = tree.children[above]
         if len(siblings) == 1:
             filled[siblings[0]] = filled[above]
             continue
         room = max(filled[above], tree.share[above] * capacity)
-        x = water_fill([used[q] for q in siblings], [entitlement[q] for q in siblings], room, horizon_s)
-        for q, amount in zip(siblings, x, strict=True):
+        x, ratios = _fill(siblings, used, tree.entitlement, room, horizon_s, demand, waiting)
+        total = sum(x.values())
+        for q, amount in x.items():
             filled[q] = amount
-            part[q] = amount / room
+            part[q] = amount / total
+        for q, ratio in ratios.items():
+            filled[q] = room * ratio / (1 + ratio)
+            part[q] = ratio
     return part
 
 
-def flat_shares(tree: Tree, used: Sequence[float], capacity: float, horizon_s: float) -> list[float]:
+def flat_shares(
+    tree: Tree,
+    used: Sequence[float],
+    capacity: float,
+    horizon_s: float,
+    demand: Sequence[float] | None = None,
+    waiting: Sequence[bool] = (),
+) -> list[float]:
     """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
     (NaN below a parent that got nothing: it says nothing about how to divide it)."""
-    leaves = tree.leaves
-    x = water_fill([used[q] for q in leaves], [tree.entitlement[q] for q in leaves], capacity, horizon_s)
+    x, ratios = _fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    total = sum(x.values())
     filled: list[float] = [0] * len(tree.names)
-    for q, amount in zip(leaves, x, strict=True):
-        filled[q] = amount
-    filled = tree.sum_up(filled)
+    for q, amount in x.items():
+        filled[q] = amount / total
     parent = tree.parent
+    busy = tree.sum_up(filled)
+    idle = busy
+    if ratios:
+        for q, ratio in ratios.items():
+            filled[q] = ratio
+        for q in x:
+            filled[q] = 0
+        idle = tree.sum_up(filled)
     part: list[float] = [1] * len(tree.names)
     for q in range(1, len(part)):
-        above = filled[parent[q]]
-        part[q] = filled[q] / above if above > 0 else math.nan
+        above = busy[parent[q]]
+        if above <= 0:
+            part[q] = math.nan
+        elif busy[q] > 0 or q in x or not ratios:
+            part[q] = busy[q] / above
+        else:
+            part[q] = min(idle[q] / above, MOST_FOR_IDLE)
     return part
 
 
 def long_term_shares(
-    tree: Tree, used: Sequence[float], capacity: float, horizon_s: float, affinity: float
+    tree: Tree,
+    used: Sequence[float],
+    capacity: float,
+    horizon_s: float,
+    affinity: float,
+    demand: Sequence[float] | None = None,
+    waiting: Sequence[bool] = (),
 ) -> list[float]:
     """Each queue's part of its parent's under long-term fairness: 1 level by level, 0 flat, in between their mixture.
 
@@ -94,11 +179,11 @@ def long_term_shares(
     are exact and every part stays between them. ``used`` is u of every queue. Exact on fractions.
     """
     if affinity >= 1:
-        return level_shares(tree, used, capacity, horizon_s)
-    flat = flat_shares(tree, used, capacity, horizon_s)
+        return level_shares(tree, used, capacity, horizon_s, demand, waiting)
+    flat = flat_shares(tree, used, capacity, horizon_s, demand, waiting)
     if affinity <= 0 and not any(f != f for f in flat):
         return flat
-    level = level_shares(tree, used, capacity, horizon_s)
+    level = level_shares(tree, used, capacity, horizon_s, demand, waiting)
     if affinity <= 0:
         return [f if f == f else v for f, v in zip(flat, level, strict=True)]
     rest = 1 - affinity

@@ -54,12 +54,12 @@ def snapshot(
     return Snapshot(time_s, Resource(capacity * MB, capacity), rows, period_s)
 
 
-TWO = {"a": {"run": 50, "wait": 10}, "b": {"run": 50, "wait": 10}}
+TWO = {"a": {"run": 50, "wait": 500}, "b": {"run": 50, "wait": 500}}
 GROUPS = {
-    "g1.a": {"run": 90, "wait": 10},
-    "g1.b": {"run": 0, "wait": 10},
-    "g2.c": {"run": 5, "wait": 10},
-    "g2.d": {"run": 5, "wait": 10},
+    "g1.a": {"run": 90, "wait": 500},
+    "g1.b": {"run": 0, "wait": 500},
+    "g2.c": {"run": 5, "wait": 500},
+    "g2.d": {"run": 5, "wait": 500},
 }
 
 
@@ -171,6 +171,25 @@ def test_level_by_level_against_flat() -> None:
     g1, g2 = weights(flat, "g1", "g2")
     # Flat: the 1200 container-seconds that b, c and d reach together put b at 400 and c, d at 300 each.
     assert g1 / g2 == pytest.approx(400 / 600, rel=1e-3)
+
+
+def test_an_idle_creditor_does_not_hide_the_others_debts() -> None:
+    """c is owed more than the horizon can pay, and idle. Of a and b, who wait, b is owed too: it must not be filled as
+    if c took everything. When c's burst comes before the next tick, c comes first."""
+    leaves = {"a": {"run": 50, "wait": 500}, "b": {"run": 50, "wait": 500}, "c": {"run": 0, "wait": 0}}
+    plan = make_policy("ltrf", {"horizon_s": "10"}).plan(snapshot(leaves), used(a=9000, b=7000, c=0))
+    a, b, c = weights(plan, "a", "b", "c")
+    assert b / a > 1e5
+    assert c / b == 100
+
+
+def test_a_small_demand_is_met_and_the_rest_divided() -> None:
+    """c wants 20 containers, less than it is owed; a and b divide the other 80, of which 10 s pay 800 back."""
+    leaves = {"a": {"run": 50, "wait": 500}, "b": {"run": 49, "wait": 500}, "c": {"run": 1, "wait": 19}}
+    plan = make_policy("ltrf", {"horizon_s": "10"}).plan(snapshot(leaves), used(a=7200, b=7000, c=0))
+    a, b, c = weights(plan, "a", "b", "c")
+    assert a / b == pytest.approx(30 / 50, rel=1e-3)
+    assert c == 100 * 1000
 
 
 def test_affinity_lies_between() -> None:
