@@ -479,10 +479,11 @@ class Decider:
             record["apps"] = {}
             for app in self.apps.values():
                 if not app.dead:
-                    entry = record["apps"][app.name] = {}
+                    figures: dict[str, Any] = {}
                     for kind in ("fair", "usage", "demand"):
-                        _resource(entry, kind, s.a[app.slot])
-                    entry["runnable"] = bool(s.a[app.slot]["runnable"])
+                        _resource(figures, kind, s.a[app.slot])
+                    figures["runnable"] = bool(s.a[app.slot]["runnable"])
+                    record["apps"][app.name] = figures
         return record
 
     def _never_served(self, q: Any) -> int:

@@ -10,6 +10,9 @@ from numba.core import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: The type of a constant, without its value.
+_unliteral: Callable[[Any], Any] = types.unliteral
+
 
 def kernel(function: F) -> F:
     """``njit(cache=True)``, compiled once per argument types.
@@ -17,15 +20,13 @@ def kernel(function: F) -> F:
     numba by itself compiles a function anew for every constant that it is called with (True, False, 0, -1 ...), and all
     that it calls with it: two or three times the code, and the time.
     """
-    compiled = njit(cache=True)(function)
+    compiled: Any = njit(cache=True)(function)
     generic = getattr(compiled, "get_call_template", None)
     if generic is not None:  # None: compilation is switched off
 
         def of_types(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-            return generic(
-                tuple(types.unliteral(arg) for arg in args), {name: types.unliteral(arg) for name, arg in kws.items()}
-            )
+            return generic(tuple(_unliteral(arg) for arg in args), {name: _unliteral(arg) for name, arg in kws.items()})
 
         compiled.get_call_template = of_types
-    result: F = compiled
-    return result
+    plain: F = compiled
+    return plain

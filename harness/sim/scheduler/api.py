@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-import numba
 import numpy as np
+from numba.core import config as numba_config
 
 from harness.model.errors import InputError
 from harness.model.queues import AllocationFile, Queue
@@ -103,7 +103,7 @@ def node_hash(name: str, port: int) -> int:
 def _zeros(size: int, dtype: Any) -> np.ndarray:
     """An array of a slot type. Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too."""
     array: np.ndarray = np.zeros(size, dtype)
-    return array.view(np.recarray) if numba.config.DISABLE_JIT and array.dtype.names else array
+    return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
 
 
 def _chain(array: np.ndarray, field: str, first: int) -> None:

@@ -5,6 +5,9 @@ of Hadoop 3.4.2. One case differs: where applications of the same millisecond wa
 user, Hadoop can start one of them twice; here it starts once.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

@@ -4,6 +4,9 @@ Facts: FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer a
 .attemptScheduling of Hadoop 3.4.2, for asks without locality. Answers: 0 nothing, 1 assigned, 2 reserved.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

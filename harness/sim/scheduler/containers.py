@@ -4,6 +4,9 @@ Facts: FSAppAttempt.allocate/containerCompleted/reserve/unreserve, SchedulerNode
 node frees a container that it has been told is launched only when the node itself reports it completed.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

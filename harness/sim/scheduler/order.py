@@ -9,6 +9,9 @@ Applications without an outstanding ask are left out of the heaps although Hadoo
 gets nothing from them and goes on to the next.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

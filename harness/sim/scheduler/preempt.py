@@ -5,6 +5,9 @@ Hadoop's thread works beside the update; here `preempt_pass` runs right after it
 in which Hadoop's PriorityBlockingQueue gives them out.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

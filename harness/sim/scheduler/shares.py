@@ -4,6 +4,9 @@ Facts: ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update*, FifoPolicy 
 of it twice a second; here what cannot have changed is left as it is, with the same numbers.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

@@ -3,6 +3,9 @@
 Facts: FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation, FSStarvedApps of Hadoop 3.4.2.
 """
 
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
 from __future__ import annotations
 
 import numpy as np

@@ -163,7 +163,7 @@ class _Fields(NamedTuple):
 _I8 = np.dtype(np.int64)
 
 
-class S(Arrays, _Fields):
+class S(Arrays, _Fields):  # type: ignore[misc]
     """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
 
     layout: ClassVar = {
