@@ -24,6 +24,8 @@ AS_FAST = 0.99
 #: A static partition gives a degree of 1 in the fluid model. Whole containers leave up to one container of the share
 #: (of the papers' cluster: 1 of 29.5), heartbeats a little more.
 STATIC_TOLERANCE = 0.05
+#: Two loss integrals that differ by less than this are as good as equal: one container more or less makes it.
+SAME = 0.01
 #: A queue counts as starved when it asked and ran no task for this long: some task lengths (TPC-H's tasks take 23.6 s
 #: on average in the paper), beyond what waiting for a container to end explains. The paper's case is 680 s.
 STARVED_S = 60.0
@@ -284,7 +286,7 @@ def outside_costs(runs: Sequence[Run]) -> Finding | None:
         if inside is None or reference <= 0:
             continue
         own = outside.number("sharing_loss_integral")
-        holds.append(own <= reference)
+        holds.append(own <= reference * (1 + SAME))
         evidence.append(
             f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
             f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}"
@@ -295,7 +297,7 @@ def outside_costs(runs: Sequence[Run]) -> Finding | None:
         "Weights written from outside lose no more than the policy inside the scheduler",
         "this project's claim, not the papers'",
         "A controller that only rewrites Fair Scheduler weights keeps up with the policy decided at every allocation.",
-        "the integral of |Omega| from outside is at most that of the same policy inside, seed for seed",
+        "the integral of |Omega| from outside is at most that of the same policy inside (up to 1 %), seed for seed",
         _verdict(holds),
         tuple(evidence),
     )
