@@ -20,8 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.model.data import data_path
 from harness.model.errors import InputError, YarnfairError
-from harness.results.store import read_json, write_json
+from harness.policies import make_policy
+from harness.policies.allocate import allocate
+from harness.policies.scenario import read_scenario
+from harness.results.store import read_json, versions, write_json
 
 #: Measures of a summary that a record keeps, over seeds.
 MEASURES = ("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s")
@@ -176,15 +180,45 @@ def record(folder: Path, command: str) -> dict[str, Any]:
     return {"command": command, "version": info["versions"]["yarnfair"], "values": values}
 
 
+#: Worked examples of the papers: name, scenario in workloads/scenarios, policy, settings.
+EXAMPLES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("table-1 fair", "ltyarn-table-1", "fair", {}),
+    ("table-1 ltrf", "ltyarn-table-1", "ltrf", {}),
+    ("thesis-table-5-1 ltrf", "thesis-table-5-1", "ltrf", {"discount": "0.5"}),
+    ("fig-2 naive-hltrf", "ltyarn-fig-2", "naive-hltrf", {}),
+    ("fig-2 hltrf t_wait=4", "ltyarn-fig-2", "hltrf", {"t_wait": "4"}),
+)
+
+
+def examples() -> dict[str, Any]:
+    """The papers' worked examples on paper, as ``yarnfair allocate`` answers them."""
+    values: dict[str, Any] = {}
+    for name, scenario, policy, settings in EXAMPLES:
+        path = data_path("workloads", "scenarios", f"{scenario}.yaml")
+        answer = allocate(read_scenario(path.read_text(encoding="utf-8"), path.name), make_policy(policy, settings))
+        document = answer.document()
+        steps = document["steps"]
+        values[name] = {leaf: [step[leaf] for step in steps] for leaf in steps[0]}
+        values[name]["totals"] = document["totals"]
+        values[name]["counted"] = document["counted"]
+        if scenario == "ltyarn-fig-2":
+            values[name]["last step of the first wave"] = 27
+            values[name]["first unit of B after step 28"] = next(
+                number for number, step in enumerate(steps, start=1) if number >= 28 and step["B"] > 0
+            )
+    command = "python -m harness.experiments.records examples -o docs/records/worked-examples.json"
+    return {"command": command, "version": versions()["yarnfair"], "values": values}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes one record."""
     parser = argparse.ArgumentParser(prog="python -m harness.experiments.records", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--command", required=True, help="what made the runs")
+    parser.add_argument("source", help="a folder of run directories, or 'examples'")
+    parser.add_argument("--command", default="", help="what made the runs")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     try:
-        write_json(given.out, record(given.folder, given.command))
+        write_json(given.out, examples() if given.source == "examples" else record(Path(given.source), given.command))
     except YarnfairError as error:
         print(error.line(), file=sys.stderr)
         return error.exit_code
