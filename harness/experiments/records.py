@@ -25,6 +25,7 @@ from harness.model.errors import InputError, YarnfairError
 from harness.policies import make_policy
 from harness.policies.allocate import allocate
 from harness.policies.scenario import read_scenario
+from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.results.store import read_json, versions, write_json
 
 #: Measures of a summary that a record keeps, over seeds.
@@ -163,6 +164,24 @@ def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
     return found
 
 
+def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:
+    """The sharing loss integral of the first `until_s` seconds, when the cluster fills: what is left of the whole is
+    what a policy loses later."""
+    found: dict[str, Any] = {}
+    for name, own in runs.items():
+        losses = []
+        for path, _, summary in own.values():
+            table = pd.read_parquet(
+                path / "allocations.parquet", columns=["time_s", "queue", "accumulated_mb_s", "due_mb_s"]
+            )
+            table = table[table["queue"].isin(summary["queues"]) & (table["time_s"] <= until_s)]
+            wide = table.pivot(index="time_s", columns="queue", values=["accumulated_mb_s", "due_mb_s"])
+            rho = fairness_degree(wide["accumulated_mb_s"].to_numpy(), wide["due_mb_s"].to_numpy())
+            losses.append(integral(wide.index.to_numpy(), -sharing_benefit_and_loss(rho)[1]))
+        found[name] = spread(losses)
+    return found
+
+
 def record(folder: Path, command: str) -> dict[str, Any]:
     """The record of a folder of run directories."""
     runs = collect(folder)
@@ -175,6 +194,8 @@ def record(folder: Path, command: str) -> dict[str, Any]:
     }
     if "naive-hltrf" in runs and info["experiment"]["experiment"] == "t-wait":
         values["running_tasks_of_TPC-H"] = running_tasks(runs, "TPC-H")
+    if info["experiment"]["experiment"] in ("outside", "outside-60s"):
+        values["loss_integral_of_the_first_100_s"] = early_loss(runs)
     if info["experiment"]["experiment"] == "quantum":
         values["counted_in_the_first_hour"] = falls(runs)
     return {"command": command, "version": info["versions"]["yarnfair"], "values": values}
@@ -196,8 +217,7 @@ def examples() -> dict[str, Any]:
     for name, scenario, policy, settings in EXAMPLES:
         path = data_path("workloads", "scenarios", f"{scenario}.yaml")
         answer = allocate(read_scenario(path.read_text(encoding="utf-8"), path.name), make_policy(policy, settings))
-        document = answer.document()
-        steps = document["steps"]
+        document, steps = answer.document(), answer.steps
         values[name] = {leaf: [step[leaf] for step in steps] for leaf in steps[0]}
         values[name]["totals"] = document["totals"]
         values[name]["counted"] = document["counted"]
