@@ -124,6 +124,14 @@ def test_static_gives_no_queue_more_than_its_share(ran: Path) -> None:
     assert (leaves.groupby("queue", observed=True)["allocated_mb"].max() == 8192).all()
 
 
+def test_a_static_partition_neither_gains_nor_loses_more_than_a_container(ran: Path) -> None:
+    curves = pd.read_parquet(ran / "static" / "allocations.parquet")
+    for queue in ("root.a", "root.b"):
+        last = curves[curves["queue"] == queue].iloc[-1]
+        assert last["accumulated_mb_s"] <= last["due_mb_s"] + 1e-6
+        assert last["due_mb_s"] - last["accumulated_mb_s"] <= 1024 * last["time_s"]
+
+
 def test_the_same_seed_gives_the_same_bytes_however_many_run_side_by_side(ran: Path, tmp_path: Path) -> None:
     assert call(write(tmp_path), "--out", str(tmp_path / "out"), "--jobs", "2", "--no-report") == 0
     for name in ("static", "fair", "ltrf", "ltrf@outside"):
