@@ -36,10 +36,10 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not long" tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not long" tests
 
 test-long: lint
-	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
+	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests
 
 format: setup
 	$(BIN)/ruff check --fix harness tests
