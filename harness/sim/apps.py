@@ -41,6 +41,7 @@ from harness.sim.events import (
     push,
 )
 from harness.sim.kernel import kernel
+from harness.sim.quantum import assume, begin, learn
 from harness.sim.scheduler import apps as fs_apps
 from harness.sim.scheduler import nodes as fs_nodes
 from harness.sim.scheduler.longterm import container_ended, container_started, settle, task_ended
@@ -292,6 +293,9 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
         run.kind = R_AM
         _am_up(W, j, now)
         return
+    if S.xg[0].quantum == 1:
+        g.cross_ms = now  # counted before the next choice
+        job.cross_ms = now
     start = am_hears(W, j, now) + g.am_lag_ms + g.container_start_ms
     run.start_ms = start
     if job.kind == SPARK:
@@ -381,6 +385,11 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     job.vc_ms += held * run.vc
     ended = job.state == J_ENDED
     container_ended(S, job.queue, job.app, now, run.kind == R_AM)
+    if S.xg[0].quantum == 1:
+        g.cross_ms = now
+        job.cross_ms = now
+        if finished and run.kind != R_AM:
+            learn(S, W, j, held)
     if run.kind == R_AM:
         if not ended:
             job.am_lost = 1
@@ -818,6 +827,8 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
         finish(S, W, j, now)
         return
     job.app = app
+    if S.xg[0].quantum == 1:
+        begin(S, W, j)
     S.a[app].tag = j
     S.a[app].tag2 = 0
     settle(S, job.queue, now)
@@ -868,6 +879,8 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
     job.act_ms = 0
     drain(S, W, now)
     settle(S, job.queue, now)
+    if S.xg[0].quantum == 1:
+        assume(S, W, j, now)
     job.ex_wanted = 0
     job.ex_owed = job.executors
     job.am_first = 1
@@ -903,6 +916,8 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
         job.state = J_ENDED
         drain(S, W, now)
         settle(S, job.queue, now)
+        if S.xg[0].quantum == 1:
+            assume(S, W, j, now)
     _drop_redo(W, j)
     entry = W.ended[g.ended_n]
     g.ended_n += 1

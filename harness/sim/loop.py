@@ -40,6 +40,7 @@ from harness.sim.events import (
     use_of,
 )
 from harness.sim.kernel import kernel
+from harness.sim.quantum import cross
 from harness.sim.scheduler import nodes as fs_nodes
 from harness.sim.scheduler import preempt as fs_preempt
 from harness.sim.scheduler import shares as fs_shares
@@ -218,12 +219,28 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
 
 
 @kernel
+def _assume(S: Any, W: Any, now: int) -> None:
+    """Bring what running tasks are assumed to use up to now, where the ledger wants that."""
+    g = W.g[0]
+    if S.xg[0].quantum == 1:
+        roll_rounds(S, now)
+        if S.xg[0].round_start_ms > g.round_ms:
+            g.round_ms = S.xg[0].round_start_ms
+            for j in range(len(W.jobs)):
+                W.jobs[j].cross_ms = min(W.jobs[j].cross_ms, now)
+            g.cross_ms = now
+        if g.cross_ms <= now:
+            cross(S, W, now)
+
+
+@kernel
 def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     """A node's heartbeat; False: want of room, to be repeated."""
     g = W.g[0]
     g.beat_again = 1
     if W.nodes[node].next_end_ms <= now:
         _exits(S, W, node, now)
+    _assume(S, W, now)
     if fs_nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
         g.need_room = 1
         return False
@@ -327,9 +344,11 @@ def run(S: Any, W: Any) -> Any:
             g.updates += 1
             g.next_update_ms += g.update_ms
         elif g.next_tick_ms == t:
+            _assume(S, W, t)
             return TICK
         else:
             if g.sample_n >= len(W.samp_t):
                 return SAMPLES_FULL
+            _assume(S, W, t)
             take_sample(S, W, t)
             g.next_sample_ms += g.sample_ms

@@ -193,6 +193,9 @@ class Simulation:
         if ledger.round_s is not None and math.isfinite(ledger.round_s):
             xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
         xg["pseudo"] = int(ledger.pseudo)
+        if ledger.quantum_s is not None:
+            xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
+            x["q_ms"] = -1.0
         xg["flat"] = int(order.flat)
         xg["horizon_ms"] = order.horizon_s * 1000.0
         xg["affinity"] = order.affinity
@@ -216,6 +219,7 @@ class Simulation:
             ("pause_after", _PAUSE_EVENTS),
             ("pause_ms", _PAUSE_MS),
             ("feed_ms", -1),
+            ("cross_ms", NEVER),
             ("node_hb_ms", delays.node_heartbeat_ms),
             ("am_hb_ms", delays.am_heartbeat_ms),
             ("am_lag_ms", delays.am_heartbeat_ms * delays.am_response_heartbeats),

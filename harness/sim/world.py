@@ -87,6 +87,8 @@ GLOBALS = np.dtype(
         ("live_runs", "i8"),
         ("burst", "i8"),  # most tasks that one event may start inside executors
         ("need_room", "i8"),  # a kernel of the scheduler has changed nothing for want of room
+        ("cross_ms", "i8"),  # the earliest of the jobs'
+        ("round_ms", "i8"),  # begin of the round that the quanta were last made for
         ("ring_stale", "i8"),  # nodes came or went
         ("beat_again", "i8"),  # the heartbeat that is due has begun
         ("am_lost", "i8"),  # some AM was lost and is to be started anew
@@ -148,6 +150,12 @@ JOB = np.dtype(
         ("restarts", "i8"),
         ("am_lost", "i8"),
         ("am_first", "i8"),  # 1: a Spark driver that has not yet opened its stages
+        ("q_ms", "f8"),  # quantum
+        ("q_sum_ms", "f8"),  # of its ended tasks, and their number
+        ("q_n", "f8"),
+        ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
+        ("ahead_b", "f8"),
+        ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
         ("endless", "i8"),  # a service without a lifetime: the run does not wait for it
     ],
     align=True,

@@ -11,8 +11,8 @@ MEMORY, VCORES, DOMINANT = 0, 1, 2
 RULE_STOCK, RULE_ACCUMULATED, RULE_HORIZON, RULE_ARRIVAL, RULE_USER = range(5)
 
 #: One for each queue. Figures of parents are sums over their leaves, made when they are asked for; only leaves keep
-#: integrals. ``g``, ``d``: allocation and demand (allocated + pending) since ``t_ms`` in the reported measure, ``kg`` the
-#: allocation in the ledger's. Integrals are in measure x milliseconds.
+#: integrals. ``g``, ``d``: allocation and demand (allocated + pending) since ``t_ms`` in the reported measure, ``kg``
+#: the allocation in the ledger's. Integrals are in measure x milliseconds.
 X = np.dtype(
     [
         ("t_ms", "i8"),
@@ -46,6 +46,9 @@ X = np.dtype(
         ("phi", "f8"),  # pseudo accumulated resources
         ("ahead_a", "f8"),  # assumed execution: sum of demand x (Q + start) over young tasks
         ("ahead_b", "f8"),  # sum of demand over young tasks
+        ("q_ms", "f8"),  # quantum; below 0: the queue has had no application yet
+        ("q_sum", "f8"),  # of a leaf: sum of the quanta of its applications of which a task has ended, and their number
+        ("q_n", "f8"),
         ("x", "f8"),  # water-filled part of the parent's, with a horizon
         ("sum", "f8"),  # scratch
         ("ratio", "f8"),  # scratch
@@ -68,7 +71,10 @@ XG = np.dtype(
         ("t_wait_ms", "i8"),  # -1: none
         ("ltrf_leaves", "i8"),  # some leaf orders its applications by accumulated resources
         ("n", "i8"),  # queues
+        ("quantum", "i8"),  # 1: running tasks are assumed to take a quantum
+        ("adaptive", "i8"),
         ("discount", "f8"),
+        ("q0_ms", "f8"),
         ("horizon_ms", "f8"),
         ("affinity", "f8"),
         ("r_mb", "f8"),  # capacity, as of the last settlement

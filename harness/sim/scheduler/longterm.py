@@ -399,7 +399,7 @@ def refill(s: Any, now: int) -> Any:
     capacity = whole(s, xg.ledger)
     members = np.empty(n, np.int64)
     flat = np.zeros(n)
-    if xg.affinity < 1.0:
+    if xg.affinity < 1.0 or xg.flat == 1:
         m = 0
         for i in range(s.g[0].n_leaves):
             members[m] = s.leaves[i]
@@ -411,6 +411,10 @@ def refill(s: Any, now: int) -> Any:
             while above >= 0:
                 flat[above] += amount
                 above = s.q[above].parent
+    if xg.flat == 1:
+        for i in range(s.g[0].n_leaves):
+            s.x[s.leaves[i]].x = flat[s.leaves[i]] / capacity if capacity > 0.0 else 0.0
+        return
     level = np.zeros(n)
     _fill_below(s, 0, capacity, used, entitlement, level, members, capacity)
     for i in range(n):

@@ -1,0 +1,124 @@
+"""Assumed execution times of running tasks, fixed or adaptive, compiled: the twin of harness.ledger.quantum.
+
+A running task counts as if it would run for its application's quantum (tang-thesis eq. 5.15, section 5.5.2.1): ahead of
+the plain integral it has demand x max(Q - elapsed, 0). Kept per job as two sums over its young tasks, so that a key is
+computed from time alone; made anew when a container of the job comes or goes, when its quantum moves, and when a task
+has run for a quantum. AMs are counted as they run: nobody learns how long they take before their application is over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.kernel import kernel
+from harness.sim.scheduler.longterm import measured
+from harness.sim.world import J_RUNNING, NEVER
+
+
+@kernel
+def begin(S: Any, W: Any, j: int) -> None:
+    """A new application: quanta from the root down its path, each new element taking that of the one above."""
+    leaf = W.jobs[j].queue
+    if S.x[leaf].q_ms < 0.0:
+        value = S.xg[0].q0_ms
+        above = S.q[leaf].parent
+        while above >= 0:
+            if S.x[above].q_ms >= 0.0:
+                value = S.x[above].q_ms
+                break
+            above = S.q[above].parent
+        at = leaf
+        while at >= 0 and S.x[at].q_ms < 0.0:
+            S.x[at].q_ms = value
+            at = S.q[at].parent
+    job = W.jobs[j]
+    job.q_ms = S.x[leaf].q_ms
+    job.q_sum_ms = 0.0
+    job.q_n = 0.0
+    job.ahead_a = 0.0
+    job.ahead_b = 0.0
+    job.cross_ms = NEVER
+
+
+@kernel
+def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
+    """A task has ended: the application's quantum is the mean of its tasks', the leaf's that of its applications', up
+    to the root."""
+    if S.xg[0].adaptive == 0:
+        return
+    job = W.jobs[j]
+    x = S.x[job.queue]
+    if job.q_n > 0.0:
+        x.q_sum -= job.q_ms
+    else:
+        x.q_n += 1.0
+    job.q_sum_ms += took_ms
+    job.q_n += 1.0
+    job.q_ms = job.q_sum_ms / job.q_n
+    x.q_sum += job.q_ms
+    x.q_ms = x.q_sum / x.q_n
+    above = S.q[job.queue].parent
+    while above >= 0:
+        total = 0.0
+        count = 0.0
+        child = S.q[above].first_child
+        while child >= 0:
+            if S.x[child].q_n > 0.0:
+                total += S.x[child].q_ms
+                count += 1.0
+            child = S.q[child].next_sibling
+        if count > 0.0:
+            S.x[above].q_ms = total / count
+            S.x[above].q_n = count
+        above = S.q[above].parent
+
+
+@kernel
+def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
+    """Add the young ones of a list of containers to the job's sums."""
+    job, xg = W.jobs[j], S.xg[0]
+    c = first
+    while c >= 0:
+        run = W.runs[c]
+        ends = max(run.granted_ms, xg.round_start_ms) + job.q_ms
+        if ends > now:
+            demand = measured(S, xg.ledger, run.mb, run.vc)
+            job.ahead_a += demand * ends
+            job.ahead_b += demand
+            job.cross_ms = min(job.cross_ms, int(ends) + 1)
+        c = run.st_next
+
+
+@kernel
+def assume(S: Any, W: Any, j: int, now: int) -> None:
+    """Make the job's sums, and with them its leaf's, anew."""
+    job, x = W.jobs[j], S.x[W.jobs[j].queue]
+    x.ahead_a -= job.ahead_a
+    x.ahead_b -= job.ahead_b
+    job.ahead_a = 0.0
+    job.ahead_b = 0.0
+    job.cross_ms = NEVER
+    if job.state == J_RUNNING:
+        _count(S, W, j, job.ex_head, now)
+        for s in range(job.stages):
+            _count(S, W, j, W.stages[j, s].run_head, now)
+    x.ahead_a += job.ahead_a
+    x.ahead_b += job.ahead_b
+    if x.ahead_b < 0.5e-9:
+        x.ahead_a = 0.0
+        x.ahead_b = 0.0
+    W.g[0].cross_ms = min(W.g[0].cross_ms, job.cross_ms)
+
+
+@kernel
+def cross(S: Any, W: Any, now: int) -> None:
+    """Some task has run for a quantum by now (or a round has begun): it counts as it runs from here on."""
+    soonest = NEVER
+    W.g[0].cross_ms = NEVER
+    for j in range(len(W.jobs)):
+        if W.jobs[j].state != J_RUNNING:
+            continue
+        if W.jobs[j].cross_ms <= now:
+            assume(S, W, j, now)
+        soonest = min(soonest, W.jobs[j].cross_ms)
+    W.g[0].cross_ms = soonest

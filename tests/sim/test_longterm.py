@@ -1,0 +1,224 @@
+"""The compiled ledger, quantum and water-filling against their reference definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.ledger import Ledger, Usage
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.plan import LedgerSettings
+from harness.model.resources import Resource
+from harness.policies.filling import water_fill as reference_fill
+from harness.policies.registry import make_policy
+from harness.sim.scheduler import longterm as lt
+from harness.sim.simulate import Simulation, simulate
+
+LEAVES = ("root.a", "root.b", "root.c", "root.d")
+
+changes = st.lists(
+    st.tuples(
+        st.integers(0, 40_000),  # ms until then
+        st.integers(0, 3),  # leaf
+        st.integers(0, 40),  # containers
+        st.integers(0, 5),  # asks
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(
+    changes=changes,
+    resource=st.sampled_from(["memory", "vcores", "dominant"]),
+    discount=st.sampled_from([1.0, 0.5, 0.0]),
+    length=st.sampled_from([None, 7.0, 60.0]),
+    pseudo=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_counted_resources_are_those_of_the_ledger(
+    cases_module: Any, changes: Any, resource: str, discount: float, length: float | None, pseudo: bool
+) -> None:
+    given_settings = {"resource": resource, "discount": str(discount), "pseudo": str(pseudo)}
+    if length is not None:
+        given_settings["round"] = str(length)
+    weights = {"root.a": 1.0, "root.b": 2.0, "root.c": 1.0, "root.d": 0.5}
+    setup = cases_module.setup([], policy=make_policy("ltrf", given_settings), entitlements=weights)
+    simulation = Simulation(setup)
+    S = simulation.scheduler.S
+    S.g["cluster_mb"], S.g["cluster_vcores"] = 40960, 80
+    lt.settle_all(S, 0)
+    slots = [simulation.scheduler.queue_index(path) for path in LEAVES]
+    reference = Ledger(
+        LedgerSettings(resource=resource, discount=discount, round_s=length, pseudo=pseudo),  # type: ignore[arg-type]
+        weights,
+        Resource(40960, 80),
+    )
+    used = dict.fromkeys(LEAVES, (0, 0))
+    asked = dict.fromkeys(LEAVES, 0)
+    now = 0
+
+    def observe(until: int) -> None:
+        """The reference takes an interval's mean rate: it is shown every begin of a round on the way."""
+        nonlocal now
+        stops = [until]
+        if length is not None:
+            ms = round(length * 1000)
+            stops = [*range((now // ms + 1) * ms, until, ms), until]
+        for stop in stops:
+            amounts = {
+                leaf: Usage(mb * (stop - now) / 1000, vc * (stop - now) / 1000) for leaf, (mb, vc) in used.items()
+            }
+            active = [leaf for leaf in LEAVES if used[leaf][0] or asked[leaf]]
+            reference.observe(stop / 1000, amounts, active)
+            now = stop
+
+    for wait, which, containers, asks in changes:
+        observe(now + wait)
+        leaf, slot = LEAVES[which], slots[which]
+        used[leaf], asked[leaf] = (containers * 1024, containers * 2), asks
+        S.q["usage_mb"][slot], S.q["usage_vcores"][slot] = used[leaf]
+        S.q["pending_mb"][slot], S.q["pending_vcores"][slot] = asks * 1024, asks
+        lt.settle(S, slot, now)
+        observe(now)
+        lt.roll_rounds(S, now)
+        for name, index in zip(LEAVES, slots, strict=True):
+            counted = lt.total_of(S, index, now) / 1000
+            assert counted == pytest.approx(reference.counted()[name], rel=1e-9, abs=1e-6), (name, now)
+
+
+@pytest.fixture(scope="session")
+def cases_module(cases: Any) -> Any:
+    return cases
+
+
+numbers = st.floats(0, 1e9, allow_nan=False)
+
+
+@given(
+    used=st.lists(numbers, min_size=1, max_size=8),
+    weights=st.lists(st.floats(0.1, 10), min_size=8, max_size=8),
+    capacity=st.floats(1, 1e6),
+    horizon=st.floats(1, 1e5),
+)
+@settings(max_examples=100, deadline=None)
+def test_water_filling_is_that_of_the_policies(
+    used: list[float], weights: list[float], capacity: float, horizon: float
+) -> None:
+    n = len(used)
+    out = np.zeros(n)
+    lt.water_fill(np.array(used), np.array(weights[:n]), out, np.arange(n, dtype=np.int64), n, capacity, horizon)
+    expected = reference_fill(used, weights[:n], capacity, horizon)
+    assert out.tolist() == pytest.approx(expected, rel=1e-6, abs=1e-6 * capacity)
+    assert out.sum() == pytest.approx(capacity, rel=1e-6)
+
+
+def test_fixed_quantum_counts_running_tasks_ahead(cases: Any) -> None:
+    """Between grant and report, each container counts demand x max(Q - elapsed, 0) more than it has used."""
+    stages = (Stage("map", 60, cases.ONE, Duration("uniform", low_s=2, high_s=40)),)
+    job = JobSpec("j", "root.a", "mapreduce", Resource(), stages)
+    policy = make_policy("ltrf", {"quantum_s": "20"})
+    simulation = Simulation(cases.setup([job], policy=policy))
+    result = simulation.run()
+    tasks = result.tasks
+    assert tasks is not None
+    phases = simulation.world.nodes["phase_ms"][tasks["node"]]
+    reported = phases + -(-(tasks["end_ms"] - phases) // 1000) * 1000
+    column = result.samples.queues.index("root.a")
+    seen = 0
+    for at, time_s in enumerate(result.samples.time_s[:-1]):
+        now = round(time_s * 1000)
+        alive = (tasks["granted_ms"] <= now) & (reported > now)
+        ahead = 1024 * np.maximum(20_000 - (now - tasks["granted_ms"][alive]), 0).sum() / 1000
+        counted = result.samples.counted[at, column] - result.samples.accumulated[at, column]
+        assert counted == pytest.approx(ahead, abs=0.01)
+        seen += int(alive.sum())
+    assert seen > 60
+
+
+def test_adaptive_quantum_settles_on_the_tasks_length(cases: Any) -> None:
+    jobs = [
+        JobSpec(f"j{i}", "root.a", "mapreduce", Resource(), (Stage("map", 40, cases.ONE, cases.constant(10.0)),))
+        for i in range(3)
+    ]
+    policy = make_policy("ltrf", {"quantum_s": "600", "adaptive_quantum": "true"})
+    simulation = Simulation(cases.setup(jobs, policy=policy))
+    simulation.run()
+    S = simulation.scheduler.S
+    leaf = simulation.scheduler.queue_index("root.a")
+    # What the scheduler sees of a task of 10 s: from the grant to the report of its end.
+    assert 10_000 <= S.x["q_ms"][leaf] <= 14_000
+    assert S.x["q_ms"][0] == S.x["q_ms"][leaf]
+    assert abs(S.x["ahead_a"][leaf]) == 0 == S.x["ahead_b"][leaf]
+
+
+def _two_waves(cases: Any, policy: str, settings_: dict[str, str], alone_s: float) -> Any:
+    """a alone for a while, then all four with more than the cluster can hold."""
+    jobs = [cases.mapreduce("a0", "a", 3000, seconds=10.0)]
+    jobs += [cases.mapreduce(f"{q}1", q, 2000, seconds=10.0, submit_s=alone_s) for q in "bcd"]
+    return cases.setup(jobs, policy=make_policy(policy, settings_), time_limit_s=600.0)
+
+
+def test_ltrf_pays_back_what_fair_does_not(cases: Any) -> None:
+    fair = simulate(_two_waves(cases, "fair", {}, 120.0)).samples
+    ltrf = simulate(_two_waves(cases, "ltrf", {}, 120.0)).samples
+    last = fair.time_s == 590.0
+    used = {
+        name: [samples.accumulated[last, samples.queues.index(f"root.{q}")][0] for q in "abcd"]
+        for name, samples in (("fair", fair), ("ltrf", ltrf))
+    }
+    # The 40 containers less what is lost between tasks; memoryless, all that was borrowed is kept.
+    assert used["fair"][0] - used["fair"][1] > 0.7 * 120 * 40 * 1024
+    # Long-term, all four end within two tasks' lengths of a queue's share.
+    assert max(used["ltrf"]) - min(used["ltrf"]) < 2 * 12 * 10 * 1024
+
+
+def test_a_horizon_in_the_scheduler_does_not_starve_the_debtor(cases: Any) -> None:
+    waits = {}
+    for horizon in ("0", "200"):
+        result = simulate(_two_waves(cases, "ltrf", {"horizon_s": horizon}, 45.0))
+        waits[horizon] = result.max_wait_s["root.a"]
+    assert waits["200"] < 0.5 * waits["0"]
+
+
+def test_t_wait_bounds_the_wait_of_the_one_with_the_least(cases: Any) -> None:
+    two_groups = (
+        '<allocations><queue name="g"><queue name="a"/><queue name="b"/></queue>'
+        '<queue name="h"><queue name="c"/></queue></allocations>'
+    )
+    from harness.yarn.allocation.parse import parse_allocations
+
+    jobs = [cases.mapreduce("a0", "g.a", 4000, seconds=10.0)]
+    jobs += [
+        cases.mapreduce("b1", "g.b", 2000, seconds=10.0, submit_s=300.0),
+        cases.mapreduce("c1", "h.c", 4000, seconds=10.0, submit_s=300.0),
+    ]
+    waits = {}
+    for policy, more in (("naive-hltrf", {}), ("hltrf", {"t_wait": "5"}), ("hltrf", {"t_wait": "inf"})):
+        setup = cases.setup(
+            jobs,
+            policy=make_policy(policy, more),
+            time_limit_s=500.0,
+            allocations=parse_allocations(two_groups, source="test"),
+        )
+        waits[policy, more.get("t_wait")] = simulate(setup).max_wait_s["root.g.b"]
+    assert waits["naive-hltrf", None] == waits["hltrf", "inf"] > 100
+    # T_wait, and then until a container ends: all tasks take 10 s here and end in bunches.
+    assert waits["hltrf", "5"] < 5 + 12
+
+
+def test_long_term_order_between_the_applications_of_a_leaf(cases: Any) -> None:
+    jobs = [cases.mapreduce("old", "a", 3000, seconds=10.0), cases.mapreduce("new", "a", 3000, submit_s=300.0)]
+    used = {}
+    for policy in ("fair", "ltrf"):
+        setup = cases.setup(jobs, policy="ltrf", leaf_policies={"root.a": policy}, time_limit_s=480.0)
+        result = simulate(setup)
+        assert result.tasks is not None
+        late = result.tasks["granted_ms"] > 330_000
+        used[policy] = int((late & (result.tasks["job"] == 1)).sum() - (late & (result.tasks["job"] == 0)).sum())
+    assert abs(used["fair"]) < 60
+    assert used["ltrf"] > 200
