@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.longterm import HierarchicalSettings, LongTermPolicy, is_demanding, mean_task_s, next_container
+from harness.policies.longterm import (
+    HierarchicalSettings,
+    LongTermPolicy,
+    is_demanding,
+    mean_task_s,
+    next_container,
+    waited_s,
+)
 from harness.policies.tree import Tree
 
 
@@ -51,10 +58,15 @@ class Hltrf(LongTermPolicy):
         wanted: dict[int, Resource] = {}
         for leaf in late:
             size = next_container(queues[leaf])
-            count = 1
+            held = queues[leaf].allocated.memory_mb // size.memory_mb
+            # Half of a fair share may be AMs (Hadoop's default), and a queue that holds nothing begins with one.
+            # Whoever was lifted in vain has nothing but AMs to start, and as many running as its share allows.
+            count = 1 if held else 2
+            if waited_s(snapshot, tree, leaf) >= 2 * (t_wait_s + snapshot.period_s):
+                count = held + 2
             if leaf == poorest and t_wait_s > 0:
-                held = queues[leaf].allocated.memory_mb // size.memory_mb
-                count = max(1, min(round(mean_task_s(snapshot) / t_wait_s) - held, queues[leaf].pending_containers))
+                missing = round(mean_task_s(snapshot) / t_wait_s) - held
+                count = max(count, min(missing, queues[leaf].pending_containers))
             for q in tree.path(leaf):
                 wanted[q] = wanted.get(q, queues[q].allocated) + size * count
         return {

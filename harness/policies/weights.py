@@ -139,28 +139,32 @@ def flat_shares(
     """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
     (NaN below a parent that got nothing: it says nothing about how to divide it)."""
     x, ratios = _fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
-    total = sum(x.values())
     filled: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
-        filled[q] = amount / total
+        filled[q] = amount
+    if demand is not None:
+        # What the others want or hold flows through their parents too.
+        for q in ratios:
+            filled[q] = min(demand[q], capacity)
     parent = tree.parent
-    busy = tree.sum_up(filled)
-    idle = busy
+    flow = tree.sum_up(filled)
+    burst, crowded = flow, flow
     if ratios:
-        for q, ratio in ratios.items():
-            filled[q] = ratio
-        for q in x:
-            filled[q] = 0
-        idle = tree.sum_up(filled)
+        waits_below: list[float] = [0] * len(tree.names)
+        total = sum(x.values())
+        for q in tree.leaves:
+            filled[q] = ratios.get(q, 0) * total
+            waits_below[q] = 1 if q in x else 0
+        burst, crowded = tree.sum_up(filled), tree.sum_up(waits_below)
     part: list[float] = [1] * len(tree.names)
     for q in range(1, len(part)):
-        above = busy[parent[q]]
+        above = flow[parent[q]]
         if above <= 0:
             part[q] = math.nan
-        elif busy[q] > 0 or q in x or not ratios:
-            part[q] = busy[q] / above
+        elif not ratios or crowded[q] > 0:
+            part[q] = flow[q] / above
         else:
-            part[q] = min(idle[q] / above, MOST_FOR_IDLE)
+            part[q] = min(max(flow[q], burst[q]) / above, MOST_FOR_IDLE)
     return part
 
 

@@ -183,11 +183,11 @@ def test_minimum_shares_go_back_when_a_leaf_has_been_served() -> None:
     waiting = {
         "demand": Resource(10 * MB, 10),
         "pending_containers": 10,
-        "backlog_since_s": 0.0,
+        "backlog_since_s": 4.0,
         "mean_task_s": 5.0,
     }
     first = next(a for a in loop.handle(observed(10.0, **waiting)) if isinstance(a, Write))
-    assert first.attributes.min_shares == {"root.a": Resource(MB, 1)}
+    assert first.attributes.min_shares == {"root.a": Resource(2 * MB, 2)}
     actions = loop.handle(observed(11.0, **waiting, last_start_s=10.5))
     second = next(a for a in actions if isinstance(a, Write))
     assert second.attributes.min_shares == {}

@@ -189,7 +189,7 @@ def test_a_small_demand_is_met_and_the_rest_divided() -> None:
     plan = make_policy("ltrf", {"horizon_s": "10"}).plan(snapshot(leaves), used(a=7200, b=7000, c=0))
     a, b, c = weights(plan, "a", "b", "c")
     assert a / b == pytest.approx(30 / 50, rel=1e-3)
-    assert c == 100 * 1000
+    assert c == pytest.approx(100 * (a + b), rel=1e-3)
 
 
 def test_affinity_lies_between() -> None:
@@ -207,7 +207,7 @@ def test_affinity_lies_between() -> None:
 
 WAITING = {
     "g1.a": {"run": 60, "wait": 40, "last_start_s": 99.0, "backlog_since_s": 0.0, "mean_task_s": 20.0},
-    "g1.b": {"run": 2, "wait": 30, "last_start_s": 60.0, "backlog_since_s": 10.0},
+    "g1.b": {"run": 2, "wait": 30, "last_start_s": 93.0, "backlog_since_s": 10.0},
     "g2.c": {"run": 30, "wait": 10, "last_start_s": 99.5, "backlog_since_s": 50.0},
     "g2.d": {"run": 8, "wait": 0},
 }
@@ -215,18 +215,32 @@ OWED = {"g1_a": 9000.0, "g1_b": 10.0, "g2_c": 900.0, "g2_d": 800.0}
 
 
 def test_a_starved_path_gets_minimum_shares_up_to_n_task() -> None:
-    """b waits since 60 s and is the poorest: eq. (7) gives it T_avg / T_wait = 4 running containers, it holds 2."""
+    """b waits for 7 s and is the poorest: eq. (7) gives it T_avg / T_wait = 4 running containers, it holds 2."""
     plan = make_policy("hltrf", {"t_wait": "5"}).plan(snapshot(WAITING), used(**OWED))
     assert plan.min_shares == {"root.g1": Resource(64 * MB, 64), "root.g1.b": Resource(4 * MB, 4)}
-    assert "waited 40.0 s" in plan.reasons["root.g1.b"]
+    assert "waited 7.0 s" in plan.reasons["root.g1.b"]
 
 
 def test_a_starved_debtor_gets_one_container_more() -> None:
-    waiting = {**WAITING, "g1.a": {**WAITING["g1.a"], "last_start_s": 80.0}}
+    late = {name: {**WAITING[name], "last_start_s": 80.0} for name in ("g1.a", "g1.b")}
+    waiting = {**WAITING, **late}
     plan = make_policy("hltrf", {"t_wait": "15"}).plan(snapshot(waiting), used(**OWED))
     assert plan.min_shares["root.g1.a"] == Resource(61 * MB, 61)
     assert plan.min_shares["root.g1.b"] == Resource(3 * MB, 3)
     assert plan.min_shares["root.g1"] == Resource(64 * MB, 64)
+
+
+def test_who_holds_nothing_begins_with_an_am() -> None:
+    """Half of the fair share may be AMs: a minimum of one container would start none."""
+    waiting = {**WAITING, "g1.b": {"run": 0, "wait": 1, "backlog_since_s": 93.0}}
+    plan = make_policy("hltrf", {"t_wait": "7"}).plan(snapshot(waiting), used(**{**OWED, "g1_b": 90_000.0}))
+    assert plan.min_shares["root.g1.b"] == Resource(2 * MB, 2)
+
+
+def test_who_was_lifted_in_vain_gets_room_for_one_more_am() -> None:
+    waiting = {**WAITING, "g1.b": {**WAITING["g1.b"], "last_start_s": 50.0}}
+    plan = make_policy("hltrf", {"t_wait": "20"}).plan(snapshot(waiting), used(**OWED))
+    assert plan.min_shares["root.g1.b"] == Resource((2 + 2 + 2) * MB, 2 + 2 + 2)
 
 
 def test_nobody_is_lifted_who_does_not_wait() -> None:
