@@ -22,6 +22,8 @@ from harness.policies.weights import lift, long_term_shares, named, share_weight
 HORIZON_TASKS = 4.0
 #: Mean task length that is assumed until a task has ended, seconds: LTYARN's Fig. 11a has 23.6 s.
 TASK_S_AT_FIRST = 20.0
+#: Means above this (30 years) are not believed.
+LONGEST_TASK_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float],
 def mean_task_s(snapshot: Snapshot) -> float:
     """T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
     means = [q.mean_task_s for q in snapshot.queues.values() if q.leaf and q.mean_task_s is not None]
-    known = [mean for mean in means if 0.0 < mean < math.inf]
+    known = [mean for mean in means if 0.0 < mean < LONGEST_TASK_S]
     return sum(known) / len(known) if known else TASK_S_AT_FIRST
 
 
