@@ -48,6 +48,7 @@ def table(figures: dict[str, Any]) -> str:
     for name, series in figures["decision"].items():
         lines.append(f"  {name:<24}" + "".join(f"{row['ms']:>10.3f}" for row in series))
     order = figures["order"]
-    lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]
+    if order:
+        lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]
     lines.append(f"All of it took {figures['wall_s']:.0f} s.")
     return "\n".join(lines)

@@ -1,0 +1,68 @@
+"""``yarnfair bench``: small measurements are what the documents say that they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cli.bench import table
+from harness.experiments import bench
+from harness.model.errors import YarnfairError
+
+
+@pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy"])
+def test_the_engine_is_measured_under_load(policy: str) -> None:
+    figures = bench.measure_engine(policy, nodes=60, warm_s=90.0, events=6000)
+    assert figures["load"] >= 0.9
+    assert figures["queues"] >= 4
+    assert figures["pending_applications"] >= 100
+    assert figures["events"] >= 4000
+    assert figures["events_per_s"] > 1000
+
+
+def test_the_day_loads_its_cluster_by_90_per_cent() -> None:
+    jobs = list(bench._day(1))
+    maps = sum(job.stages[0].tasks for job in jobs)
+    assert (len(jobs), maps) == (6638, 506_098)
+    tasks = sum(stage.tasks for job in jobs for stage in job.stages)
+    assert 0.85 < tasks * bench.TASK_S / 86400 / (4 * bench.day_nodes()) <= 0.9
+
+
+def test_growth_is_loaded_alike() -> None:
+    loads = {}
+    for nodes in (10, 100):
+        figures = bench.measure_nodes(nodes, 2400.0)
+        assert figures["events"] == 2 * (sum(j.stages[0].tasks + 1 for j in bench._steady(nodes, 2400.0)))
+        loads[nodes] = figures["load"]
+    assert abs(loads[10] - loads[100]) < 0.1
+
+
+def test_a_measurement_in_its_own_process() -> None:
+    found = bench.in_own_process("decisions", ["ltrf", "static"], [10, 20], timeout_s=120.0)
+    assert [row["queues"] for row in found["ltrf"]] == [10, 20]
+    assert all(row["ms"] > 0 for rows in found.values() for row in rows)
+    with pytest.raises(YarnfairError, match="decisions failed"):
+        bench.in_own_process("decisions", ["no-such-policy"], [10], timeout_s=120.0)
+
+
+def test_the_table_fits_80_columns() -> None:
+    engine = {"events_per_s": 1_234_567, "calibration_ratio": 0.123456, "load": 0.95}
+    run = {
+        "nodes": 6000,
+        "days": 10.0,
+        "events": 123_456_789,
+        "wall_s": 123.4,
+        "events_per_s": 1_000_000,
+        "peak_mb": 999,
+    }
+    text = table(
+        {
+            "engine": dict.fromkeys(("fair", "ltrf", "user_policy"), engine),
+            "fb_day": run,
+            "growth": [run],
+            "decision": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (10, 100, 1000, 10000)]},
+            "order": {"jobs_9_s": 1.0, "jobs_in_60_s": 15},
+            "wall_s": 500.0,
+        }
+    )
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "1,234,567" in text
