@@ -168,9 +168,7 @@ def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
             holds.append(own < of_fair)
             ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
             evidence.append(
-                f"{run.label}: loss integral {own:,.1f} s against {of_fair:,.1f} s of {reference.label}{ratio}".replace(
-                    ",", "\u202f"
-                )
+                f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
             )
     if not holds:
         return None

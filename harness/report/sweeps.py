@@ -73,7 +73,9 @@ def _points(runs: Sequence[Run], axis: str) -> list[Point]:
     for run in runs:
         values = settings_of(run)
         if axis in values:
-            others = ", ".join(f"{name} {value:g}" for name, value in sorted(values.items()) if name != axis)
+            given = {name: str(value) for name, value in run.settings.items() if name in AXES}
+            given |= {name: f"{value:g}" for name, value in values.items()}
+            others = ", ".join(f"{name} {text}" for name, text in sorted(given.items()) if name != axis)
             found.append(Point(values[axis], others, run))
     return found
 

@@ -235,6 +235,8 @@ def test_a_setting_that_runs_differ_in_becomes_an_axis(write_run: Callable[..., 
     runs = []
     for seed in (1, 2):
         runs.append(write_run(f"ltrf,seed={seed}", "ltrf", seed=seed, summary={"sharing_loss_integral": 100.0 * seed}))
+        variant = f"ltrf@outside,horizon_s=auto,seed={seed}"
+        runs.append(write_run(variant, "ltrf", "outside", settings={"horizon_s": "auto"}, seed=seed))
         for horizon_s, loss in ((20.0, 90.0), (80.0, 80.0), (640.0, 110.0)):
             variant = f"ltrf@outside,horizon_s={horizon_s:g},seed={seed}"
             summary = {"sharing_loss_integral": loss * seed, "last_loss_s": horizon_s}
