@@ -8,6 +8,7 @@ docs/decisions/horizon.md.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -67,3 +68,52 @@ def water_fill(
         (level - (key - lowest)) * w / horizon_s if key - lowest < level else capacity * 0  # type: ignore[operator,misc]
         for key, w in zip(keys, entitlements, strict=True)
     ]
+
+
+class Joining:
+    """What one more queue would get if it joined some queues that are filled: its part of R, 0 to 1.
+
+    The same as the last of ``water_fill([*used, u], [*entitlements, w], ...) / capacity``, in O(log n) for each joiner
+    after O(n log n).
+    """
+
+    def __init__(self, used: Sequence[float], entitlements: Sequence[float], capacity: float, horizon_s: float) -> None:
+        self._used, self._entitlements, self._capacity, self._horizon_s = used, entitlements, capacity, horizon_s
+        if not 0 < horizon_s < math.inf:
+            return
+        order = sorted((u / w, w) for u, w in zip(used, entitlements, strict=True))
+        self._lowest = order[0][0]
+        self._pool = capacity * horizon_s
+        #: Keys above the lowest, ascending; what it takes to lift all below each key to it; sums of weights and of
+        #: weight x key of those before it.
+        self._keys: list[float] = []
+        self._cost: list[float] = []
+        self._weights: list[float] = []
+        self._deficits: list[float] = []
+        weights = deficits = 0.0
+        for key, weight in order:
+            above = key - self._lowest
+            self._keys.append(above)
+            self._cost.append(above * weights - deficits)
+            weights += weight
+            deficits += weight * above
+            self._weights.append(weights)
+            self._deficits.append(deficits)
+
+    def part(self, used: float, entitlement: float) -> float:
+        """The joiner's part of R."""
+        if not 0 < self._horizon_s < math.inf:
+            with_it = [*self._used, used], [*self._entitlements, entitlement]
+            return water_fill(*with_it, self._capacity, self._horizon_s)[-1] / self._capacity
+        own = used / entitlement - self._lowest
+        pool = self._pool
+        # The number of queues below the level: those whose key is reached with less than the pool, the joiner included.
+        below = bisect_left(
+            range(len(self._keys)),
+            True,
+            key=lambda i: self._cost[i] + entitlement * max(self._keys[i] - own, 0.0) >= pool,
+        )
+        if below == 0:
+            return 1.0
+        level = (pool + self._deficits[below - 1] + entitlement * own) / (self._weights[below - 1] + entitlement)
+        return min(max(entitlement * (level - own) / pool, 0.0), 1.0)

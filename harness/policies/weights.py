@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.filling import water_fill
+from harness.policies.filling import Joining, water_fill
 from harness.policies.tree import Tree
 
 #: Weights carry this many binary digits: exact in float32 (24) and short as decimals, and a target that moves by less
@@ -79,17 +79,18 @@ def _fill(
         if not enough:
             break
         left -= sum(demand[q] for q in enough)
-        short = [q for q in short if q not in enough]
+        leaving = set(enough)
+        short = [q for q in short if q not in leaving]
     if not short:
         x = water_fill([used[q] for q in everyone], [entitlement[q] for q in everyone], room, horizon_s)
         return dict(zip(everyone, x, strict=True)), {}
-    ratios = {}
+    ratios: dict[int, float] = {}
     if len(short) < len(everyone):
+        joining = Joining([used[q] for q in short], [entitlement[q] for q in short], room, horizon_s)
         competing = set(short)
-        us, ws = [used[q] for q in short], [entitlement[q] for q in short]
         for q in everyone:
             if q not in competing:
-                part = water_fill([*us, used[q]], [*ws, entitlement[q]], room, horizon_s)[-1] / room
+                part = joining.part(used[q], entitlement[q])
                 ratios[q] = min(part / (1 - part), MOST_FOR_IDLE) if part < 1 else MOST_FOR_IDLE
     return dict(zip(short, x, strict=True)), ratios
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from harness.policies.filling import water_fill
+from harness.policies.filling import Joining, water_fill
 
 USED = st.lists(st.floats(0, 1e9), min_size=1, max_size=8)
 
@@ -89,3 +89,16 @@ def test_longer_horizons_move_towards_memoryless() -> None:
 def test_of_nothing() -> None:
     assert water_fill([], [], 10.0, 1.0) == []
     assert water_fill([5.0], [2.0], 10.0, 0.0) == [10.0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.floats(0, 1e9), st.floats(0.01, 100))
+def test_joining_is_filling_with_one_more(
+    problem: tuple[list[float], list[float], float, float], used: float, entitlement: float
+) -> None:
+    others, entitlements, capacity, horizon = problem
+    for length in (0.0, horizon, math.inf):
+        whole = water_fill([*others, used], [*entitlements, entitlement], capacity, length)[-1] / capacity
+        assert Joining(others, entitlements, capacity, length).part(used, entitlement) == pytest.approx(
+            whole, rel=1e-6, abs=1e-7
+        )
