@@ -11,17 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.apps import (
-    act,
-    arrive,
-    check_reduces,
-    drain,
-    executor_up,
-    finish,
-    inner_ended,
-    restart_lost,
-    speculate,
-)
+from harness.sim.apps import act, arrive, check_reduces, drain, finish, restart_lost, speculate
 from harness.sim.arrays import at_address
 from harness.sim.events import (
     E_ACT,
@@ -48,6 +38,7 @@ from harness.sim.scheduler.longstate import RULE_HORIZON
 from harness.sim.scheduler.longterm import advance, refill, roll_rounds, settle_all, total_of
 from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
 from harness.sim.scheduler.state import S as State
+from harness.sim.spark import executor_up, inner_ended
 from harness.sim.world import (
     DONE,
     ENDED_FULL,

@@ -141,8 +141,8 @@ class SimResult:
     ``jobs``: column name -> list or array, one row a job in order of submission: id, name, queue, kind, submitted_s,
     started_s (AM's container), finished_s (NaN: not finished), tasks, failed (bool), attempts_failed,
     memory_mb_s, vcore_s, task_s (mean duration of its finished tasks, NaN: none).
-    ``tasks`` (with ``record_tasks``): job (row in ``jobs``), stage, task, attempt, node (index), granted_ms, start_ms,
-    end_ms, outcome (0 finished, 1 failed, 2 killed).
+    ``tasks`` (with ``record_tasks``): job (row in ``jobs``), stage (its place among the job's, by priority), task,
+    attempt, node (index), granted_ms, start_ms, end_ms, outcome (0 finished, 1 failed, 2 killed).
     ``max_wait_s`` / ``max_wait_at_s``: by leaf, the longest time that a leaf with pending containers went without
     getting one, and when that time ended. ``mean_between_ends_s``: by queue (parents too), mean time between two
     container ends in its subtree. ``writes``: (time_s, {queue: weight}) as they took effect (outside only).

@@ -1,0 +1,130 @@
+"""Spark applications, compiled: tasks inside executors that are held until the application ends.
+
+The driver hears of its tasks at once; what it asks of the scheduler is harness.sim.apps' business, as for others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
+from harness.sim.kernel import kernel
+from harness.sim.scheduler.longterm import task_ended
+from harness.sim.tasks import FAILED, FINISHED, log_attempt, put_redo, seal, take_redo, work_ms
+
+
+@kernel
+def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
+    """Start tasks of open stages in an executor's idle slots."""
+    g, job, run = W.g[0], W.jobs[j], W.runs[c]
+    s = 0
+    while run.idle > 0 and s < job.stages:
+        st = W.stages[j, s]
+        if st.open == 0 or st.sealed == 1 or (st.next_task >= st.tasks and st.redo_n == 0):
+            s += 1
+            continue
+        t = g.inner_free
+        g.inner_free = W.inner[t].next
+        g.inner_used += 1
+        task = W.inner[t]
+        if st.redo_n > 0:
+            r = take_redo(W, j, s)
+            task.task = W.redo[r].task
+            task.attempt = W.redo[r].attempt
+            task.fails = W.redo[r].fails
+        else:
+            task.task = st.next_task
+            task.attempt = 0
+            task.fails = 0
+            st.next_task += 1
+        ms, fails = work_ms(W, j, s, task.task, task.attempt, run.node)
+        task.will_fail = fails
+        task.start_ms = now
+        task.run = c
+        task.stage = s
+        task.dead = 0
+        task.prev = -1
+        task.next = run.inner
+        if run.inner >= 0:
+            W.inner[run.inner].prev = t
+        run.inner = t
+        run.idle -= 1
+        st.running += 1
+        push(W, now + ms, E_INNER, task.gen, t)
+
+
+@kernel
+def _fill_executors(W: Any, j: int, now: int) -> Any:
+    c = W.jobs[j].ex_head
+    while c >= 0:
+        if W.runs[c].idle > 0:
+            _fill_executor(W, j, c, now)
+        c = W.runs[c].st_next
+
+
+@kernel
+def executor_up(W: Any, c: int, use: int, now: int) -> Any:
+    """An executor begins to take tasks (if it still lives)."""
+    run = W.runs[c]
+    if run.gen != use or run.live == 0:
+        return
+    run.idle = W.jobs[run.job].ex_slots
+    _fill_executor(W, run.job, c, now)
+
+
+@kernel
+def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
+    """A task inside an executor ends; dead ones (their executor went) only leave their slot."""
+    g, task = W.g[0], W.inner[t]
+    dead, c = task.dead, task.run
+    if dead == 0:
+        if task.prev >= 0:
+            W.inner[task.prev].next = task.next
+        else:
+            W.runs[c].inner = task.next
+        if task.next >= 0:
+            W.inner[task.next].prev = task.prev
+    task.gen = (task.gen + 1) & USE_MASK
+    s, number, attempt, fails, failing, start = (
+        task.stage,
+        task.task,
+        task.attempt,
+        task.fails,
+        task.will_fail,
+        task.start_ms,
+    )
+    task.next = g.inner_free
+    g.inner_free = t
+    g.inner_used -= 1
+    if dead == 1:
+        return
+    run = W.runs[c]
+    j = run.job
+    job, st = W.jobs[j], W.stages[j, s]
+    run.idle += 1
+    st.running -= 1
+    if g.record_tasks == 1:
+        outcome = FAILED if failing == 1 else FINISHED
+        log_attempt(W, job.row, s, number, attempt, run.node, run.granted_ms, start, now, outcome)
+    if failing == 1:
+        job.failed_attempts += 1
+        if fails + 1 >= g.max_attempts:
+            job.failed = 1
+            push(W, now, E_ACT, job.gen, j)
+            return
+        put_redo(W, j, s, number, attempt + 1, fails + 1, -1)
+        _fill_executors(W, j, now)
+        return
+    st.done += 1
+    st.sum_ms += now - start
+    job.task_ms += now - start
+    job.tasks_done += 1
+    task_ended(S, job.queue, now - start)
+    if st.done >= st.tasks:
+        seal(W, j, now)
+        if job.stages_done == job.stages:
+            push(W, now, E_ACT, job.gen, j)
+        else:
+            _fill_executors(W, j, now)
+    else:
+        _fill_executor(W, j, c, now)

@@ -1,0 +1,323 @@
+"""Attempts of tasks, compiled: in which lists they stand, which comes next, how long it works, what a master knows.
+
+Nothing is asked of the scheduler here; what applications do with these is harness.sim.apps' and .spark's business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from harness.sim.durations import (
+    LISTED,
+    STREAM_DURATION,
+    STREAM_FAILS,
+    STREAM_FAILS_AT,
+    STREAM_STRAGGLES,
+    draw_ms,
+    unit,
+    whole_ms,
+)
+from harness.sim.events import E_ACT, push
+from harness.sim.kernel import kernel
+from harness.sim.world import NEVER
+
+#: How a run of a container ended, in the task log.
+FINISHED, FAILED, KILLED = 0, 1, 2
+
+#: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this one lost the race.
+COPY_ASKED, BEATEN = -2, -3
+
+
+# --- lists ---
+
+
+@kernel
+def into_node(W: Any, c: int, node: int) -> Any:
+    head = W.nodes[node].head
+    W.runs[c].node = node
+    W.runs[c].node_prev = -1
+    W.runs[c].node_next = head
+    if head >= 0:
+        W.runs[head].node_prev = c
+    W.nodes[node].head = c
+
+
+@kernel
+def out_of_node(W: Any, c: int) -> Any:
+    before, after = W.runs[c].node_prev, W.runs[c].node_next
+    if before >= 0:
+        W.runs[before].node_next = after
+    else:
+        W.nodes[W.runs[c].node].head = after
+    if after >= 0:
+        W.runs[after].node_prev = before
+
+
+@kernel
+def into_stage(W: Any, c: int, j: int, s: int) -> Any:
+    head = W.stages[j, s].run_head
+    W.runs[c].st_prev = -1
+    W.runs[c].st_next = head
+    if head >= 0:
+        W.runs[head].st_prev = c
+    W.stages[j, s].run_head = c
+    W.stages[j, s].running += 1
+
+
+@kernel
+def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
+    before, after = W.runs[c].st_prev, W.runs[c].st_next
+    if before >= 0:
+        W.runs[before].st_next = after
+    else:
+        W.stages[j, s].run_head = after
+    if after >= 0:
+        W.runs[after].st_prev = before
+    W.stages[j, s].running -= 1
+
+
+@kernel
+def into_executors(W: Any, c: int, j: int) -> Any:
+    head = W.jobs[j].ex_head
+    W.runs[c].st_prev = -1
+    W.runs[c].st_next = head
+    if head >= 0:
+        W.runs[head].st_prev = c
+    W.jobs[j].ex_head = c
+
+
+@kernel
+def out_of_executors(W: Any, c: int, j: int) -> Any:
+    before, after = W.runs[c].st_prev, W.runs[c].st_next
+    if before >= 0:
+        W.runs[before].st_next = after
+    else:
+        W.jobs[j].ex_head = after
+    if after >= 0:
+        W.runs[after].st_prev = before
+
+
+@kernel
+def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
+    g = W.g[0]
+    r = g.redo_free
+    g.redo_free = W.redo[r].next
+    g.redo_left -= 1
+    W.redo[r].task = task
+    W.redo[r].attempt = attempt
+    W.redo[r].fails = fails
+    W.redo[r].copy_of = copy_of
+    W.redo[r].copy_gen = W.runs[copy_of].gen if copy_of >= 0 else 0
+    W.redo[r].next = -1
+    st = W.stages[j, s]
+    if st.redo_n == 0:
+        st.redo_head = r
+    else:
+        W.redo[st.redo_tail].next = r
+    st.redo_tail = r
+    st.redo_n += 1
+
+
+@kernel
+def take_redo(W: Any, j: int, s: int) -> Any:
+    """Unlink and free the first; its slot, whose contents stay readable until the next `_put_redo`."""
+    g = W.g[0]
+    st = W.stages[j, s]
+    r = st.redo_head
+    st.redo_head = W.redo[r].next
+    st.redo_n -= 1
+    if st.redo_asked > 0:
+        st.redo_asked -= 1
+    W.redo[r].next = g.redo_free
+    g.redo_free = r
+    g.redo_left += 1
+    return r
+
+
+@kernel
+def drop_redo(W: Any, j: int) -> Any:
+    for s in range(W.jobs[j].stages):
+        while W.stages[j, s].redo_n > 0:
+            take_redo(W, j, s)
+
+
+# --- the AM's clock ---
+
+
+@kernel
+def am_hears(W: Any, j: int, now: int) -> Any:
+    """When the AM's response to its first heartbeat at or after `now` comes."""
+    first = W.jobs[j].am0_ms
+    if now <= first:
+        return first
+    period = W.g[0].am_hb_ms
+    return first + (now - first + period - 1) // period * period
+
+
+@kernel
+def wake(W: Any, j: int, now: int) -> Any:
+    """The AM will act on what the scheduler knows at `now`."""
+    job = W.jobs[j]
+    if job.am_ms == NEVER:
+        return
+    at = am_hears(W, j, now) + W.g[0].am_lag_ms
+    if job.act_ms < at:
+        job.act_ms = at
+        push(W, at, E_ACT, job.gen, j)
+
+
+# --- tasks ---
+
+
+@kernel
+def work_ms(W: Any, j: int, s: int, task: int, attempt: int, node: int) -> Any:
+    """(how long an attempt works on a node, whether it then fails)."""
+    g, st, key = W.g[0], W.stages[j, s], W.jobs[j].key
+    if st.kind == LISTED:
+        ms = W.values[st.first_value + task] * 1000.0
+    else:
+        u = unit(key, s, task, attempt, STREAM_DURATION)
+        ms = draw_ms(u, st.kind, st.a, st.b, W.values, st.first_value, st.values)
+    if g.straggler > 0.0 and unit(key, s, task, attempt, STREAM_STRAGGLES) < g.straggler:
+        ms *= g.straggler_factor
+    fails = 0
+    if g.failure > 0.0 and unit(key, s, task, attempt, STREAM_FAILS) < g.failure:
+        fails = 1
+        ms *= unit(key, s, task, attempt, STREAM_FAILS_AT)
+    return whole_ms(ms / W.nodes[node].speed), fails
+
+
+@kernel
+def ends_at(W: Any, c: int, at: int) -> Any:
+    """The container's process will exit at that time."""
+    W.runs[c].end_ms = at
+    node = W.runs[c].node
+    if at < W.nodes[node].next_end_ms:
+        W.nodes[node].next_end_ms = at
+
+
+@kernel
+def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
+    """Give container `c` a task of the stage; False: none is left for it."""
+    st, run = W.stages[j, s], W.runs[c]
+    while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
+        r = take_redo(W, j, s)
+        copy_of = W.redo[r].copy_of
+        if copy_of >= 0:
+            other = W.runs[copy_of]
+            if other.gen != W.redo[r].copy_gen or other.live == 0 or other.twin != COPY_ASKED:
+                continue
+            other.twin = c
+            run.twin = copy_of
+        run.task = W.redo[r].task
+        run.attempt = W.redo[r].attempt
+        run.fails = W.redo[r].fails
+        return True
+    if st.next_task < st.tasks:
+        run.task = st.next_task
+        run.attempt = 0
+        run.fails = 0
+        st.next_task += 1
+        return True
+    return False
+
+
+@kernel
+def log_attempt(
+    W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
+) -> Any:
+    g = W.g[0]
+    entry = W.tasklog[g.task_n]
+    g.task_n += 1
+    entry.row = row
+    entry.granted_ms = granted
+    entry.start_ms = start
+    entry.end_ms = end
+    entry.stage = stage
+    entry.task = task
+    entry.attempt = attempt
+    entry.node = node
+    entry.outcome = outcome
+
+
+# --- stages, as the AM knows them ---
+
+
+@kernel
+def feeds_early(W: Any, j: int, s: int) -> Any:
+    """Whether a stage that waits for `s` may ask for tasks before `s` has ended."""
+    for f in range(W.jobs[j].stages):
+        st = W.stages[j, f]
+        if (W.stages[j, s].feeds >> f) & 1 and st.slow_start < 1.0 and st.asked < st.tasks:
+            return True
+    return False
+
+
+@kernel
+def known_done(W: Any, j: int, s: int, now: int) -> Any:
+    """Tasks of a stage that the AM knows to have ended."""
+    st = W.stages[j, s]
+    if st.in_bucket > 0 and st.bucket_ms + W.g[0].am_lag_ms > now:
+        return st.done - st.in_bucket
+    return st.done
+
+
+@kernel
+def open_stage(W: Any, j: int, s: int, now: int) -> Any:
+    """All that a stage waits for has ended: its tasks may end."""
+    W.stages[j, s].open = 1
+    c = W.stages[j, s].run_head
+    while c >= 0:
+        if W.runs[c].end_ms == NEVER and W.runs[c].task >= 0:
+            ends_at(W, c, max(W.runs[c].hold_ms, now))
+        c = W.runs[c].st_next
+
+
+@kernel
+def seal(W: Any, j: int, now: int) -> Any:
+    """Mark the stages that the AM knows to be done, and open those that waited for them."""
+    job = W.jobs[j]
+    again = True
+    while again:
+        again = False
+        for s in range(job.stages):
+            st = W.stages[j, s]
+            if st.sealed == 0 and st.open == 1 and (st.tasks == 0 or known_done(W, j, s, now) >= st.tasks):
+                st.sealed = 1
+                job.stages_done += 1
+        for s in range(job.stages):
+            if W.stages[j, s].open == 0:
+                ready = True
+                for d in range(job.stages):
+                    if (W.stages[j, s].after >> d) & 1 and W.stages[j, d].sealed == 0:
+                        ready = False
+                        break
+                if ready:
+                    open_stage(W, j, s, now)
+                    again = True
+
+
+@kernel
+def may_ask(W: Any, j: int, s: int, now: int) -> Any:
+    """How many of a stage's tasks may have been asked for so far; -1: none, nor former attempts again."""
+    st = W.stages[j, s]
+    if st.open == 1:
+        return st.tasks
+    total = 0
+    known = 0
+    waiting = False
+    for d in range(W.jobs[j].stages):
+        if (st.after >> d) & 1:
+            dep = W.stages[j, d]
+            total += dep.tasks
+            known += known_done(W, j, d, now)
+            if dep.next_task < dep.tasks or dep.redo_n > 0:
+                waiting = True
+                if dep.running == 0 and known > 0:
+                    return -1
+    if known < st.slow_start * total:
+        return -1
+    if not waiting:
+        return st.tasks
+    return math.ceil(st.tasks * (known / total))
