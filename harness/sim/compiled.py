@@ -12,11 +12,12 @@ import os
 import platform
 import shutil
 import sys
+import time
 from pathlib import Path
 
 _PREFIX = "compiled-"
-#: Folders of former sources that are left for runs that still use them.
-_KEEP = 4
+#: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
+_KEEP_S = 86_400
 
 
 def _digest(root: Path) -> str:
@@ -56,8 +57,7 @@ def keep_compiled_code() -> None:
         if loaded is not None:
             loaded.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
         with contextlib.suppress(OSError):
-            old = sorted(base.glob(_PREFIX + "*"), key=lambda path: path.stat().st_mtime)
-            for stale in old[: max(len(old) - 1 - _KEEP, 0)]:
-                if stale != folder:
-                    shutil.rmtree(stale, ignore_errors=True)
+            for old in base.glob(_PREFIX + "*"):
+                if old != folder and time.time() - old.stat().st_mtime > _KEEP_S:
+                    shutil.rmtree(old, ignore_errors=True)
         return

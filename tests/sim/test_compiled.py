@@ -1,0 +1,41 @@
+"""Where compiled code is kept, and what compiled code sees of tables of arrays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.sim.scheduler.api import Scheduler
+from harness.yarn.allocation.parse import parse_allocations
+
+FOLDER = "import os, harness.sim; print(os.environ.get('NUMBA_CACHE_DIR'))"
+
+
+def folder_of(env: dict[str, str]) -> str:
+    base = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", FOLDER], env={**base, **env}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_the_folder_is_named_by_the_sources_and_the_users_wins(tmp_path: Path) -> None:
+    first = folder_of({})
+    assert Path(first).name.startswith("compiled-")
+    assert folder_of({}) == first
+    # A parent of ours with other sources has set the variable: it is not taken over.
+    assert folder_of({"NUMBA_CACHE_DIR": str(tmp_path / "compiled-0123")}) == first
+    assert folder_of({"NUMBA_CACHE_DIR": str(tmp_path)}) == str(tmp_path)
+
+
+def test_tables_refuse_arrays_of_another_layout() -> None:
+    state = Scheduler({}, parse_allocations('<allocations><queue name="a"/></allocations>', source="test"), []).S
+    assert state._replace(work=np.zeros(9, np.int64)).address != state.address
+    for wrong in (np.zeros(9, np.int32), np.zeros((3, 3), np.int64), np.zeros(18, np.int64)[::2]):
+        with pytest.raises(TypeError, match="work"):
+            state._replace(work=wrong)
