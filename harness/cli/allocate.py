@@ -32,7 +32,13 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     from harness.policies.registry import read_settings
     from harness.policies.scenario import read_scenario
 
-    policy = make_policy(policy_name, read_settings(sets))
+    settings: dict[str, object] = {}
+    if policy_name.endswith((".yaml", ".yml")):
+        from harness.experiments.policy_file import read_policy_file
+
+        configured = read_policy_file(Path(policy_name))
+        policy_name, settings = configured.policy, dict(configured.settings)
+    policy = make_policy(policy_name, settings | read_settings(sets))
     parsed = read_scenario(read_text(scenario), str(scenario))
     try:
         answer = on_paper(parsed, policy)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
 from harness.jobs.spec import SlsWorkload
@@ -392,8 +393,22 @@ def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple
             for where, use in _in_file(experiment)
             if text == use.name or (use.policy == name and use.mode == (mode or "inside"))
         ]
-        uses += of_file or [("--policy", PolicyUse(policy=name, mode=mode or "inside"))]
+        uses += of_file or [("--policy", _called_use(name, mode or "inside"))]
     return uses
+
+
+def _called_use(name: str, mode: Mode) -> PolicyUse:
+    """A policy that only the call names: a name, or a policy configuration."""
+    if not is_policy_file(name):
+        return PolicyUse(policy=name, mode=mode)
+    found = read_policy_file(Path(name))
+    stem = "".join(c if c.isalnum() or c in "._-" else "_" for c in Path(name).stem)
+    return PolicyUse(
+        policy=found.policy,
+        mode=mode,
+        settings=found.settings,
+        name=f"{stem}@outside" if mode == "outside" else stem,
+    )
 
 
 def _combinations(use: PolicyUse) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,31 @@
+"""Policy configurations: YAML files with a policy and its settings (yarn-policy/), wherever ``--policy`` takes a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from harness.experiments.spec import Name, Scalar, Strict
+from harness.jobs.yaml_file import read_yaml, validated
+from harness.model.errors import InputError
+
+
+class PolicyFile(Strict):
+    """What a policy configuration holds."""
+
+    policy: Name
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+
+
+def is_policy_file(name: str) -> bool:
+    """Whether a policy's name, as given on the command line, is a configuration file."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def read_policy_file(path: Path) -> PolicyFile:
+    """The policy and settings of a configuration. InputError with file and line where it is no such file."""
+    found = validated(PolicyFile, read_yaml(path))
+    if is_policy_file(found.policy):
+        raise InputError("names another configuration", where=str(path), mend="name a policy")
+    return found
