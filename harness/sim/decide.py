@@ -222,7 +222,7 @@ class Decider:
         raw = event.raw
         for kind in _KINDS:
             if kind in raw:
-                _KINDS[kind](self, event)
+                getattr(self, f"_on_{kind}")(event)
                 return
         self._error(event, f"java.lang.IllegalArgumentException: unknown event {json.dumps(raw)}")
 
@@ -494,21 +494,22 @@ class Decider:
         return count
 
 
-_KINDS: dict[str, Callable[[Decider, _Event], None]] = {
-    "update": Decider._on_update,
-    "heartbeat": Decider._on_heartbeat,
-    "ask": Decider._on_ask,
-    "app": Decider._on_app,
-    "node": Decider._on_node,
-    "lost": Decider._on_lost,
-    "finish": Decider._on_finish,
-    "release": Decider._on_release,
-    "pull": Decider._on_pull,
-    "end": Decider._on_end,
-    "restart": Decider._on_restart,
-    "reload": Decider._on_reload,
-    "check": Decider._on_check,
-}
+#: The events, in the order in which the oracle looks for them.
+_KINDS = (
+    "update",
+    "heartbeat",
+    "ask",
+    "app",
+    "node",
+    "lost",
+    "finish",
+    "release",
+    "pull",
+    "end",
+    "restart",
+    "reload",
+    "check",
+)
 
 
 def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:

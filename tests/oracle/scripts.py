@@ -90,7 +90,7 @@ class Plan:
     features: frozenset[str]
     nodes: int = 24
     apps: int = 60
-    seconds: int = 400
+    seconds: int = 320
     tasks: int = 60
     heartbeat_ms: int = 1000
     update_ms: int = 500
@@ -118,6 +118,8 @@ class _Writer:
         self.plan = plan
         self.rng = random.Random(plan.seed)
         self.events: list[tuple[int, int, int, dict[str, Any]]] = []
+        #: A container that ends before its AM has fetched it never ends for the scheduler.
+        self.unfetched_ms = 4000 if self.has("manual") else 0
         self._cluster()
         self.root = self._tree("root", 0, self.has("drf"))
         self.leaves: list[str] = []
@@ -234,7 +236,7 @@ class _Writer:
         for t in range(0, end, plan.update_ms):
             self.add(t, 4, update=True)
         if self.has("loss"):
-            for node in rng.sample(self.nodes, max(1, plan.nodes // 8)):
+            for node in rng.sample(self.nodes, max(1, plan.nodes // (3 if self.has("manual") else 8))):
                 t = rng.randrange(end // 4, end * 3 // 4)
                 self.add(t, 1, lost=node["name"])
                 if rng.random() < 0.7:
@@ -292,7 +294,7 @@ class _Writer:
                 "count": rng.randint(1, 6) if mb > 4096 else typical,
                 "memory_mb": mb,
                 "vcores": vcores,
-                "duration_ms": int(rng.choice((3, 6, 10, 20, 40)) * 1000 * rng.uniform(0.5, 1.5)),
+                "duration_ms": int(rng.choice((3, 6, 10, 20, 40)) * 1000 * rng.uniform(0.5, 1.5)) + self.unfetched_ms,
             }
             if alloc_id >= 0:
                 ask["alloc_id"] = alloc_id

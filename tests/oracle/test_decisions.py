@@ -19,7 +19,7 @@ from tests.oracle.scripts import Plan, make_script, random_plan
 
 SCRIPTS = int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or (200 if os.environ.get("CI") == "true" else 20))
 SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
-PER_JVM = 10
+PER_JVM = 20
 LEAST = 2000
 
 
@@ -28,13 +28,14 @@ def _plan(seed: int, attempt: int) -> Plan:
     plan = random_plan(seed, shares="queues" if seed % 5 == 0 else "none")
     plan.tasks += 40 * attempt
     plan.apps += 30 * attempt
+    plan.seconds += 200 * attempt
     return plan
 
 
 def _large_enough(seeds: range, folder: Path) -> list[tuple[Plan, Any, Any]]:
     """Plans with their scripts in base events and Hadoop's decisions; those with few assignments get more work."""
     done: dict[int, tuple[Plan, Any, Any]] = {}
-    for attempt in range(4):
+    for attempt in range(6):
         left = [seed for seed in seeds if seed not in done]
         plans = [_plan(seed, attempt) for seed in left]
         pairs = decisions([make_script(plan) for plan in plans], folder) if left else []
