@@ -1,4 +1,4 @@
-"""Policy configurations: YAML files with a policy and its settings (yarn-policy/), wherever ``--policy`` takes a name."""
+"""Policy configurations: YAML files with a policy and its settings (yarn-policy/), for wherever a name stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from harness.experiments.spec import Name, Scalar, Strict
+from harness.experiments.spec import Scalar
+from harness.jobs.spec import Name, Strict
 from harness.jobs.yaml_file import read_yaml, validated
 from harness.model.errors import InputError
 
