@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
@@ -190,41 +192,44 @@ def test_a_wrong_call_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def long_run(folder: Path, jobs: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """A run that takes long enough to be interrupted, once its directory is there."""
-    inline = {**EXPERIMENT["workloads"]["b"]["inline"], "rounds": 50_000}  # type: ignore[index]
+@contextmanager
+def long_run(folder: Path, jobs: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A run that takes long enough to be interrupted, as soon as its first directory is there; its folder of runs."""
+    inline = {**EXPERIMENT["workloads"]["b"]["inline"], "rounds": 100_000}  # type: ignore[index]
     path = write(folder, workloads={"b": {"inline": inline}}, limits={"time_limit_s": 1e8}, sample_s=100.0)
     out = folder / "out"
     command = [sys.executable, "-m", "harness", "run", path, "--policy", "fair", "--policy", "ltrf", "--jobs", jobs,
                "--no-report", "--out", str(out)]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not (out / "fair" / "run.json").exists() or "progress" not in (out / "fair" / "run.json").read_text():
-        assert process.poll() is None, "it ended before it could be interrupted"
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return process, out
+    with (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, stderr=errors, stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 120
+            while not (out / "fair" / "run.json").exists():
+                assert process.poll() is None, "it ended before it could be interrupted"
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield process, out
+        finally:
+            process.kill()
+            process.wait(60)
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_is_exit_code_130_and_leaves_readable_directories(tmp_path: Path, jobs: str) -> None:
-    process, out = long_run(tmp_path, jobs)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert error.decode().splitlines()[-1] == "yarnfair: interrupted"
+    with long_run(tmp_path, jobs) as (process, out):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
+    assert (tmp_path / "stderr").read_text().splitlines()[-1] == "yarnfair: interrupted"
     info = json.loads((out / "fair" / "run.json").read_text())
     assert (info["exit"], info["why"]) == (130, "interrupted")
     assert load_run(out / "fair").state.startswith("interrupted")
 
 
 def test_a_killed_run_is_marked_unfinished_and_may_be_run_again(tmp_path: Path) -> None:
-    process, out = long_run(tmp_path, "1")
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
-    info = json.loads((out / "fair" / "run.json").read_text())
-    assert info["exit"] is None
-    assert info["progress"]["time_s"] >= 0
+    with long_run(tmp_path, "1") as (process, out):
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+    assert json.loads((out / "fair" / "run.json").read_text())["exit"] is None
     assert load_run(out / "fair").state.startswith("unfinished")
     assert call(write(tmp_path), "--policy", "fair", "--no-report", "--out", str(out)) == 0
     assert json.loads((out / "fair" / "run.json").read_text())["exit"] == 0
