@@ -415,8 +415,17 @@ class Scheduler:
 
     def check(self) -> None:
         """What Hadoop's reload thread does every 10 s: ad hoc queues that are empty go."""
+        before = self.manager.created()
         self.manager.check(is_empty=self.is_empty)
+        if self.manager.created() == before:
+            return
+        # Hadoop leaves steady shares as they are here, until a node or the file changes.
+        steady = {
+            path: self.S.q[slot][["steady_mb", "steady_vcores"]].item() for path, slot in self.queue_slots.items()
+        }
         self._sync()
+        for path, slot in self.queue_slots.items():
+            self.S.q[slot]["steady_mb"], self.S.q[slot]["steady_vcores"] = steady.get(path, (0, 0))
 
     def _sync(self) -> None:
         """Bring the queue records in line with the queue manager's tree."""
