@@ -24,6 +24,7 @@ from harness.sim.scheduler.containers import (
     lower_bounds,
     mark_dirty,
     put_ask,
+    settle_given,
     unreserve,
 )
 from harness.sim.scheduler.order import place
@@ -306,6 +307,7 @@ def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores
         if count <= 0:
             return
         r = put_ask(s, i, priority, alloc_id)
+    settle_given(s, r)
     e = s.r[r]
     count = max(count, 0)
     change_pending(s, i, now, count * mb - e.count * e.mb, count * vcores - e.count * e.vcores)

@@ -109,8 +109,19 @@ def find_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
 
 
 @kernel
+def settle_given(s: S, r: int) -> None:
+    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
+    e = s.r[r]
+    if e.given >= 0:
+        if s.c[e.given].serial == e.given_serial:
+            s.c[e.given].ask_count = e.count
+        e.given = -1
+
+
+@kernel
 def drop_ask(s: S, i: int, r: int) -> None:
     """Remove an ask from an application's list (its count and size have been taken off already)."""
+    settle_given(s, r)
     x = s.a[i]
     if x.req_head == r:
         x.req_head = s.r[r].next
@@ -135,7 +146,7 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     g.n_free_r -= 1
     e = s.r[r]
     e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
-    e.seq = g.req_seq
+    e.seq, e.given = g.req_seq, -1
     g.req_seq += 1
     before, p = -1, x.req_head
     while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
@@ -165,7 +176,7 @@ def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int
     x.started = 1
     e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
     e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
-    e.marked, e.node_marked, e.serial, e.tag, e.hb_left = 0, 0, g.serial, 0, 0
+    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
     e.app_id, e.attempt = x.id, x.attempt
     e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
     e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
@@ -236,7 +247,7 @@ def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
         mb, vcores = node.res_mb, node.res_vcores
     c = _new_container(s, i, ni, mb, vcores, now)
     e = s.c[c]
-    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores = priority, alloc_id, ask_mb, ask_vcores
+    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = priority, alloc_id, ask_mb, ask_vcores, 1
     if reserved:
         e.cid, e.from_reservation = node.res_cid, 1
     else:
@@ -334,7 +345,7 @@ def report_done(s: S, c: int, heartbeats: int) -> None:
 def free_if_gone(s: S, c: int) -> None:
     """Recycle a container's slot once nobody refers to it."""
     x = s.c[c]
-    if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0:
+    if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0 and x.kill_due == 0:
         x.alive = 0
         x.free_next = s.g[0].free_c
         s.g[0].free_c = c
@@ -394,25 +405,30 @@ def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
         if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
             report_done(s, c, g.cleanup_heartbeats)
         if x.acquired == 0:
-            _give_back(s, c, now)
+            give_back(s, c, now)
         place(s, i)
     node_release(s, c, False)
     g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
 
 
 @kernel
-def _give_back(s: S, c: int, now: int) -> None:
+def give_back(s: S, c: int, now: int) -> None:
     """The request of a container that its AM never fetched is outstanding again, with the size it had."""
     x = s.c[c]
     i = x.app
     r = find_ask(s, i, x.priority, x.alloc_id)
-    if r < 0:
+    count = x.ask_count
+    if r >= 0:
+        count = s.r[r].count + 1
+        settle_given(s, r)
+    elif count > 0:
         r = put_ask(s, i, x.priority, x.alloc_id)
+    else:
+        return
     e = s.r[r]
-    count = e.count + 1
     change_pending(s, i, now, count * x.ask_mb - e.count * e.mb, count * x.ask_vcores - e.count * e.vcores)
-    e.count, e.mb, e.vcores = count, x.ask_mb, x.ask_vcores
-    s.a[i].n_asks += 1
+    s.a[i].n_asks += count - e.count
+    e.count, e.mb, e.vcores, e.given, e.given_serial = count, x.ask_mb, x.ask_vcores, c, x.serial
     lower_bounds(s, i, x.ask_mb, x.ask_vcores)
 
 

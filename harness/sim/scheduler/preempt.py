@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.kernel import kernel
-from harness.sim.scheduler.containers import by_hash, complete, free_if_gone, log_container, lower_bounds
-from harness.sim.scheduler.order import compare
+from harness.sim.scheduler.containers import by_hash, complete, free_if_gone, give_back, log_container
+from harness.sim.scheduler.order import compare, place
 from harness.sim.scheduler.starvation import poll
 from harness.sim.scheduler.state import NEED_ROOM, PREEMPTED, VICTIM, S
 
@@ -211,7 +211,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
             x.node_marked = 1
             freed_mb += x.mb
             freed_vcores += x.vcores
-        x.marked = 1
+        x.marked, x.kill_due = 1, 1
         s.a[x.app].preempt_mb += x.mb
         s.a[x.app].preempt_vcores += x.vcores
         e = s.log[log_container(s, now, VICTIM, w[k], 0)]
@@ -312,12 +312,15 @@ def run_kills(s: S, now: int) -> int:
         e = s.k[g.kill_head]
         g.kill_head = (g.kill_head + 1) % len(s.k)
         g.kill_n -= 1
-        x = s.c[e.c]
-        if x.alive == 1 and x.serial == e.serial and x.live == 1:
-            i = x.app
-            complete(s, e.c, PREEMPTED, now, True)
-            if s.a[i].req_head >= 0:
-                lower_bounds(s, i, s.r[s.a[i].req_head].mb, s.r[s.a[i].req_head].vcores)
-            free_if_gone(s, e.c)
+        c = e.c
+        x = s.c[c]
+        x.kill_due = 0
+        if x.live == 1:
+            complete(s, c, PREEMPTED, now, True)
             killed += 1
+        elif x.acquired == 0 and _app_of(s, c) >= 0:
+            # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.
+            give_back(s, c, now)
+            place(s, x.app)
+        free_if_gone(s, c)
     return killed

@@ -115,15 +115,17 @@ N = _record(
 )
 
 #: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
-#: the node; ``done``: in the node's list of completed ones to report; ``tag``: the driver's own.
+#: the node; ``done``: in the node's list of completed ones to report; ``kill_due``:
+#: preemption's timer holds it; ``tag``: the driver's own.
 C = _record(
     "alive app app_serial n node mb vcores priority alloc_id cid start_ms am live on_node acquired finishing done "
-    "hb_left acq_hb launched marked node_marked a_prev a_next n_prev n_next d_next serial from_reservation "
-    "ask_mb ask_vcores app_id attempt free_next tag"
+    "hb_left acq_hb launched marked node_marked kill_due ask_count a_prev a_next n_prev n_next d_next serial "
+    "from_reservation ask_mb ask_vcores app_id attempt free_next tag"
 )
 
-#: Outstanding asks, a list per application ordered by (priority, alloc_id).
-R = _record("app priority alloc_id mb vcores count next seq")
+#: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
+#: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
+R = _record("app priority alloc_id mb vcores count next seq given given_serial")
 
 #: Resources preempted on a node for an application (a list per node).
 P = _record("app serial mb vcores next")
