@@ -1,6 +1,6 @@
 """Our engine against Hadoop's FairScheduler class, on random decision scripts made here and now.
 
-``YARNFAIR_ORACLE_SCRIPTS`` is their number (200 with CI=true, else 20), ``YARNFAIR_ORACLE_SEED`` the first seed.
+``YARNFAIR_ORACLE_SCRIPTS`` is their number (120 with CI=true, else 20), ``YARNFAIR_ORACLE_SEED`` the first seed.
 Each has at least 20 nodes, 3 levels of queues, 30 applications and 2,000 assignments.
 """
 
@@ -17,7 +17,7 @@ from harness.sim.decide import Decider
 from tests.oracle.decisions import counts, decisions, differences
 from tests.oracle.scripts import Plan, make_script, random_plan
 
-SCRIPTS = int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or (200 if os.environ.get("CI") == "true" else 20))
+SCRIPTS = int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or (120 if os.environ.get("CI") == "true" else 20))
 SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 PER_JVM = 20
 LEAST = 2000
