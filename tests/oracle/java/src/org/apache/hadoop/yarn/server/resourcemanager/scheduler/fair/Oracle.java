@@ -72,10 +72,15 @@ public final class Oracle {
     RMContainer reserved;
   }
 
+  // Kills come first among what is due at one instant, as they do before that instant's events: else the explicit form
+  // of a script, which holds the others as events but no kills, would not be the same script.
   static final class Due implements Comparable<Due> {
-    final long t, seq; final Runnable r;
-    Due(long t, long seq, Runnable r) { this.t = t; this.seq = seq; this.r = r; }
-    public int compareTo(Due o) { return t != o.t ? Long.compare(t, o.t) : Long.compare(seq, o.seq); }
+    final long t, seq; final boolean kill; final Runnable r;
+    Due(long t, boolean kill, long seq, Runnable r) { this.t = t; this.kill = kill; this.seq = seq; this.r = r; }
+    public int compareTo(Due o) {
+      if (t != o.t) return Long.compare(t, o.t);
+      return kill != o.kill ? (kill ? -1 : 1) : Long.compare(seq, o.seq);
+    }
   }
 
   // ---- state ---------------------------------------------------------------
@@ -210,7 +215,7 @@ public final class Oracle {
     }
   }
 
-  void later(long t, Runnable r) { due.add(new Due(t, dueSeq++, r)); }
+  void later(long t, Runnable r) { due.add(new Due(t, false, dueSeq++, r)); }
 
   // ---- set-up --------------------------------------------------------------
   void setUp(JsonNode s) throws Exception {
@@ -516,7 +521,7 @@ public final class Oracle {
         preempted.add(rec().put("app", c.app.name).put("n", c.n).put("node", c.node)
             .put("for", byId.get(app.getApplicationId()).name).put("kill_at", now + warnMs));
       }
-      if (!l.isEmpty()) later(now + warnMs, () -> kill(l));
+      if (!l.isEmpty()) due.add(new Due(now + warnMs, true, dueSeq++, () -> kill(l)));
       app.preemptionTriggered(nextStarvationDelayMs);
     }
   }
