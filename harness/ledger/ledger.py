@@ -20,6 +20,9 @@ arrival, the first moment of the round at which it is active, to
 
 or 0 where there are none. Two points differ from the text, see docs/decisions/pseudo-accumulated.md: the maximum is
 taken once, not anew at each t, and of f / w, not of f (the same for equal weights).
+
+With a half-life, the integral of g' and phi fade as harness.ledger.decay has it; with a sliding window only what falls
+into it counts. A tumbling window is a round.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
 
@@ -47,6 +51,7 @@ class _Account:
     arrived: bool = False  # active at some moment of this round
     assumed: float = 0.0  # what running tasks are assumed to use yet
     plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
+    window: SlidingWindow | None = None
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:
@@ -72,15 +77,24 @@ class Ledger:
         _check_weights(weights)
         if settings.round_s is not None and not settings.round_s > 0:
             raise ValueError(f"round_s is {settings.round_s}, not above 0")
+        for name, value in (("half_life_s", settings.half_life_s), ("window_s", settings.window_s)):
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}, not a finite number above 0")
         self.settings = settings
         self._weights = dict(weights)
         self._weight_sum = sum(self._weights.values())
         self._capacity = capacity
-        self._accounts = {leaf: _Account() for leaf in weights}
-        self._start_s = start_s
-        self._round = 0  # index of the round that time_s lies in
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
+        self._accounts = {leaf: self._new_account() for leaf in weights}
+        self._start_s = start_s
+        self._round = 0  # index of the round that time_s lies in
+
+    def _new_account(self) -> _Account:
+        account = _Account()
+        if self.settings.window_s is not None:
+            account.window = SlidingWindow(self.settings.window_s, self.time_s)
+        return account
 
     def set_capacity(self, capacity: Resource) -> None:
         """R from the last observation on."""
@@ -91,7 +105,7 @@ class Ledger:
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = sum(self._weights.values())
-        self._accounts = {leaf: self._accounts.get(leaf) or _Account() for leaf in weights}
+        self._accounts = {leaf: self._accounts.get(leaf) or self._new_account() for leaf in weights}
 
     def observe(self, time_s: float, used: Mapping[str, Usage], active: Collection[str] = ()) -> None:
         """Account for what was used since the last observation.
@@ -118,6 +132,7 @@ class Ledger:
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if interval > 0:
             counted_s = interval * fraction
+            fading = self.settings.half_life_s is not None or self.settings.window_s is not None
             for leaf, usage in used.items():
                 if leaf not in self._accounts:
                     raise ValueError(f"{leaf} is not a leaf of this ledger")
@@ -125,10 +140,30 @@ class Ledger:
                 amount = self._measure(usage, interval)
                 account.plain += amount
                 # Of the mean rate: exact while the allocation is constant.
-                account.counted += self._discounted(amount * fraction, self._due(leaf) * counted_s)
+                counted = self._discounted(amount * fraction, self._due(leaf) * counted_s)
+                if not fading:
+                    account.counted += counted
+                elif counted_s > 0:
+                    self._fade(account, time_s, counted_s, counted)
+            if fading:
+                for leaf, account in self._accounts.items():
+                    if leaf not in used:
+                        self._fade(account, time_s, counted_s, 0.0)
         self.time_s = time_s
         if self.settings.pseudo and active:
             self._arrive(active)
+
+    def _fade(self, account: _Account, now_s: float, interval_s: float, amount: float) -> None:
+        """Let an account's memory fade over an interval in which ``amount`` was added at a constant rate."""
+        if account.window is not None:
+            account.window.add(now_s, amount / interval_s)
+            account.counted = account.window.amount()
+            return
+        half_life = self.settings.half_life_s
+        assert half_life is not None
+        beta = half_life_factor(interval_s, half_life)
+        account.counted = account.counted * beta + amount / interval_s * (1.0 - beta) * half_life / LN2
+        account.pseudo *= beta
 
     def assume(self, assumed: Mapping[str, float]) -> None:
         """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.ledger.quantum)."""
