@@ -1,0 +1,79 @@
+"""How memory fades: half-life decay and sliding windows. Pure arithmetic, the same on every machine.
+
+Half-life: what was used d seconds ago counts 0.5^(d / half-life). For a constant rate g over an interval of d seconds
+
+    D(t + d) = D(t) beta + g (1 - beta) / lambda,    beta = 0.5^(d / half-life),    lambda = ln 2 / half-life
+
+so that lambda D is the smoothed usage of HTCondor's priorities and of Kueue's admission fair sharing, whatever their
+sampling interval, and D itself Slurm's decayed usage in resource-seconds.
+
+Sliding window: only what was used within the last W seconds counts, kept in `WINDOW_PARTS` equal parts; the oldest,
+which the window has left in part, counts pro rata. A tumbling window is the ledger's round.
+"""
+
+from __future__ import annotations
+
+import math
+
+#: Parts of a sliding window.
+WINDOW_PARTS = 64
+LN2 = math.log(2.0)
+
+
+def half_life_factor(interval_s: float, half_life_s: float) -> float:
+    """0.5^(interval / half-life), from operations that every machine rounds alike (libm's exp2 is not one of them)."""
+    halvings = interval_s / half_life_s
+    if halvings > 1080.0:
+        return 0.0
+    whole = math.floor(halvings + 0.5)
+    r = -(halvings - whole) * LN2
+    p = 1.0
+    for i in range(16, 0, -1):
+        p = 1.0 + p * r / i
+    return math.ldexp(p, -whole)
+
+
+class SlidingWindow:
+    """The amounts of the last ``length_s`` seconds before the latest moment that was added up to."""
+
+    __slots__ = ("_at", "_part_s", "_parts", "_time_s", "_total")
+
+    def __init__(self, length_s: float, start_s: float) -> None:
+        self._part_s = length_s / WINDOW_PARTS
+        # The part that is being filled, the 63 before it, and the one that the window is leaving.
+        self._parts = [0.0] * (WINDOW_PARTS + 1)
+        self._at = math.floor(start_s / self._part_s)
+        self._time_s = start_s
+        self._total = 0.0
+
+    def add(self, until_s: float, rate: float) -> None:
+        """So much a second from the latest moment until ``until_s``."""
+        while True:
+            end = (self._at + 1) * self._part_s
+            stop = min(until_s, end)
+            if stop > self._time_s:
+                amount = (stop - self._time_s) * rate
+                self._parts[self._at % len(self._parts)] += amount
+                self._total += amount
+                self._time_s = stop
+            if until_s < end:
+                return
+            # A gap longer than the window leaves nothing of what was before.
+            ahead = math.floor(until_s / self._part_s) - self._at
+            if rate == 0 and ahead > len(self._parts):
+                self._parts = [0.0] * len(self._parts)
+                self._at += ahead
+                self._total = 0.0
+                self._time_s = until_s
+                return
+            self._at += 1
+            left = self._at % len(self._parts)
+            self._parts[left] = 0.0
+            # Summed anew: differences would keep the rounding of everything that ever passed.
+            self._total = math.fsum(self._parts)
+
+    def amount(self) -> float:
+        """What counts at the latest moment."""
+        into = (self._time_s - self._at * self._part_s) / self._part_s
+        oldest = self._parts[(self._at + 1) % len(self._parts)]
+        return max(self._total - oldest * min(max(into, 0.0), 1.0), 0.0)
