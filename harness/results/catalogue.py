@@ -1,0 +1,197 @@
+"""Every metric that a summary may hold: its words, unit, direction, and what counts as a difference that matters.
+
+A policy family that writes further numbers into ``summary.json`` (for the whole run, or below ``queues``) adds one line
+each to `METRICS`; comparison, baselines, checks, reports and SQL then know them. A number without a line is still
+compared and recorded, as one of which neither direction is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+Better = Literal["lower", "higher", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of ``summary.json``.
+
+    ``key`` is its path there, levels joined by dots (``utilisation.memory``); for a metric of a queue without
+    ``queues.NAME``. A ``*`` stands for any name at its place, as the last part for all that follows.
+    ``matters`` is the smallest difference worth an alarm, in the metric's unit: below it two runs count as alike
+    however steady both are.
+    """
+
+    key: str
+    title: str
+    unit: str
+    better: Better
+    digits: int
+    #: The smallest difference that matters, in the metric's own unit.
+    matters: float = 0.0
+    #: False: it depends on the machine's clock, and differs between two runs of the same seed.
+    deterministic: bool = True
+    #: Counts of what was asked for: they never vary by chance, so a difference is a fault (a lost job).
+    count: bool = False
+    #: It is taken from another run (speed-ups over static), and may lack in a run that stands alone.
+    other_run: bool = False
+
+    def name(self, queue: str | None) -> str:
+        """As it stands in a table: the title, and whose it is."""
+        return self.title if queue is None else f"{self.title}, {queue.removeprefix('root.')}"
+
+
+def _m(
+    key: str,
+    title: str,
+    unit: str,
+    better: Better,
+    digits: int,
+    matters: float = 0.0,
+    deterministic: bool = True,
+    count: bool = False,
+    other_run: bool = False,
+) -> Metric:
+    return Metric(key, title, unit, better, digits, matters, deterministic, count, other_run)
+
+
+#: In the order in which tables show them. Units: s, MiB·s, "" for ratios and counts.
+#: What `matters` is: 1 s for times from samples (one sample), 0.01 for degrees (the threshold of a loss in
+#: `last_loss_s`), a thousandth of the whole for utilisations.
+METRICS: tuple[Metric, ...] = (
+    # key, title, unit, better, digits[, smallest difference that matters]
+    _m("makespan_s", "makespan", "s", "lower", 1, 1.0),
+    _m("sharing_loss_integral", "sharing loss integral", "s", "lower", 2, 1.0),
+    _m("sharing_loss", "sharing loss, mean", "", "higher", 4, 0.01),
+    _m("sharing_benefit", "sharing benefit, mean", "", "higher", 3, 0.01),
+    _m("last_loss_s", "last sharing loss", "s", "lower", 0, 1.0),
+    _m("utilisation.*", "utilisation", "", "higher", 3, 0.001),
+    _m("queues.fairness_degree", "fairness degree", "", "higher", 3, 0.01),
+    _m("queues.mean_completion_s", "mean completion", "s", "lower", 1, 1.0),
+    _m("queues.p95_completion_s", "95th percentile of completion", "s", "lower", 1, 1.0),
+    _m("queues.mean_slowdown", "mean slowdown", "", "lower", 2, 0.01),
+    _m("queues.workload_s", "whole workload", "s", "lower", 0, 1.0),
+    _m("queues.max_wait_s", "longest wait for a container", "s", "lower", 1, 1.0),
+    _m("queues.speedup_over_static", "speed-up over static", "", "higher", 2, 0.01, other_run=True),
+    _m(
+        "queues.workload_speedup_over_static",
+        "whole workload's speed-up over static",
+        "",
+        "higher",
+        2,
+        0.01,
+        other_run=True,
+    ),
+    _m("queues.failed", "failed jobs", "", "lower", 0, count=True),
+    _m("queues.jobs", "jobs", "", "neither", 0, count=True),
+    _m("queues.resource_seconds", "resources used", "MiB·s", "neither", 0),
+    _m("queues.max_wait_at_s", "when the longest wait ended", "s", "neither", 1, 1.0),
+    _m("mean_between_ends_s.*", "mean time between container ends", "s", "neither", 3, 0.01),
+    _m("events", "starts and ends of containers", "", "neither", 0),
+    _m("wall_s", "wall-clock time", "s", "neither", 1, deterministic=False),
+    # `yarnfair bench --json`: absolute figures belong to one machine; ratios to its calibration loop are compared.
+    _m("engine.*.calibration_ratio", "engine speed over the calibration loop", "", "higher", 5, deterministic=False),
+    _m("engine.*.events_per_s", "engine speed", "1/s", "neither", 0, deterministic=False),
+)
+
+
+def _pattern(key: str) -> tuple[str, ...]:
+    return tuple(key.split("."))
+
+
+_BY_KEY = {_pattern(metric.key): metric for metric in METRICS}
+_WILD = [(pattern, metric) for pattern, metric in _BY_KEY.items() if "*" in pattern]
+
+_RANK = {metric.key: rank for rank, metric in enumerate(METRICS)}
+
+
+def _wild(parts: tuple[str, ...]) -> tuple[Metric, str] | None:
+    """The metric whose pattern fits, and what its stars stand for. The last star takes all that is left."""
+    for pattern, metric in _WILD:
+        if pattern[-1] == "*" and len(parts) > len(pattern):
+            own = (*parts[: len(pattern) - 1], ".".join(parts[len(pattern) - 1 :]))
+        else:
+            own = parts
+        if len(pattern) == len(own) and all(p in ("*", part) for p, part in zip(pattern, own, strict=True)):
+            return metric, ", ".join(part for p, part in zip(pattern, own, strict=True) if p == "*")
+    return None
+
+
+def metric_of(key: str) -> Metric:
+    """The metric of a summary's key (``makespan_s``, ``utilisation.memory``, ``queues.jobs``).
+
+    One that the catalogue lacks gets its key as title, a unit from its ending, and no direction.
+    """
+    parts = _pattern(key)
+    known = _BY_KEY.get(parts)
+    if known is not None:
+        return known
+    wild = _wild(parts)
+    if wild is not None:
+        return replace(wild[0], key=key, title=f"{wild[0].title}, {wild[1]}")
+    unit = "s" if key.endswith("_s") else "MiB" if key.endswith("_mb") else ""
+    wall = parts[-1] in ("wall_s", "cpu_s") or parts[0] == "wall"
+    title = key.removeprefix("queues.").replace("_", " ").replace(".", ", ")
+    return Metric(key, title, unit, "neither", 3, deterministic=not wall)
+
+
+def rank(key: str) -> tuple[int, str]:
+    """A sort key: the catalogue's order, then what it lacks by name."""
+    if key in _RANK:
+        return _RANK[key], key
+    wild = _wild(_pattern(key))
+    return (_RANK[wild[0].key] if wild is not None else len(METRICS)), key
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """One number of a run: the catalogue's key, and the queue that it is of (None: the whole run)."""
+
+    key: str
+    queue: str | None = None
+
+    @property
+    def metric(self) -> Metric:
+        return metric_of(self.key)
+
+    def text(self) -> str:
+        """As it stands in files and on the command line: ``makespan_s``, ``mean_completion_s[root.a]``."""
+        return self.key if self.queue is None else f"{self.key.removeprefix('queues.')}[{self.queue}]"
+
+    def title(self) -> str:
+        return self.metric.name(self.queue)
+
+    def order(self) -> tuple[int, str, str]:
+        return (*rank(self.key), self.queue or "")
+
+
+def key_of(text: str) -> Key:
+    """The reverse of `Key.text`."""
+    if text.endswith("]") and "[" in text:
+        name, _, queue = text[:-1].partition("[")
+        return Key(f"queues.{name}", queue)
+    return Key(text)
+
+
+def flat(summary: Mapping[str, Any]) -> dict[Key, float]:
+    """Every finite number of a summary by its key, in the catalogue's order. Null, words and lists are left out."""
+    found: dict[Key, float] = {}
+    for name, value in summary.items():
+        if name == "queues" and isinstance(value, Mapping):
+            for queue, own in value.items():
+                if isinstance(own, Mapping):
+                    found.update((Key(f"queues.{key}", str(queue)), number) for key, number in _numbers(own))
+        else:
+            found.update((Key(key), number) for key, number in _numbers({name: value}))
+    return dict(sorted(found.items(), key=lambda item: item[0].order()))
+
+
+def _numbers(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{above}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield f"{above}{name}", float(value)
