@@ -48,6 +48,7 @@ class ControlCore:
     read_back : whether to verify what is in force after each write.
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
         was consumed before it does not count.
+    remember : whether a leaf that goes keeps its account for when it comes back.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ControlCore:
         write_gap_s: float = 0.0,
         read_back: bool = False,
         start_s: float | None = None,
+        remember: bool = False,
     ) -> None:
         if not (0 < period_s < math.inf):
             raise ValueError(f"period_s is {period_s}, not a finite number above 0")
@@ -66,6 +68,7 @@ class ControlCore:
         self.write_gap_s = write_gap_s
         self.read_back = read_back
         self.start_s = start_s
+        self.remember = remember
         #: Made at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
         #: What was last written. None: nothing yet, or it is not known what is in force. Equal plans write nothing.
@@ -93,6 +96,20 @@ class ControlCore:
             self.observing_since_s = None
             return [RaiseAlarm("observation", event.reason)]
         raise TypeError(f"{type(event).__name__} is no event of the control core")
+
+    def consumed(self) -> Mapping[str, Usage]:
+        """What each leaf's counter showed when it was last accounted for; `resume` takes it."""
+        return self._consumed
+
+    def resume(self, ledger: Ledger, consumed: Mapping[str, Usage]) -> None:
+        """Go on with the accounts of an earlier controller, before the first event. What is in force is not known."""
+        ledger.remember = self.remember
+        self.ledger = ledger
+        self._consumed = dict(consumed)
+
+    def forget_written(self) -> None:
+        """It is no longer known what is in force (the RM began anew, somebody else wrote): the next plan is written."""
+        self.written = None
 
     # --- one method per event ---
 
@@ -171,6 +188,7 @@ class ControlCore:
             settings = self.policy.plan(snapshot, CountedLedger()).order.ledger
             start_s = snapshot.time_s if self.start_s is None else self.start_s
             ledger = self.ledger = Ledger(settings, dict(leaf_weights), snapshot.capacity, start_s=start_s)
+            ledger.remember = self.remember
             self._leaf_weights, self._capacity = leaf_weights, snapshot.capacity
         elif leaf_weights != self._leaf_weights:
             ledger.set_weights(dict(leaf_weights))

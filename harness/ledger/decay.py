@@ -14,6 +14,8 @@ which the window has left in part, counts pro rata. A tumbling window is the led
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 #: Parts of a sliding window.
 WINDOW_PARTS = 64
@@ -77,3 +79,18 @@ class SlidingWindow:
         into = (self._time_s - self._at * self._part_s) / self._part_s
         oldest = self._parts[(self._at + 1) % len(self._parts)]
         return max(self._total - oldest * min(max(into, 0.0), 1.0), 0.0)
+
+    def state(self) -> list[Any]:
+        """What `restored` needs, as plain JSON values."""
+        return [self._part_s, self._parts, self._at, self._time_s, self._total]
+
+    @classmethod
+    def restored(cls, state: Sequence[Any]) -> SlidingWindow:
+        """The window of a `state`. ValueError or TypeError for one that is none."""
+        part_s, parts, at, time_s, total = state
+        if len(parts) != WINDOW_PARTS + 1:
+            raise ValueError(f"a window of {len(parts)} parts")
+        window = cls(float(part_s) * WINDOW_PARTS, float(time_s))
+        window._part_s = float(part_s)
+        window._parts, window._at, window._total = [float(part) for part in parts], int(at), float(total)
+        return window

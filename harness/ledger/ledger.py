@@ -28,9 +28,9 @@ into it counts. A tumbling window is a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
@@ -52,6 +52,18 @@ class _Account:
     assumed: float = 0.0  # what running tasks are assumed to use yet
     plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
     window: SlidingWindow | None = None
+
+    def state(self) -> list[Any]:
+        window = None if self.window is None else self.window.state()
+        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window]
+
+    @classmethod
+    def restored(cls, state: Sequence[Any]) -> _Account:
+        counted, pseudo, arrived, assumed, plain, window = state
+        figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain))
+        if not all(math.isfinite(figure) for figure in figures):
+            raise ValueError("a figure of an account is not finite")
+        return cls(*figures, None if window is None else SlidingWindow.restored(window))
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:
@@ -87,6 +99,9 @@ class Ledger:
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
         self._accounts = {leaf: self._new_account() for leaf in weights}
+        #: Whether leaves that go keep their account for when they come back (until the round ends).
+        self.remember = False
+        self._departed: dict[str, _Account] = {}
         self._start_s = start_s
         self._round = 0  # index of the round that time_s lies in
 
@@ -101,11 +116,15 @@ class Ledger:
         self._capacity = capacity
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten."""
+        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten, unless
+        ``remember`` is set: then they go on where they were when they come back."""
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = sum(self._weights.values())
-        self._accounts = {leaf: self._accounts.get(leaf) or self._new_account() for leaf in weights}
+        before, departed = self._accounts, self._departed
+        self._accounts = {leaf: before.get(leaf) or departed.pop(leaf, None) or self._new_account() for leaf in weights}
+        if self.remember:
+            departed.update({leaf: account for leaf, account in before.items() if leaf not in weights})
 
     def observe(self, time_s: float, used: Mapping[str, Usage], active: Collection[str] = ()) -> None:
         """Account for what was used since the last observation.
@@ -127,7 +146,7 @@ class Ledger:
             if current > self._round:
                 self._round = current
                 began = self._start_s + current * length
-                for account in self._accounts.values():
+                for account in (*self._accounts.values(), *self._departed.values()):
                     account.counted, account.pseudo, account.arrived = 0.0, 0.0, False
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if interval > 0:
@@ -146,7 +165,7 @@ class Ledger:
                 elif counted_s > 0:
                     self._fade(account, time_s, counted_s, counted)
             if fading:
-                for leaf, account in self._accounts.items():
+                for leaf, account in (*self._accounts.items(), *self._departed.items()):
                     if leaf not in used:
                         self._fade(account, time_s, counted_s, 0.0)
         self.time_s = time_s
@@ -181,6 +200,41 @@ class Ledger:
     def share(self, leaf: str) -> float:
         """S_i of eq. (2) now, in resource units."""
         return self._due(leaf)
+
+    def state(self) -> dict[str, Any]:
+        """All that `restored` needs to go on, as plain JSON values."""
+        return {
+            "settings": asdict(self.settings),
+            "start_s": self._start_s,
+            "round": self._round,
+            "time_s": self.time_s,
+            "capacity": [self._capacity.memory_mb, self._capacity.vcores],
+            "weights": dict(self._weights),
+            "accounts": {leaf: account.state() for leaf, account in self._accounts.items()},
+            "departed": {leaf: account.state() for leaf, account in self._departed.items()},
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], settings: LedgerSettings) -> Ledger:
+        """The ledger of a `state`, counting from now on by `settings`.
+
+        What has been counted stays. ValueError where another resource is counted now (the units differ) or another
+        sliding window (the parts differ); ValueError, KeyError or TypeError for a state that is none.
+        """
+        for name in ("resource", "window_s"):
+            before, now = state["settings"][name], getattr(settings, name)
+            if before != now:
+                raise ValueError(f"counted so far with {name} {before}, from now on with {now}")
+        ledger = cls(settings, state["weights"], Resource(*state["capacity"]), start_s=float(state["start_s"]))
+        same_rounds = state["settings"]["round_s"] == settings.round_s
+        ledger.time_s = float(state["time_s"])
+        elapsed = ledger.time_s - ledger._start_s
+        ledger._round = (
+            int(state["round"]) if same_rounds else 0 if settings.round_s is None else int(elapsed // settings.round_s)
+        )
+        ledger._accounts = {leaf: _Account.restored(state["accounts"][leaf]) for leaf in state["weights"]}
+        ledger._departed = {leaf: _Account.restored(account) for leaf, account in state["departed"].items()}
+        return ledger
 
     def _due(self, leaf: str) -> float:
         resource = self.settings.resource

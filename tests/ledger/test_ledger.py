@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -139,3 +140,57 @@ def test_time_does_not_go_back() -> None:
 def test_entitlements_are_above_zero(weight: float) -> None:
     with pytest.raises(ValueError, match=r"entitlement of root\.a"):
         Ledger(LedgerSettings(), {"root.a": weight}, R)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        LedgerSettings(),
+        LedgerSettings(resource="dominant", discount=0.5, round_s=7.0, pseudo=True),
+        LedgerSettings(half_life_s=3.0),
+        LedgerSettings(window_s=4.0),
+    ],
+)
+def test_a_restored_ledger_goes_on_as_if_nothing_had_happened(settings: LedgerSettings) -> None:
+    def step(ledger: Ledger, at: int) -> None:
+        if at == 4:
+            ledger.set_weights({"a": 1.0})
+        if at == 6:
+            ledger.set_weights({"a": 1.0, "b": 2.0})
+        used = {"a": Usage(100.0 * at, 1.0)} | ({"b": Usage(50.0, 2.0)} if at not in (4, 5) else {})
+        ledger.observe(float(at), used, active=list(used))
+
+    def made() -> Ledger:
+        ledger = Ledger(settings, {"a": 1.0, "b": 2.0}, Resource(1000, 10))
+        ledger.remember = True
+        return ledger
+
+    straight, interrupted = made(), made()
+    for at in range(1, 13):
+        step(straight, at)
+        step(interrupted, at)
+        interrupted = Ledger.restored(json.loads(json.dumps(interrupted.state())), settings)
+        interrupted.remember = True
+    assert interrupted.counted() == straight.counted()
+    assert interrupted.plain() == straight.plain()
+    assert straight.plain()["b"] > 0
+
+
+def test_a_state_that_is_none_or_counts_otherwise_is_refused() -> None:
+    state = Ledger(LedgerSettings(), {"a": 1.0}, Resource(1000, 10)).state()
+    with pytest.raises(ValueError, match="resource"):
+        Ledger.restored(state, LedgerSettings(resource="vcores"))
+    with pytest.raises(ValueError, match="window_s"):
+        Ledger.restored(state, LedgerSettings(window_s=5.0))
+    with pytest.raises(ValueError, match="finite"):
+        Ledger.restored({**state, "accounts": {"a": [math.nan, 0, False, 0, 0, None]}}, LedgerSettings())
+
+
+def test_a_leaf_that_comes_back_is_remembered_only_if_asked() -> None:
+    for remember in (False, True):
+        ledger = Ledger(LedgerSettings(), {"a": 1.0, "b": 1.0}, Resource(1000, 10))
+        ledger.remember = remember
+        ledger.observe(1.0, {"b": Usage(300.0, 0.0)})
+        ledger.set_weights({"a": 1.0})
+        ledger.set_weights({"a": 1.0, "b": 1.0})
+        assert ledger.counted()["b"] == (300.0 if remember else 0.0)
