@@ -35,6 +35,11 @@ class QueueView:
     mean_task_s: float | None = None
     #: Submission time of its oldest application that still asks for containers (None: none does).
     oldest_pending_app_s: float | None = None
+    #: Applications that hold no container yet (None: not known).
+    waiting_apps: int | None = None
+    #: Applications and containers that ended since the snapshot before (None: not known).
+    ended_apps: int | None = None
+    ended_containers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

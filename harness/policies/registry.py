@@ -25,6 +25,17 @@ POLICIES: dict[str, str] = {
     "ltrf": "harness.policies.ltrf:Ltrf",
     "naive-hltrf": "harness.policies.naive_hltrf:NaiveHltrf",
     "hltrf": "harness.policies.hltrf:Hltrf",
+    "fawkes-jd": "harness.policies.fawkes:JobDemand",
+    "fawkes-dd": "harness.policies.fawkes:DataDemand",
+    "fawkes-td": "harness.policies.fawkes:TaskDemand",
+    "fawkes-pu": "harness.policies.fawkes:ProcessorUsage",
+    "fawkes-du": "harness.policies.fawkes:DiskUsage",
+    "fawkes-ru": "harness.policies.fawkes:ResourceUsage",
+    "fawkes-js": "harness.policies.fawkes:JobSlowdown",
+    "fawkes-jt": "harness.policies.fawkes:JobThroughput",
+    "fawkes-tt": "harness.policies.fawkes:TaskThroughput",
+    "fawkes-none": "harness.policies.fawkes:NoPolicy",
+    "fawkes-eq": "harness.policies.fawkes:EqualShares",
 }
 ENTRY_POINT_GROUP = "yarnfair.policies"
 

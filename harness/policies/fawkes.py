@@ -1,0 +1,301 @@
+"""FAWKES' weighting policies (SIGMETRICS 2014, section 4.3): nine, and the baselines None and EQ.
+
+Each says what an MR-cluster's metric y is; weights are y over the sum of y. The mechanism around them (admission,
+every T, only above tau) is `harness.policies.fawkes_manager`; the arithmetic `harness.policies.fawkes_shares`.
+
+In YARN a leaf queue stands for an MR-cluster: see `FawkesPolicy.plan` and docs/reference/fawkes.md for what is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from harness.model.plan import Order, Plan
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import LedgerView, Policy, number
+from harness.policies.fair import entitlement_weights
+from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
+from harness.policies.tree import Tree, tree_of
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What is sampled of an MR-cluster at one instant, or since the sample before (``completed_...``).
+
+    ``processor`` and ``disk`` are parts of what it has (slots in use; output data over storage capacity), from 0 to 1.
+    ``slowdown``: mean over running and waiting jobs of time since submission over execution time on the reference
+    MR-cluster; 0 when there is no such job.
+    """
+
+    waiting_jobs: Number = 0
+    waiting_gb: Number = 0
+    waiting_tasks: Number = 0
+    running_jobs: Number = 0
+    running_tasks: Number = 0
+    processor: Number = 0
+    disk: Number = 0
+    slowdown: Number = 0
+    completed_jobs: Number = 0
+    completed_tasks: Number = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits."""
+        return not (self.waiting_jobs or self.waiting_tasks or self.running_jobs or self.running_tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class FawkesSettings:
+    """tau in seconds of the whole system squared (10 in section 5.3), T in seconds (60 or 120 in section 7)."""
+
+    tau: float = number(10.0, at_least=0, infinite=True, doc="global discrimination above which nodes move")
+    period: float = number(60.0, above=0, doc="T: seconds between updates of the weights")
+    core: float = number(0.5, at_least=0, at_most=1, doc="in YARN: part of the cluster that minimum shares take")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSettings(FawkesSettings):
+    """psi of eq. (5); the paper excludes its ends, where RU is PU and DU."""
+
+    psi: float = number(0.5, at_least=0, at_most=1, doc="weight of processor against disk usage")
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputSettings(FawkesSettings):
+    """a of eq. (6)."""
+
+    a: float = number(2.0, above=1, doc="base of p = a^-q")
+
+
+class FawkesPolicy(Policy):
+    """One weighting policy: `value` is y of eq. (4), from one sample."""
+
+    Settings: ClassVar[type] = FawkesSettings
+    #: None: MR-clusters stay at their minimum shares.
+    resizes: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(self, metrics: Metrics) -> Number:
+        """y of one sample, at least 0."""
+
+    # --- YARN: a leaf queue is an MR-cluster ---
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        """Minimum shares of the leaves: the nodes that FAWKES would give, as a part of the cluster's resources.
+
+        The core share of a leaf is its entitled part S_i of ``core`` times the cluster. The rest follows the weights,
+        but only if the global discrimination that one period at the present minimum shares gives exceeds tau:
+        otherwise those stay. Inside the scheduler and on paper `keys` orders by usage over the ideal share at every
+        allocation, without T and tau.
+        """
+        tree = tree_of(snapshot)
+        weights = self._weights(snapshot, tree)
+        ideal = self._ideal(tree, weights)
+        present = _present_parts(snapshot, tree)
+        reasons = {}
+        if present is not None and self.resizes:
+            held = {name: part - weights[name] for name, part in present.items()}
+            over = global_discrimination({name: d * snapshot.period_s for name, d in held.items()})
+            if not over > self.settings.tau:
+                ideal = present
+                reasons = {name: f"balanced: global discrimination {float(over):.3g} s^2" for name in weights}
+        capacity = snapshot.capacity
+        amounts = [Resource(0, 0)] * len(tree.names)
+        for name, part in ideal.items():
+            # Floors: parts of the whole never sum to more than it.
+            own = Resource(int(capacity.memory_mb * part), int(capacity.vcores * part))
+            for queue in (tree.index[name], *_above(tree, tree.index[name])):
+                amounts[queue] = amounts[queue] + own
+            reasons.setdefault(name, f"weight {float(weights[name]):.3f}, minimum share {float(part):.3f}")
+        return Plan(
+            order=Order(measure="keys"),
+            weights=entitlement_weights(snapshot),
+            min_shares={tree.names[q]: amounts[q] for q in range(1, len(tree.names))},
+            reasons=reasons,
+        )
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        """Usage over ideal share, both summed over a queue's leaves; who is entitled to nothing comes last."""
+        tree = tree_of(snapshot)
+        ideal = self._ideal(tree, self._weights(snapshot, tree))
+        parts = [0.0] * len(tree.names)
+        used = [0.0] * len(tree.names)
+        capacity = snapshot.capacity
+        for name, part in ideal.items():
+            leaf = tree.index[name]
+            parts[leaf] = float(part)
+            used[leaf] = _dominant(snapshot.queues[name].allocated, capacity)
+        parts, used = tree.sum_up(parts), tree.sum_up(used)
+        return {
+            name: use / part if part > 0 else 1e200 + use
+            for name, part, use in zip(tree.names, parts, used, strict=True)
+        }
+
+    def _weights(self, snapshot: Snapshot, tree: Tree) -> dict[str, Number]:
+        return weights_of({tree.names[q]: self.value(metrics_of(snapshot, tree.names[q])) for q in tree.leaves})
+
+    def _ideal(self, tree: Tree, weights: Mapping[str, Number]) -> dict[str, Number]:
+        core = self.settings.core
+        least: dict[str, Number] = {tree.names[q]: tree.share[q] * core for q in tree.leaves}
+        return ideal_shares(1.0, weights, least) if self.resizes else least
+
+
+def _above(tree: Tree, queue: int) -> list[int]:
+    return [q for q in tree.path(queue) if q != queue]
+
+
+def _dominant(amount: Resource, capacity: Resource) -> float:
+    memory = amount.memory_mb / capacity.memory_mb if capacity.memory_mb > 0 else 0.0
+    return max(memory, amount.vcores / capacity.vcores if capacity.vcores > 0 else 0.0)
+
+
+def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:
+    """The minimum shares in force as parts of the cluster, or None while they do not make up the whole of it."""
+    parts: dict[str, Number] = {
+        tree.names[q]: _dominant(snapshot.queues[tree.names[q]].min_share, snapshot.capacity) for q in tree.leaves
+    }
+    # One unit in a thousand for the floors.
+    return parts if abs(sum(parts.values()) - 1.0) < 1e-3 else None
+
+
+def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
+    """What YARN shows of a leaf, as the metrics of an MR-cluster; where it shows nothing, the nearest that it shows.
+
+    There is no data volume in YARN: memory that is asked for stands in for input data, memory in use for disk. There
+    is no reference time: the age of the oldest asking application over the mean task length stands in for slowdown.
+    """
+    view: QueueView = snapshot.queues[leaf]
+    granted = view.min_share
+    share = Resource(max(granted.memory_mb, 1), max(granted.vcores, 1)) if granted.memory_mb else snapshot.capacity
+    mean_s = view.mean_task_s if view.mean_task_s is not None and 0 < view.mean_task_s < math.inf else 1.0
+    since = view.oldest_pending_app_s
+    pending = max(view.pending_containers, 0)
+    return Metrics(
+        waiting_jobs=view.waiting_apps if view.waiting_apps is not None else pending,
+        waiting_gb=max(view.demand.memory_mb - view.allocated.memory_mb, 0) / 1024,
+        waiting_tasks=pending,
+        running_jobs=view.running_apps,
+        processor=min(view.allocated.vcores / max(share.vcores, 1), 1.0),
+        disk=min(view.allocated.memory_mb / max(share.memory_mb, 1), 1.0),
+        slowdown=max(snapshot.time_s - since, 0.0) / mean_s if since is not None and since == since else 0.0,
+        completed_jobs=view.ended_apps if view.ended_apps is not None else 0,
+        completed_tasks=view.ended_containers if view.ended_containers is not None else 0,
+    )
+
+
+class JobDemand(FawkesPolicy):
+    """JD: the number of jobs waiting."""
+
+    name = "fawkes-jd"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.waiting_jobs
+
+
+class DataDemand(FawkesPolicy):
+    """DD: the input data of the jobs waiting."""
+
+    name = "fawkes-dd"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.waiting_gb
+
+
+class TaskDemand(FawkesPolicy):
+    """TD: the number of tasks waiting, those of running jobs included."""
+
+    name = "fawkes-td"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.waiting_tasks
+
+
+class ProcessorUsage(FawkesPolicy):
+    """PU: the part of its slots that an MR-cluster uses."""
+
+    name = "fawkes-pu"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.processor
+
+
+class DiskUsage(FawkesPolicy):
+    """DU: output data over storage capacity."""
+
+    name = "fawkes-du"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.disk
+
+
+class ResourceUsage(FawkesPolicy):
+    """RU: psi of PU and the rest of DU (eq. 5)."""
+
+    name = "fawkes-ru"
+    Settings = UsageSettings
+
+    def value(self, metrics: Metrics) -> Number:
+        psi: Number = self.exact["psi"]
+        return psi * metrics.processor + (1 - psi) * metrics.disk
+
+
+class JobSlowdown(FawkesPolicy):
+    """JS: the mean slowdown of running and waiting jobs."""
+
+    name = "fawkes-js"
+
+    def value(self, metrics: Metrics) -> Number:
+        return metrics.slowdown
+
+
+class JobThroughput(FawkesPolicy):
+    """JT: a^-q with q = jobs completed over jobs waiting (eq. 6), 1 at most, and 1 when nothing waits."""
+
+    name = "fawkes-jt"
+    Settings = ThroughputSettings
+
+    def value(self, metrics: Metrics) -> Number:
+        return throughput_weight(self.settings.a, metrics.completed_jobs, metrics.waiting_jobs)
+
+
+class TaskThroughput(FawkesPolicy):
+    """TT: the same with tasks."""
+
+    name = "fawkes-tt"
+    Settings = ThroughputSettings
+
+    def value(self, metrics: Metrics) -> Number:
+        return throughput_weight(self.settings.a, metrics.completed_tasks, metrics.waiting_tasks)
+
+
+class NoPolicy(FawkesPolicy):
+    """None: MR-clusters stay at their minimum shares."""
+
+    name = "fawkes-none"
+    resizes = False
+
+    def value(self, metrics: Metrics) -> Number:
+        return Fraction(1)
+
+
+class EqualShares(FawkesPolicy):
+    """EQ: the nodes are divided equally among the active MR-clusters."""
+
+    name = "fawkes-eq"
+
+    def value(self, metrics: Metrics) -> Number:
+        return Fraction(1)
+
+
+def throughput_weight(a: float, completed: Number, waiting: Number) -> Number:
+    """p = a^-q (eq. 6), from 1 (nothing completed) to 1 / a. Exact where q is 0 or 1 and the base a whole number."""
+    q = min(Fraction(1), completed / Fraction(waiting)) if waiting > 0 else Fraction(1)
+    if q in (0, 1):
+        return 1 / Fraction(str(a)) if q else Fraction(1)
+    return math.pow(a, -float(q))
