@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from harness.model.errors import CallError
 from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -33,6 +34,12 @@ class LongTermSettings:
     resource: str = word("memory", "memory", "vcores", "dominant", doc="what is accumulated")
     discount: float = number(1.0, at_least=0, at_most=1, doc="eta of thesis eq. 5.7, counted of what exceeds S_i")
     round: float = number(math.inf, above=0, infinite=True, doc="L of eq. 5.12: accumulation starts anew every L")
+    half_life: float = number(
+        math.inf, above=0, infinite=True, doc="what was used so long ago counts half; inf: memory does not fade"
+    )
+    window: float = number(
+        math.inf, above=0, infinite=True, doc="only what was used within the last so many counts (sliding)"
+    )
     pseudo: bool = flag(doc="pseudo accumulated resources for late arrivals, eq. 5.10, frozen at the arrival")
     horizon_s: float | str = number(
         "auto",
@@ -78,6 +85,12 @@ class LongTermPolicy(Policy):
     def ledger_settings(self) -> LedgerSettings:
         """How this policy's ledger counts. Does not depend on what happens."""
         s = self.settings
+        if s.window != math.inf and (s.half_life != math.inf or s.round != math.inf or s.pseudo):
+            raise CallError(
+                "a sliding window goes with neither half_life nor round nor pseudo",
+                where="--set",
+                mend="a tumbling window is round=...; drop one of them",
+            )
         return LedgerSettings(
             resource=s.resource,  # type: ignore[arg-type]
             discount=s.discount,
@@ -85,6 +98,8 @@ class LongTermPolicy(Policy):
             pseudo=s.pseudo,
             quantum_s=s.quantum_s,
             adaptive_quantum=s.adaptive_quantum,
+            half_life_s=None if math.isinf(s.half_life) else s.half_life,
+            window_s=None if math.isinf(s.window) else s.window,
         )
 
     def horizon_s(self, snapshot: Snapshot) -> float:

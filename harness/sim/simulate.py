@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from harness.ledger.decay import WINDOW_PARTS
 from harness.model.errors import InputError
 from harness.model.plan import Order, Plan, SchedulingPolicy
 from harness.model.queues import AllocationFile, QueueTree
@@ -28,6 +29,7 @@ from harness.sim.scheduler.api import Scheduler
 from harness.sim.scheduler.longstate import (
     DOMINANT,
     MEMORY,
+    NO_WINDOW,
     RULE_ACCUMULATED,
     RULE_ARRIVAL,
     RULE_HORIZON,
@@ -193,6 +195,12 @@ class Simulation:
         if ledger.round_s is not None and math.isfinite(ledger.round_s):
             xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
         xg["pseudo"] = int(ledger.pseudo)
+        win = NO_WINDOW.copy()
+        if ledger.half_life_s is not None:
+            xg["half_life_ms"] = ledger.half_life_s * 1000.0
+        if ledger.window_s is not None:
+            xg["part_ms"] = ledger.window_s * 1000.0 / WINDOW_PARTS
+            win = np.zeros((len(S.q), WINDOW_PARTS + 1))
         if ledger.quantum_s is not None:
             xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
             x["q_ms"] = -1.0
@@ -207,7 +215,7 @@ class Simulation:
         xg["rule"] = rule
         xg["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
         S.g["hooks"] = 1
-        sched.S = S._replace(x=x, xg=xg)
+        sched.S = S._replace(x=x, xg=xg, win=win)
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world

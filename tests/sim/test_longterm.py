@@ -38,14 +38,24 @@ changes = st.lists(
     discount=st.sampled_from([1.0, 0.5, 0.0]),
     length=st.sampled_from([None, 7.0, 60.0]),
     pseudo=st.booleans(),
+    fading=st.sampled_from([{}, {}, {"half_life": 20.0}, {"window": 13.0}, {"window": 300.0}]),
 )
 @settings(max_examples=60, deadline=None)
 def test_counted_resources_are_those_of_the_ledger(
-    cases_module: Any, changes: Any, resource: str, discount: float, length: float | None, pseudo: bool
+    cases_module: Any,
+    changes: Any,
+    resource: str,
+    discount: float,
+    length: float | None,
+    pseudo: bool,
+    fading: dict[str, float],
 ) -> None:
+    if "window" in fading:
+        length, pseudo = None, False
     given_settings = {"resource": resource, "discount": str(discount), "pseudo": str(pseudo)}
     if length is not None:
         given_settings["round"] = str(length)
+    given_settings |= {name: str(value) for name, value in fading.items()}
     weights = {"root.a": 1.0, "root.b": 2.0, "root.c": 1.0, "root.d": 0.5}
     setup = cases_module.setup([], policy=make_policy("ltrf", given_settings), entitlements=weights)
     simulation = Simulation(setup)
@@ -54,7 +64,14 @@ def test_counted_resources_are_those_of_the_ledger(
     lt.settle_all(S, 0)
     slots = [simulation.scheduler.queue_index(path) for path in LEAVES]
     reference = Ledger(
-        LedgerSettings(resource=resource, discount=discount, round_s=length, pseudo=pseudo),  # type: ignore[arg-type]
+        LedgerSettings(
+            resource=resource,
+            discount=discount,
+            round_s=length,
+            pseudo=pseudo,  # type: ignore[arg-type]
+            half_life_s=fading.get("half_life"),
+            window_s=fading.get("window"),
+        ),
         weights,
         Resource(40960, 80),
     )

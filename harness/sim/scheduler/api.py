@@ -17,7 +17,7 @@ from harness.model.queues import AllocationFile, Queue
 from harness.model.resources import UNBOUNDED
 from harness.sim.scheduler import state as st
 from harness.sim.scheduler.apps import let_run_after_reload
-from harness.sim.scheduler.longstate import NO_X, NO_XG
+from harness.sim.scheduler.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.scheduler.nodes import cluster_changed
 from harness.sim.scheduler.shares import steady_shares
 from harness.yarn.allocation.javanum import string_hash
@@ -204,6 +204,7 @@ class Scheduler:
             np.zeros(0, np.int64),
             _zeros(1, NO_X.dtype),
             _zeros(1, NO_XG.dtype),
+            NO_WINDOW.copy(),
         )
         self._extend("a", "free_app", "n_free_app", "free_next", apps)
         self._extend("c", "free_c", "n_free_c", "free_next", containers)

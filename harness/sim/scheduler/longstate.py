@@ -52,6 +52,7 @@ X = np.dtype(
         ("x", "f8"),  # water-filled part of the parent's, with a horizon
         ("sum", "f8"),  # scratch
         ("ratio", "f8"),  # scratch
+        ("win_at", "i8"),  # of a sliding window: the part that is being filled
     ],
     align=True,
 )
@@ -75,6 +76,8 @@ XG = np.dtype(
         ("adaptive", "i8"),
         ("discount", "f8"),
         ("q0_ms", "f8"),
+        ("half_life_ms", "f8"),  # of what was counted; 0: it does not fade
+        ("part_ms", "f8"),  # one of the parts of a sliding window; 0: none
         ("horizon_ms", "f8"),
         ("affinity", "f8"),
         ("r_mb", "f8"),  # capacity, as of the last settlement
@@ -85,3 +88,6 @@ XG = np.dtype(
 
 NO_X = np.zeros(1, X)
 NO_XG = np.zeros(1, XG)
+
+#: What a sliding window holds, by queue: a ring of its parts and the one that it is leaving (harness.ledger.decay).
+NO_WINDOW = np.zeros((1, 1))

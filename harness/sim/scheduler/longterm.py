@@ -10,10 +10,12 @@ Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from harness.sim.durations import exp_portable
 from harness.sim.kernel import kernel
 from harness.sim.scheduler.longstate import (
     DOMINANT,
@@ -25,6 +27,7 @@ from harness.sim.scheduler.longstate import (
 )
 from harness.sim.scheduler.state import LTRF
 
+_LN2 = math.log(2.0)
 #: Key of a queue that is to come last.
 LAST = 1e300
 #: Key of a starved leaf and its path.
@@ -75,8 +78,45 @@ def advance(s: Any, leaf: int, now: int) -> Any:
     x.due += dt * min(x.d, x.share * whole(s, xg.measure))
     since = max(x.t_ms, xg.round_start_ms)
     if now > since:
-        x.counted += (now - since) * counted_rate(s, leaf)
+        rate = counted_rate(s, leaf)
+        if xg.half_life_ms > 0.0:
+            beta = exp_portable(-_LN2 * (now - since) / xg.half_life_ms)
+            x.counted = x.counted * beta + rate * (1.0 - beta) * xg.half_life_ms / _LN2
+            x.phi *= beta
+        elif xg.part_ms > 0.0:
+            _slide(s, leaf, since, now, rate)
+        else:
+            x.counted += (now - since) * rate
     x.t_ms = now
+
+
+@kernel
+def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
+    """Add a constant rate to a leaf's sliding window, which then ends at now: harness.ledger.decay's, compiled."""
+    x, part_ms = s.x[leaf], s.xg[0].part_ms
+    ring = s.win.shape[1]
+    ahead = math.floor(now / part_ms) - x.win_at
+    if rate == 0.0 and ahead > ring:
+        for i in range(ring):
+            s.win[leaf, i] = 0.0
+        x.win_at += ahead
+        since = now
+    at = float(since)
+    while True:
+        end = (x.win_at + 1) * part_ms
+        stop = min(float(now), end)
+        if stop > at:
+            s.win[leaf, x.win_at % ring] += (stop - at) * rate
+            at = stop
+        if now < end:
+            break
+        x.win_at += 1
+        s.win[leaf, x.win_at % ring] = 0.0
+    total = 0.0
+    for i in range(ring):
+        total += s.win[leaf, i]
+    into = (now - x.win_at * part_ms) / part_ms
+    x.counted = max(total - s.win[leaf, (x.win_at + 1) % ring] * min(max(into, 0.0), 1.0), 0.0)
 
 
 @kernel
@@ -101,11 +141,19 @@ def roll_rounds(s: Any, now: int) -> Any:
 @kernel
 def total_of(s: Any, leaf: int, now: int) -> Any:
     """f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and what running tasks are assumed to use yet."""
-    x = s.x[leaf]
+    x, xg = s.x[leaf], s.xg[0]
+    since = max(x.t_ms, xg.round_start_ms)
+    if now > since and xg.part_ms > 0.0:
+        advance(s, leaf, now)
+        since = now
     total = x.counted + x.phi
-    since = max(x.t_ms, s.xg[0].round_start_ms)
     if now > since:
-        total += (now - since) * counted_rate(s, leaf)
+        rate = counted_rate(s, leaf)
+        if xg.half_life_ms > 0.0:
+            beta = exp_portable(-_LN2 * (now - since) / xg.half_life_ms)
+            total = total * beta + rate * (1.0 - beta) * xg.half_life_ms / _LN2
+        else:
+            total += (now - since) * rate
     if x.ahead_b > 0.0:
         total += max(x.ahead_a - now * x.ahead_b, 0.0)
     return total

@@ -160,6 +160,7 @@ class _Fields(NamedTuple):
     work: np.ndarray  # int64 scratch
     x: np.ndarray  # long-term figures of each queue (longstate.X)
     xg: np.ndarray  # and their globals (longstate.XG)
+    win: np.ndarray  # float64, sliding windows of each queue (longstate.NO_WINDOW)
 
 
 _I8 = np.dtype(np.int64)
@@ -185,4 +186,5 @@ class S(Arrays, _Fields):  # type: ignore[misc]
         "work": (_I8, 1),
         "x": (X, 1),
         "xg": (XG, 1),
+        "win": (np.dtype(np.float64), 2),
     }
