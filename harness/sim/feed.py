@@ -89,6 +89,15 @@ class Feed:
                 if at_ms > start_ms and count >= least:
                     return world
 
+    def put(self, world: W, job: JobSpec) -> tuple[W, int]:
+        """A job from beside the input, submitted now or later; its slot."""
+        last_s, self._last_s = self._last_s, 0.0
+        try:
+            world, _ = self._load(world, job)
+        finally:
+            self._last_s = last_s
+        return world, self._slot[job.id]
+
     def ended(self, row: int, at_ms: int) -> None:
         """A job has ended; others may name it in ``after_job``."""
         name = self._id_of_row.pop(row, None)
