@@ -57,7 +57,7 @@ class Feed:
     ) -> None:
         self._ordered = isinstance(jobs, Sequence)
         self._jobs: Iterator[JobSpec] = iter(_in_order(jobs)) if isinstance(jobs, Sequence) else iter(jobs)
-        self._seed, self._queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
+        self._seed, self.queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
         self._nodes = nodes
         self._sizes = sorted({(n.memory_mb, n.vcores) for n in nodes}, reverse=True)
         self._fits: set[tuple[int, int]] = set()
@@ -118,7 +118,7 @@ class Feed:
         self._slot[job.id] = slot
         self._id_of_row[row] = job.id
         gen = int(world.jobs["gen"][slot])
-        queue = self._queue_of(job.queue)
+        queue = self.queue_of(job.queue)
         if queue is None:
             raise InputError(
                 f"its queue {job.queue!r} is not a leaf queue", where=where, mend="name a leaf of the allocation file"

@@ -1,0 +1,4 @@
+"""A simulated cluster that answers as a ResourceManager does: REST, ``refreshQueues`` and ``getQueueInfo``.
+
+``live`` lets virtual time follow the wall clock, ``documents`` writes the RM's JSON, ``rest`` and ``rpc`` are the servers.
+"""

@@ -1,0 +1,241 @@
+"""Virtual time that follows the wall clock, times a speed; the allocation file and its poll; one lock around it all.
+
+What a ResourceManager does by itself while clients talk to it happens here: applications run, the allocation file is
+looked at every 10 s (AllocationFileLoaderService of Hadoop 3.4.2), empty ad hoc queues go.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.model.errors import InputError, YarnfairError
+from harness.model.queues import ensure_root_prefix
+from harness.sim.serve.simulation import Application, Limits, LiveSimulation
+from harness.sim.setup import SimSetup
+from harness.sim.world import J_RUNNING, NEVER, R_AM
+from harness.yarn.allocation.parse import parse_allocations
+
+#: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
+POLL_MS, STILL_MS = 10_000, 5_000
+#: How long the RM keeps what it has counted of running containers (SchedulerApplicationAttempt).
+CACHE_MS = 3_000
+#: How often time is brought up to date when nobody asks, wall seconds.
+_BEAT_S = 0.2
+
+
+def _say(text: str) -> None:
+    print(f"yarnfair: {text}", file=sys.stderr, flush=True)
+
+
+class LiveCluster:
+    """A simulated cluster that runs by itself. Methods may be called from any thread.
+
+    Parameters
+    ----------
+    setup : the cluster, its jobs and what decides in its scheduler.
+    file : the allocation file, which is there already and is what ``setup.allocations`` says.
+    speed : seconds of virtual time in one of the wall clock.
+    clock : seconds since 1970; for tests.
+    log : what the RM would write into its log.
+    """
+
+    def __init__(
+        self,
+        setup: SimSetup,
+        file: Path,
+        *,
+        speed: float = 1.0,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+        log: Callable[[str], None] = _say,
+    ) -> None:
+        self.setup, self.file, self.speed = setup, file, speed
+        self._clock, self._log = clock, log
+        self._began = clock()
+        self.id = round(self._began * 1000)
+        self.lock = threading.RLock()
+        self.sim = LiveSimulation(setup, cluster_ts=self.id, limits=limits)
+        self._loaded_mtime = self._mtime()
+        self._next_poll_ms = POLL_MS
+        self._failed_before = False
+        self.behind_ms = 0
+        self.reloads = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        with self.lock:
+            self.sim.advance(1)
+        # Compiling took its time: the cluster begins when it is ready.
+        self._began = clock() - 0.001 / speed
+
+    # --- time ---
+
+    def start(self) -> None:
+        """Let time go on when nobody asks."""
+        self._thread = threading.Thread(target=self._run, name="virtual time", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        while not self._stop.wait(_BEAT_S):
+            self.catch_up()
+
+    def catch_up(self) -> int:
+        """Bring virtual time up to the wall clock's (at most 10 s of work at once); it, in ms."""
+        with self.lock:
+            target = int((self._clock() - self._began) * 1000 * self.speed)
+            until = time.monotonic() + 10.0
+            while self.sim.now_ms < target and time.monotonic() < until:
+                self.sim.advance(min(target, self.sim.now_ms + 5000, self._next_poll_ms))
+                self._masters_that_end()
+                if self.sim.now_ms >= self._next_poll_ms:
+                    self._next_poll_ms += POLL_MS
+                    self._poll()
+            self.behind_ms = max(target - self.sim.now_ms, 0)
+            return self.sim.now_ms
+
+    def epoch(self, at_ms: int) -> int:
+        """A time as a client sees it: ms since 1970."""
+        return self.id + at_ms
+
+    def _masters_that_end(self) -> None:
+        """Masters that end by themselves: when they have been started, their end is known."""
+        jobs = self.sim.world.jobs
+        for app in list(self.sim.applications.values()):
+            if app.am_runs_s is not None and app.slot >= 0 and not app.state and app.am_runs_s >= 0:
+                started = int(jobs["am_ms"][app.slot])
+                if started < NEVER:
+                    self.sim.end_at(app, started + round(app.am_runs_s * 1000))
+                    app.am_runs_s = -1.0
+
+    # --- the allocation file ---
+
+    def _mtime(self) -> int:
+        try:
+            return os.stat(self.file).st_mtime_ns
+        except OSError:
+            return 0
+
+    def _poll(self) -> None:
+        self.sim.check_queues()
+        mtime = self._mtime()
+        if mtime == 0:
+            if not self._failed_before:
+                self._log(f"the allocation file {self.file} is not there; the queues stay as they are")
+            self._failed_before = True
+            return
+        still_ms = (self._clock() - mtime / 1e9) * 1000 * self.speed
+        if mtime != self._loaded_mtime and still_ms > STILL_MS:
+            self.reload()
+
+    def reload(self) -> bool:
+        """Read the allocation file now; False: it could not be loaded, the queues stay as they are (and the RM logs)."""
+        with self.lock:
+            mtime = self._mtime()
+            try:
+                text = self.file.read_text(encoding="utf-8")
+                self.sim.load(parse_allocations(text))
+            except (OSError, UnicodeDecodeError, YarnfairError) as error:
+                if not self._failed_before:
+                    self._log(f"Failed to reload allocations file: {error}")
+                self._failed_before = True
+                return False
+            self._failed_before = False
+            self._loaded_mtime = mtime
+            self.reloads += 1
+            return True
+
+    # --- applications ---
+
+    def application(self, number: int) -> Application | None:
+        """An application that the RM knows (still)."""
+        return self.sim.applications.get(number)
+
+    def kill(self, app: Application, user: str) -> None:
+        """Kill it at once."""
+        with self.lock:
+            self.catch_up()
+            self.sim.end(app, killed_by=user)
+
+    def move(self, app: Application, queue: str) -> bool:
+        """Move it to a leaf queue; False: the scheduler refuses."""
+        with self.lock:
+            self.catch_up()
+            return self.sim.move(app, ensure_root_prefix(queue))
+
+    def app_states(self) -> dict[int, str]:
+        """Number -> state of every application that is known."""
+        with self.lock:
+            jobs, now = self.sim.world.jobs, self.sim.now_ms
+            states, am0 = jobs["state"].tolist(), jobs["am0_ms"].tolist()
+            return {
+                number: app.state
+                or (
+                    "RUNNING"
+                    if app.registers and states[app.slot] == J_RUNNING and am0[app.slot] <= now
+                    else "ACCEPTED"
+                )
+                for number, app in self.sim.applications.items()
+            }
+
+    def held(self) -> Held:
+        """What running containers use and have used, by job slot; one pass for all."""
+        return Held(self.sim)
+
+    def account(self, app: Application, held: Held) -> tuple[int, int]:
+        """(memory-seconds, vcore-seconds) as the RM shows them: what running containers used is counted every 3 s."""
+        if app.state:
+            return app.memory_seconds, app.vcore_seconds
+        slot = app.slot
+        ended_mb, ended_vc = held.ended_mb[slot], held.ended_vc[slot]
+        now = self.sim.now_ms
+        if ended_mb != app.cached_ended or now - app.cached_ms > CACHE_MS:
+            app.cached_ms, app.cached_ended = now, ended_mb
+            app.cached_mb_s, app.cached_vc_s = held.running_mb_s[slot], held.running_vc_s[slot]
+        return ended_mb // 1000 + app.cached_mb_s, ended_vc // 1000 + app.cached_vc_s
+
+
+class Held:
+    """Figures of all jobs at one instant, lists by job slot: seconds x MiB of running and of ended containers, AM's node."""
+
+    def __init__(self, sim: LiveSimulation) -> None:
+        world, now = sim.world, sim.now_ms
+        runs = world.runs[: len(sim.scheduler.S.c)]
+        live = runs[runs["live"] == 1]
+        size = len(world.jobs)
+        used_ms = now - live["granted_ms"]
+        # Each container's part is cut to whole seconds, as Hadoop does.
+        self.running_mb_s = _sums(live["job"], used_ms * live["mb"] // 1000, size)
+        self.running_vc_s = _sums(live["job"], used_ms * live["vc"] // 1000, size)
+        self.ended_mb: list[int] = world.jobs["mb_ms"].tolist()
+        self.ended_vc: list[int] = world.jobs["vc_ms"].tolist()
+        self.am_node: dict[int, int] = {}
+        masters = live[live["kind"] == R_AM]
+        self.am_node = dict(zip(masters["job"].tolist(), masters["node"].tolist(), strict=True))
+
+
+def _sums(keys: Any, values: Any, size: int) -> list[int]:
+    total = np.zeros(size, np.int64)
+    np.add.at(total, keys, values)
+    found: list[int] = total.tolist()
+    return found
+
+
+def open_allocations(file: Path) -> str:
+    """The text of the allocation file that a cluster starts with; InputError if it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable allocation file") from None

@@ -1,0 +1,382 @@
+"""A simulation that is not run to its end but brought up to a given time, again and again, and acted upon in between.
+
+What applications are to a ResourceManager (ids, names, states, what is retained of those that ended) is kept here; the
+figures are the simulator's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from harness.model.jobs import JobSpec
+from harness.model.queues import AllocationFile
+from harness.sim import world as w
+from harness.sim.events import E_LIFETIME, push
+from harness.sim.feed import _in_order
+from harness.sim.loop import run_at
+from harness.sim.scheduler.longterm import settle_all
+from harness.sim.scheduler.move import move_app
+from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
+from harness.sim.scheduler.state import REJECTED
+from harness.sim.setup import SimSetup
+from harness.sim.simulate import Simulation
+from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER
+
+#: What a job's kind is called as an application's type.
+APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
+#: Virtual time is advanced in steps of at most this, so that applications are numbered as they come.
+_STEP_MS = 5000
+
+
+@dataclass(slots=True)
+class Application:
+    """One application, as the ResourceManager knows it. Times in ms of virtual time."""
+
+    number: int
+    name: str
+    user: str
+    queue: str
+    type: str
+    submitted_ms: int
+    row: int = -1  # the job's; -1: it was refused at once
+    slot: int = -1  # of the job while it lives
+    gen: int = -1
+    tags: tuple[str, ...] = ()
+    tasks: int = 0
+    unmanaged: bool = False
+    registers: bool = True  # whether its master ever registers with the RM
+    am_runs_s: float | None = None  # a master that ends by itself, without having registered
+    killed_by: str | None = None
+    # Once it has ended:
+    state: str = ""  # FINISHED, FAILED, KILLED; empty: it lives
+    launched_ms: int = -1
+    finished_ms: int = -1
+    node: int = -1
+    memory_seconds: int = 0
+    vcore_seconds: int = 0
+    diagnostics: str = ""
+    # The RM's cache of what running containers have used: when it was made, and the figures.
+    cached_ms: int = -1 << 60
+    cached_ended: int = -1
+    cached_mb_s: int = 0
+    cached_vc_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many ended applications are retained (``yarn.resourcemanager.max-completed-applications``)."""
+
+    completed: int = 1000
+
+
+@dataclass(slots=True)
+class _Input:
+    """Jobs as they are read, by row."""
+
+    jobs: Iterable[JobSpec]
+    specs: dict[int, JobSpec] = field(default_factory=dict)
+    count: Any = field(default_factory=itertools.count)
+
+    def __iter__(self) -> Iterator[JobSpec]:
+        for job in self.jobs:
+            self.note(job)
+            yield job
+
+    def note(self, job: JobSpec) -> None:
+        self.specs[next(self.count)] = job
+
+
+class LiveSimulation(Simulation):
+    """A cluster that goes on for ever. Not for use from several threads at once (`harness.sim.serve.live` is).
+
+    `setup` is as for a run; its samples, time limit and task log are not used. Queues come and go: an allocation file
+    may be reloaded, submissions make ad hoc queues. `cluster_ts` is the RM's time stamp, in ms since 1970.
+    """
+
+    def __init__(self, setup: SimSetup, *, cluster_ts: int, limits: Limits | None = None) -> None:
+        jobs = setup.jobs
+        self._input = _Input(_in_order(jobs) if isinstance(jobs, list | tuple) else jobs)
+        super().__init__(
+            replace(
+                setup,
+                jobs=iter(self._input),
+                record_tasks=False,
+                record_decisions=False,
+                time_limit_s=1e12,
+            )
+        )
+        self.limits = limits or Limits()
+        self.cluster_ts = cluster_ts
+        self.feed.queue_of = self._slot_of_leaf
+        self.applications: dict[int, Application] = {}
+        self.completed: list[int] = []  # numbers, in the order in which they ended
+        self.counts = {"FINISHED": 0, "FAILED": 0, "KILLED": 0}
+        self.submitted = 0
+        self._by_row: dict[int, Application] = {}
+        self._known = np.zeros(1024, bool)
+        self._ended_rows: list[Any] = []
+        self._next_number = int(self.scheduler.S.g["next_app_id"][0])
+        self._reserved: set[int] = set()
+        self._slots = dict(self.scheduler.queue_slots)
+        # Something is always alive, so that the loop does not find the run ended.
+        self.world.g["live_jobs"] += 1
+        self.world.g["next_sample_ms"] = NEVER
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return int(self.world.g["now"][0])
+
+    # --- time ---
+
+    def advance(self, to_ms: int) -> None:
+        """Bring everything up to `to_ms`; nothing happens if that is past."""
+        while self.now_ms < to_ms:
+            self._step(min(to_ms, self.now_ms + _STEP_MS))
+            self._note_applications()
+
+    def _step(self, to_ms: int) -> None:
+        g = self.world.g
+        g["limit_ms"] = to_ms
+        g["pause_after"] = g["pause_ms"] = NEVER
+        while True:
+            code = run_at(self.scheduler.S.address, self.world.address)
+            if code == w.LIMIT:
+                break
+            if code == w.TICK:
+                assert self.on_tick is not None
+                self.on_tick(self.now_ms)
+            elif code == w.NEED_JOBS:
+                self.world = self.feed.read(self.world)
+                self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
+            elif code == w.KEYS:
+                self._user_keys()
+            elif code == w.NEED_ROOM:
+                self._grow()
+            elif code == w.ENDED_FULL:
+                self._take_ended()
+            else:
+                raise RuntimeError(f"the loop came back with {code}")
+            g = self.world.g
+            g["limit_ms"] = to_ms
+        self._take_ended()
+
+    def _take_ended(self) -> None:
+        block = self.jobs.take(self.world)
+        self.jobs.forget()
+        for record in block:
+            self.feed.ended(int(record["row"]), int(record["finished_ms"]))
+            self._ended_rows.append(record)
+
+    # --- applications ---
+
+    def _note_applications(self) -> None:
+        """Number what has come since the last call, and close what has ended."""
+        world, a = self.world, self.scheduler.S.a
+        jobs = world.jobs
+        self._make_room_for_rows()
+        live = np.flatnonzero((jobs["state"] == J_SUBMITTED) | (jobs["state"] == J_RUNNING))
+        fresh = live[~self._known[jobs["row"][live]]]
+        for slot in fresh[np.argsort(a["id"][jobs["app"][fresh]])].tolist():
+            job = jobs[slot]
+            number = int(a["id"][int(job["app"])])
+            self._enter(int(job["row"]), number, int(job["submit_ms"]), slot, int(job["gen"]))
+        following = int(self.scheduler.S.g["next_app_id"][0])
+        unseen = [r for r in self._ended_rows if not self._known[int(r["row"])]]
+        if unseen:
+            # They came and went since the last call: the numbers that nobody else has are theirs, in their order.
+            numbers = range(self._next_number, following)
+            free = [n for n in numbers if n not in self.applications and n not in self._reserved]
+            unseen.sort(key=lambda r: (int(r["submit_ms"]), int(r["row"])))
+            for record, number in zip(unseen, free, strict=False):
+                self._enter(int(record["row"]), number, int(record["submit_ms"]), -1, -1)
+        self._next_number = following
+        for record in self._ended_rows:
+            app = self._by_row.pop(int(record["row"]), None)
+            self._input.specs.pop(int(record["row"]), None)
+            if app is not None:
+                self._close(app, record)
+        self._ended_rows.clear()
+
+    def _make_room_for_rows(self) -> None:
+        rows_read = len(self.jobs.ids)
+        if rows_read > len(self._known):
+            self._known = np.concatenate([self._known, np.zeros(2 * rows_read, bool)])
+
+    def _enter(self, row: int, number: int, submitted_ms: int, slot: int, gen: int) -> None:
+        self._make_room_for_rows()
+        spec = self._input.specs[row]
+        self._known[row] = True
+        self.submitted += 1
+        self._by_row[row] = self.applications[number] = Application(
+            number=number,
+            name=spec.name or spec.id,
+            user=spec.user,
+            queue=spec.queue,
+            type=APPLICATION_TYPES[spec.kind],
+            submitted_ms=submitted_ms,
+            row=row,
+            slot=slot,
+            gen=gen,
+            tasks=sum(stage.tasks for stage in spec.stages),
+            unmanaged=not (spec.am.memory_mb or spec.am.vcores),
+        )
+
+    def _close(self, app: Application, record: Any) -> None:
+        app.slot = -1
+        if app.am_runs_s is not None and app.killed_by is None:
+            app.state = "FAILED"
+            app.diagnostics = f"AM Container of {self.name_of(app)} exited with  exitCode: 0"
+        elif app.killed_by is not None:
+            app.state = "KILLED"
+            app.diagnostics = f"Application {self.name_of(app)} was killed by user {app.killed_by}"
+        elif int(record["failed"]):
+            app.state = "FAILED"
+            app.diagnostics = f"Application {self.name_of(app)} failed"
+        else:
+            app.state = "FINISHED"
+        app.launched_ms = int(record["started_ms"]) if int(record["started_ms"]) < NEVER else -1
+        app.finished_ms = int(record["finished_ms"])
+        app.memory_seconds = int(record["mb_ms"]) // 1000
+        app.vcore_seconds = int(record["vc_ms"]) // 1000
+        self._retain(app)
+
+    def _retain(self, app: Application) -> None:
+        self.counts[app.state] += 1
+        self.completed.append(app.number)
+        while len(self.completed) > self.limits.completed:
+            self.applications.pop(self.completed.pop(0), None)
+
+    def name_of(self, app: Application) -> str:
+        """Its id."""
+        return f"application_{self.cluster_ts}_{app.number:04d}"
+
+    def new_number(self) -> int:
+        """A number for an application that will be submitted later (or never)."""
+        g = self.scheduler.S.g
+        number = int(g["next_app_id"][0])
+        g["next_app_id"] = number + 1
+        self._reserved.add(number)
+        return number
+
+    def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
+        """Submit a job now, under a number that `new_number` gave (or any that is free).
+
+        Its queue is made if it is not there. `change` is called with the application before anything happens to it.
+        Raises InputError for what no node can hold.
+        """
+        self._reserved.discard(number)
+        leaf = self._leaf(job.queue)
+        if leaf is None:
+            path = job.queue if job.queue.startswith("root") else f"root.{job.queue}"
+            app = Application(number, job.name, job.user, path, "YARN", self.now_ms, state="FAILED")
+            app.finished_ms = self.now_ms
+            app.diagnostics = f"{path} is not a leaf queue"
+            change(app)
+            self.submitted += 1
+            self.applications[number] = app
+            self._retain(app)
+            return app
+        spec = replace(job, queue=leaf, submit_s=self.now_ms / 1000.0)
+        self._input.note(spec)
+        self.world, slot = self.feed.put(self.world, spec)
+        g = self.scheduler.S.g
+        following = int(g["next_app_id"][0])
+        # The arrival that is now the only thing due takes the next number.
+        g["next_app_id"] = number
+        self._step(self.now_ms)
+        g = self.scheduler.S.g
+        g["next_app_id"] = max(following, number + 1)
+        row = int(self.world.jobs["row"][slot])
+        self._enter(row, number, self.now_ms, slot, int(self.world.jobs["gen"][slot]))
+        app = self.applications[number]
+        change(app)
+        self._note_applications()
+        return app
+
+    def _leaf(self, name: str) -> str | None:
+        """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
+        slot = self.scheduler.leaf_index(name)
+        if slot is None:
+            return None
+        self._queues_changed()
+        return self.scheduler.queue_paths[slot]
+
+    def _slot_of_leaf(self, name: str) -> int | None:
+        leaf = self._leaf(name)
+        return None if leaf is None else self.scheduler.queue_slots[leaf]
+
+    def end(self, app: Application, *, killed_by: str | None = None) -> None:
+        """End an application now."""
+        if app.state or app.slot < 0:
+            return
+        app.killed_by = killed_by
+        self._roomy_heap()
+        push(self.world, self.now_ms, E_LIFETIME, app.gen, app.slot)
+        self._step(self.now_ms)
+        self._note_applications()
+
+    def end_at(self, app: Application, at_ms: int) -> None:
+        """End an application at a time to come."""
+        self._roomy_heap()
+        push(self.world, max(at_ms, self.now_ms), E_LIFETIME, app.gen, app.slot)
+
+    def move(self, app: Application, leaf: str) -> bool:
+        """Move an application to a leaf (a full path) now; False: there is none, or its limits are in the way."""
+        target = self.scheduler.queue_slots.get(leaf)
+        if target is None or not int(self.scheduler.S.q["leaf"][target]) or app.slot < 0:
+            return False
+        while True:
+            slot = int(self.world.jobs["app"][app.slot])
+            code = move_app(self.scheduler.S, slot, target, self.now_ms)
+            if code != FS_NEED_ROOM:
+                break
+            self.scheduler.grow()
+            self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
+        if code == REJECTED or code != 0:
+            return False
+        self.world.jobs["queue"][app.slot] = target
+        app.queue = leaf
+        return True
+
+    # --- queues ---
+
+    def load(self, allocations: AllocationFile) -> None:
+        """An allocation file takes effect, with queues that come and go."""
+        self.allocations = allocations
+        self.scheduler.reload(allocations)
+        self._queues_changed()
+
+    def check_queues(self) -> None:
+        """Empty ad hoc queues go (the reload thread does this every 10 s)."""
+        self.scheduler.check()
+        self._queues_changed()
+
+    def _queues_changed(self) -> None:
+        """Bring what stands beside the scheduler's queues in line with them."""
+        slots = self.scheduler.queue_slots
+        if slots == self._slots:
+            return
+        fresh = [slot for path, slot in slots.items() if self._slots.get(path) != slot]
+        self._slots = dict(slots)
+        S = self.scheduler.S
+        x = w.grown(S.x, len(S.q))
+        x[fresh] = 0
+        for column in ("backlog_ms", "last_start_ms"):
+            x[column][fresh] = -1
+        x["t_ms"][fresh] = self.now_ms
+        x["entitlement"][fresh] = 1.0
+        S.xg["n"] = len(self.scheduler.queue_paths)
+        self.scheduler.S = S._replace(x=x)
+        settle_all(self.scheduler.S, self.now_ms)
+
+
+def weights_of(simulation: LiveSimulation) -> Mapping[str, float]:
+    """Queue -> weight that is in force."""
+    weights = simulation.scheduler.S.q["weight"]
+    return {path: float(weights[slot]) for path, slot in simulation.scheduler.queue_slots.items()}
