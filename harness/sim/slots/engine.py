@@ -1,0 +1,506 @@
+"""The slot cluster's event loop: submissions, heartbeats, attempts that start, fetch, end, fail and are killed.
+
+Who gets a free slot is decided in harness.sim.slots.assign. The same input and seed give the same result.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+
+from harness.sim.slots import assign as give
+from harness.sim.slots.model import SlotCounts, SlotJob, SlotResult, SlotRun, SlotSample
+from harness.sim.slots.shuffle import Network
+from harness.sim.slots.speculate import kill_slow
+from harness.sim.slots.state import NODE, RACK, Attempt, Job, Node, Pool, place_blocks
+
+MAP, REDUCE = 0, 1
+SUBMIT, END, HEARTBEAT, FETCHED, WAKE, SAMPLE = range(6)
+
+#: A reduce goes on fetching while at least this part of its input is there and not fetched.
+CHUNK = 0.05
+
+
+def run_slots(run: SlotRun, on_progress: Callable[[int, int], None] | None = None) -> SlotResult:
+    """Plays the run to its end, or to its time limit. ``on_progress`` gets (time in ms, jobs ended) now and then.
+
+    Raises InputError for a cluster or jobs that cannot be.
+    """
+    return Engine(run).play(on_progress)
+
+
+class Engine:
+    """One run under way. The assignment's rooms read it, and start tasks through `launch`."""
+
+    def __init__(self, run: SlotRun) -> None:
+        self.run, self.cluster, self.rules = run, run.cluster, run.rules
+        self.weight = run.cluster.units()
+        self.nodes = [Node(index, node, self.weight) for index, node in enumerate(run.cluster.nodes)]
+        self.slots = (sum(n.map_slots for n in self.nodes), sum(n.reduce_slots for n in self.nodes))
+        self.capacity = (self.slots[MAP] * self.weight[MAP], self.slots[REDUCE] * self.weight[REDUCE])
+        run.check()
+        names = sorted({*run.pools, *(job.pool for job in run.jobs)})
+        self.pools = [Pool(i, name, float(run.rules.weights.get(name, 1))) for i, name in enumerate(names)]
+        heavy = sum(pool.weight for pool in self.pools)
+        for pool in self.pools:
+            pool.share = sum(self.capacity) * pool.weight / heavy
+        self.pool = {pool.name: pool for pool in self.pools}
+        #: Under FIFO the pools count as one.
+        self.everyone = [Pool(0, "", 1.0)]
+        self.now = 0
+        self.active: list[Job] = []
+        self.ended: list[Job] = []
+        self.jobs: list[Job] = []
+        self.counts = SlotCounts()
+        self.borrowed = [0, 0]  # units lent, of the map slots and of the reduce slots
+        self.copies = [0, 0]
+        self.running = [0, 0]
+        self.lent = 0
+        self.masters = 0
+        self.visited: set[int] = set()
+        self.network = Network(run.cluster.shuffle)
+        self.samples: list[SlotSample] = []
+        self.heartbeats = 0
+        self._events: list[tuple[int, int, int, object]] = []
+        self._sequence = 0
+        self._last_heartbeat = 0
+        self._last_end = 0
+        self._turn = 0
+        self._accounted = 0
+        self._attempts = 0
+        self._wake = -1
+        self._by_id: dict[int, Attempt] = {}
+        self._longest: dict[str, tuple[int, int]] = dict.fromkeys(names, (0, 0))
+        self._after: dict[str, list[SlotJob]] = {}
+        self._draws = random.Random(f"{run.seed}/blocks")
+
+    # --- the loop ---
+
+    def play(self, on_progress: Callable[[int, int], None] | None) -> SlotResult:
+        run, limit = self.run, self.run.time_limit_ms
+        known = {job.id for job in run.jobs}
+        for job in run.jobs:
+            if job.after is not None and job.after in known:
+                self._after.setdefault(job.after, []).append(job)
+            else:
+                self._push(job.submit_ms, SUBMIT, job)
+        if self.cluster.heartbeat_ms:
+            for node in self.nodes:
+                self._push(node.index * self.cluster.heartbeat_ms // len(self.nodes), HEARTBEAT, node)
+        self._push(0, SAMPLE, None)
+        beats, told = 0, 0
+        while len(self.ended) < len(run.jobs):
+            now = self._events[0][0]
+            if now > limit:
+                self._account(limit)
+                self.now = limit
+                break
+            self._account(now)
+            self.now = now
+            sample = False
+            while self._events and self._events[0][0] == now:
+                _, _, kind, what = heapq.heappop(self._events)
+                if kind == SAMPLE:
+                    sample = True
+                    self._push(now + run.sample_ms, SAMPLE, None)
+                else:
+                    self._handle(kind, what)
+            if self.cluster.heartbeat_ms == 0:
+                self._fill()
+            self._plan_fetch()
+            if sample:
+                self._sample()
+            beats += 1
+            if on_progress is not None and beats - told >= 20_000:
+                told = beats
+                on_progress(now, len(self.ended))
+        self._sample()
+        return self._result()
+
+    def _handle(self, kind: int, what: object) -> None:
+        if kind == SUBMIT:
+            assert isinstance(what, SlotJob)
+            self._submit(what)
+        elif kind == END:
+            assert isinstance(what, Attempt)
+            if what.alive and what.end == self.now:
+                self._end(what)
+        elif kind == HEARTBEAT:
+            assert isinstance(what, Node)
+            self._heartbeat(what)
+            self._push(self.now + self.cluster.heartbeat_ms, HEARTBEAT, what)
+        elif kind == FETCHED and what == self.network.version:
+            self.network.advance(self.now)
+            for key in self.network.done():
+                self._fetched(self._by_id[key])
+
+    def _push(self, time: int, kind: int, what: object) -> None:
+        self._sequence += 1
+        heapq.heappush(self._events, (time, self._sequence, kind, what))
+
+    def _fill(self) -> None:
+        """Heartbeats of all nodes, turn by turn, until nothing more is given out at this instant."""
+        while True:
+            started = 0
+            for _ in range(len(self.nodes)):
+                started += self._heartbeat(self.nodes[self._turn])
+                self._turn = (self._turn + 1) % len(self.nodes)
+            if not started:
+                break
+        delay = self.cluster.locality_delay_ms
+        late = self.rules.late.on or self.rules.sepb > 0
+        if self._wake <= self.now and self.active and (delay or late):
+            # Waiting for a local slot, or for a task to become slow, ends without an event of its own.
+            step = max(1, min([x for x in (delay, 1000 if late else 0) if x]))
+            self._wake = self.now + step
+            self._push(self._wake, WAKE, None)
+
+    def _heartbeat(self, node: Node) -> int:
+        self.heartbeats += 1
+        passed, self._last_heartbeat = self.now - self._last_heartbeat, self.now
+        for job in self.active:
+            if job.skipped:
+                job.waited_ms += passed
+                job.skipped = False
+        if self.rules.sepb > 0 and self.rules.kill_factor > 0:
+            kill_slow(self, node)
+        started = give.heartbeat(self, node)
+        if self.visited:
+            for job in self.active:
+                job.skipped = job.index in self.visited
+        if not started:
+            self._reclaim()
+        return started
+
+    def _reclaim(self) -> None:
+        """A map that waits while nothing runs but reduces that wait for maps: the youngest of these gives way.
+
+        Only a map that is done again (killed or failed) can come to this; without it such a run would never end.
+        """
+        if self.running[MAP] or not any(job.maps_waiting for job in self.active):
+            return
+        waiting = [a for node in self.nodes for a in node.attempts.values() if not a.is_map]
+        if not waiting or any(a.begun >= 0 for a in waiting) or any(a.job.maps_waiting == 0 for a in waiting):
+            return
+        if any(node.used[MAP] + self.weight[MAP] <= node.map_units for node in self.nodes):
+            return
+        self.counts.reclaimed += 1
+        self.give_back(max(waiting, key=lambda a: a.id))
+
+    # --- jobs ---
+
+    def _submit(self, spec: SlotJob) -> None:
+        pool = self.pool[spec.pool]
+        blocks = place_blocks(spec, self.cluster, self._draws) if self.cluster.replicas else [()] * len(spec.maps_ms)
+        job = Job(len(self.jobs), spec, pool, blocks, [node.rack for node in self.nodes])
+        job.out.submitted_ms = self.now
+        self.jobs.append(job)
+        self.active.append(job)
+        pool.jobs.append(job)
+        if not job.maps and not job.reduces:
+            self._finish(job, failed=False)
+
+    def _finish(self, job: Job, *, failed: bool) -> None:
+        job.active = False
+        job.out.finished_ms, job.out.failed = self.now, failed
+        self._last_end = self.now
+        if failed:
+            for attempt in [a for found in job.attempts.values() for a in found]:
+                self._release(attempt)
+        if job.master is not None:
+            self._release(job.master)
+            self.masters -= 1
+        self.active.remove(job)
+        job.pool.jobs.remove(job)
+        self.ended.append(job)
+        for spec in self._after.pop(job.spec.id, []):
+            self._push(self.now + spec.think_ms, SUBMIT, spec)
+
+    # --- attempts ---
+
+    def take_reduce(self, job: Job) -> int | None:
+        """A waiting reduce of the job, failed ones first, once slow-start lets them begin."""
+        if not job.reduces_ready:
+            return None
+        for waiting in (job.failed_reduces, job.pending_reduces):
+            if waiting:
+                return waiting.popleft()
+        return None
+
+    def in_order(self, kind: int) -> list[Job]:
+        """All jobs in the order in which slots of the kind are given out."""
+        return give.jobs_in_order(self, kind)
+
+    def launch(
+        self,
+        job: Job,
+        is_map: bool,
+        task: int,
+        node: Node,
+        *,
+        on_map_slots: bool,
+        locality: int = NODE,
+        speculative: bool = False,
+    ) -> Attempt:
+        """Starts an attempt in the node's slots of the kind named."""
+        kind = MAP if is_map else REDUCE
+        attempt = self._attempt(job, is_map, task, node, on_map_slots)
+        attempt.locality, attempt.speculative = locality, speculative
+        key = (is_map, task)
+        tried = job.tries[key] = job.tries.get(key, 0) + 1
+        work = job.spec.maps_ms[task] if is_map else job.spec.reduces_ms[task]
+        attempt.duration, attempt.fails = self._duration(attempt, work, tried)
+        job.attempts.setdefault(key, []).append(attempt)
+        if job.out.started_ms < 0:
+            job.out.started_ms = self.now
+        rate, sums = 1.0 / attempt.duration, job.rates[kind]
+        sums[0] += 1
+        sums[1] += rate
+        sums[2] += rate * rate
+        self.running[kind] += 1
+        if speculative:
+            self.copies[kind] += 1
+        if is_map:
+            job.running_maps += 1
+            job.pool.maps += 1
+            job.out.maps_started += 1
+            self._count_locality(job, locality)
+            self.counts.most_maps = max(self.counts.most_maps, self.running[MAP])
+            self.counts.speculative_maps += speculative
+            attempt.begun = self.now
+            attempt.end = self.now + attempt.duration
+            self._push(attempt.end, END, attempt)
+        else:
+            job.running_reduces += 1
+            job.pool.reduces += 1
+            self.counts.most_reduces = max(self.counts.most_reduces, self.running[REDUCE])
+            self.counts.speculative_reduces += speculative
+            self._fetch(attempt)
+        return attempt
+
+    def launch_master(self, job: Job, node: Node) -> None:
+        """The job's application master, in a container of a map's size."""
+        fits = node.used[MAP] + self.weight[MAP] <= node.map_units
+        job.master = self._attempt(job, True, -1, node, fits)
+        self.masters += 1
+
+    def _attempt(self, job: Job, is_map: bool, task: int, node: Node, on_map_slots: bool) -> Attempt:
+        self._attempts += 1
+        attempt = Attempt(self._attempts, job, is_map, task, node, on_map_slots)
+        attempt.units = self.weight[MAP if is_map else REDUCE]
+        attempt.start = self.now
+        slot = MAP if on_map_slots else REDUCE
+        node.used[slot] += attempt.units
+        node.attempts[attempt.id] = attempt
+        self._by_id[attempt.id] = attempt
+        if is_map != on_map_slots:
+            self.borrowed[slot] += attempt.units
+            if is_map:
+                self.counts.maps_on_reduce_slots += 1
+            else:
+                self.counts.reduces_on_map_slots += 1
+        job.pool.held += attempt.units
+        self._note_wait(job.pool, served=True)
+        self.counts.starts += 1
+        return attempt
+
+    def _duration(self, attempt: Attempt, work: int, tried: int) -> tuple[int, bool]:
+        factor = 1.0 / attempt.node.speed
+        if attempt.is_map:
+            factor *= (1.0, self.cluster.rack_factor, self.cluster.remote_factor)[attempt.locality]
+        faults, fails = self.run.faults, False
+        if faults.failure or faults.straggler:
+            kind = "map" if attempt.is_map else "reduce"
+            draw = random.Random(f"{self.run.seed}/{attempt.job.spec.id}/{kind}/{attempt.task}/{tried}")
+            if draw.random() < faults.straggler:
+                factor *= faults.straggler_factor
+            if draw.random() < faults.failure:
+                fails = True
+                factor *= draw.random()
+        # Whole factors keep whole times exact.
+        return max(1, round(work * factor) if factor != 1.0 else work), fails
+
+    def _count_locality(self, job: Job, locality: int) -> None:
+        if locality == NODE:
+            self.counts.node_local += 1
+            job.out.node_local += 1
+        elif locality == RACK:
+            self.counts.rack_local += 1
+        else:
+            self.counts.remote += 1
+
+    def _fetch(self, attempt: Attempt) -> None:
+        """What of a reduce's input is there and not fetched is fetched; with all of it, its own work begins."""
+        job = attempt.job
+        maps_done = job.maps_done == job.maps
+        if not self.cluster.shuffle.limited or job.fetch_mb <= 0:
+            if maps_done:
+                self._begin(attempt)
+            return
+        there = job.fetch_mb * (job.maps_done / job.maps if job.maps else 1.0)
+        more = there - attempt.fetched
+        if more > 0 and (maps_done or more >= CHUNK * job.fetch_mb):
+            attempt.fetched = there
+            self.network.start(attempt.id, attempt.node.index, more, self.now)
+        elif maps_done:
+            self._begin(attempt)
+
+    def _fetched(self, attempt: Attempt) -> None:
+        self.network.stop(attempt.id, self.now)
+        self._fetch(attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        attempt.begun = self.now
+        attempt.end = self.now + attempt.duration
+        self._push(attempt.end, END, attempt)
+
+    def _plan_fetch(self) -> None:
+        if self.network.left:
+            self.network.advance(self.now)
+            at = self.network.next_end_ms()
+            assert at is not None
+            self._push(max(at, self.now), FETCHED, self.network.version)
+
+    def _end(self, attempt: Attempt) -> None:
+        job, key = attempt.job, (attempt.is_map, attempt.task)
+        kind = MAP if attempt.is_map else REDUCE
+        if attempt.fails:
+            job.out.attempts_failed += 1
+            self.counts.failed += 1
+            if job.tries[key] >= self.run.faults.max_attempts and len(job.attempts[key]) == 1:
+                self._release(attempt)
+                self._finish(job, failed=True)
+            else:
+                self.give_back(attempt)
+            return
+        self.counts.speculative_won += attempt.speculative
+        self._release(attempt)
+        for other in list(job.attempts.get(key, [])):
+            self._release(other)
+        work = self.now - attempt.begun
+        job.time_sum[kind] += work
+        job.time_count[kind] += 1
+        job.out.task_ms += self.now - attempt.start
+        job.out.tasks_ended += 1
+        if attempt.is_map:
+            job.maps_done += 1
+            self._map_done(job)
+        else:
+            job.reduces_done += 1
+        if job.maps_done == job.maps and job.reduces_done == job.reduces:
+            self._finish(job, failed=False)
+
+    def _map_done(self, job: Job) -> None:
+        if job.maps_done < job.maps and not (self.cluster.shuffle.limited and job.fetch_mb):
+            return
+        for (is_map, _), attempts in job.attempts.items():
+            if not is_map:
+                for attempt in attempts:
+                    if attempt.begun < 0 and attempt.id not in self.network.left:
+                        self._fetch(attempt)
+
+    def give_back(self, attempt: Attempt) -> None:
+        """Ends an attempt; its task is done again, before all others of its job, unless another attempt goes on."""
+        job, key = attempt.job, (attempt.is_map, attempt.task)
+        kind = MAP if attempt.is_map else REDUCE
+        rate, sums = 1.0 / attempt.duration, job.rates[kind]
+        sums[0] -= 1
+        sums[1] -= rate
+        sums[2] -= rate * rate
+        self._release(attempt)
+        if key not in job.attempts:
+            (job.failed_maps if attempt.is_map else job.failed_reduces).append(attempt.task)
+
+    def _release(self, attempt: Attempt) -> None:
+        attempt.alive = False
+        job, node = attempt.job, attempt.node
+        slot = MAP if attempt.on_map_slots else REDUCE
+        node.used[slot] -= attempt.units
+        del node.attempts[attempt.id], self._by_id[attempt.id]
+        if attempt.is_map != attempt.on_map_slots:
+            self.borrowed[slot] -= attempt.units
+        if attempt.lent:
+            self.lent -= 1
+        job.pool.held -= attempt.units
+        job.out.unit_ms += attempt.units * (self.now - attempt.start)
+        self.counts.ends += 1
+        if attempt is job.master:
+            return
+        self.network.stop(attempt.id, self.now)
+        kind = MAP if attempt.is_map else REDUCE
+        self.running[kind] -= 1
+        self.copies[kind] -= attempt.speculative
+        if attempt.is_map:
+            job.running_maps -= 1
+            job.pool.maps -= 1
+        else:
+            job.running_reduces -= 1
+            job.pool.reduces -= 1
+        key = (attempt.is_map, attempt.task)
+        job.attempts[key].remove(attempt)
+        if not job.attempts[key]:
+            del job.attempts[key]
+
+    # --- accounts ---
+
+    def _demand(self, pool: Pool) -> int:
+        waiting = 0
+        for job in pool.jobs:
+            waiting += job.maps_waiting * self.weight[MAP] + job.reduces_waiting * self.weight[REDUCE]
+        return pool.held + waiting
+
+    def _account(self, now: int) -> None:
+        passed = now - self._accounted
+        if passed <= 0:
+            return
+        self._accounted = now
+        for pool in self.pools:
+            if not pool.jobs:
+                continue
+            demand = self._demand(pool)
+            pool.accumulated += pool.held * passed
+            pool.due += min(float(demand), pool.share) * passed
+            if demand > pool.held:
+                if pool.waits_since < 0:
+                    pool.waits_since = now - passed
+            else:
+                self._note_wait(pool, served=False)
+
+    def _note_wait(self, pool: Pool, *, served: bool) -> None:
+        """The pool got a slot, or wants none: a wait ends here."""
+        if pool.waits_since >= 0:
+            length = self.now - pool.waits_since
+            if length > self._longest[pool.name][0]:
+                self._longest[pool.name] = (length, self.now)
+        pool.waits_since = self.now if served else -1
+
+    def _sample(self) -> None:
+        self.samples.append(
+            SlotSample(
+                self.now,
+                [pool.maps for pool in self.pools],
+                [pool.reduces for pool in self.pools],
+                [pool.held for pool in self.pools],
+                [self._demand(pool) for pool in self.pools],
+                [pool.accumulated for pool in self.pools],
+                [pool.due for pool in self.pools],
+                self.network.total_mb_s,
+            )
+        )
+
+    def _result(self) -> SlotResult:
+        return SlotResult(
+            pools=tuple(pool.name for pool in self.pools),
+            jobs=[job.out for job in self.jobs],
+            samples=self.samples,
+            counts=self.counts,
+            makespan_ms=self._last_end,
+            end_ms=self.now,
+            finished=len(self.ended) == len(self.run.jobs),
+            heartbeats=self.heartbeats,
+            longest_wait_ms={name: wait for name, (wait, _) in self._longest.items()},
+            longest_wait_at_ms={name: at for name, (_, at) in self._longest.items()},
+            shuffle_peak_mb_s=self.network.peak_mb_s,
+            shuffle_mb=self.network.moved_mb,
+        )

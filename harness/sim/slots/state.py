@@ -1,0 +1,214 @@
+"""What the slot engine keeps of jobs, attempts and tasktrackers while it runs. No decisions here."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+
+from harness.sim.slots.model import SlotCluster, SlotJob, SlotJobEnd, SlotNode
+
+#: Locality levels: where a map's block may lie at most.
+NODE, RACK, ANY = 0, 1, 2
+
+
+class Attempt:
+    """One attempt of one task, in slots of one kind of one node."""
+
+    __slots__ = (
+        "alive",
+        "begun",
+        "duration",
+        "end",
+        "fails",
+        "fetched",
+        "id",
+        "is_map",
+        "job",
+        "lent",
+        "locality",
+        "node",
+        "on_map_slots",
+        "speculative",
+        "start",
+        "task",
+        "units",
+    )
+
+    def __init__(self, number: int, job: Job, is_map: bool, task: int, node: Node, on_map_slots: bool) -> None:
+        self.id, self.job, self.is_map, self.task, self.node = number, job, is_map, task, node
+        self.on_map_slots = on_map_slots
+        self.units = 0
+        self.start = 0
+        #: When its own work began: a reduce's after its input has come. -1: not yet.
+        self.begun = -1
+        self.duration = 0
+        self.end = -1
+        self.speculative = False
+        self.alive = True
+        self.fails = False
+        self.locality = NODE
+        #: A map that Slot PreScheduling put on reduce slots (case P2).
+        self.lent = False
+        self.fetched = 0.0
+
+
+class Node:
+    """A tasktracker: capacities and what is used of them, in units, by kind of slot."""
+
+    __slots__ = ("attempts", "index", "map_slots", "map_units", "rack", "reduce_slots", "reduce_units", "speed", "used")
+
+    def __init__(self, index: int, spec: SlotNode, weights: tuple[int, int]) -> None:
+        self.index, self.rack, self.speed = index, spec.rack, spec.speed
+        self.map_slots, self.reduce_slots = spec.map_slots, spec.reduce_slots
+        self.map_units, self.reduce_units = spec.map_slots * weights[0], spec.reduce_slots * weights[1]
+        #: Units used of the map slots and of the reduce slots.
+        self.used = [0, 0]
+        self.attempts: dict[int, Attempt] = {}
+
+
+class Pool:
+    """A pool of the Fair Scheduler: its weight, its active jobs, what it holds."""
+
+    __slots__ = (
+        "accumulated",
+        "due",
+        "held",
+        "index",
+        "jobs",
+        "maps",
+        "name",
+        "reduces",
+        "share",
+        "waits_since",
+        "weight",
+    )
+
+    def __init__(self, index: int, name: str, weight: float) -> None:
+        self.index, self.name, self.weight = index, name, weight
+        self.jobs: list[Job] = []
+        self.maps = self.reduces = self.held = 0
+        self.share = 0.0
+        self.accumulated = self.due = 0.0
+        self.waits_since = -1
+
+
+class Job:
+    """A job that has been submitted: what waits, what runs, what has ended."""
+
+    def __init__(self, index: int, spec: SlotJob, pool: Pool, blocks: Sequence[tuple[int, ...]], racks: Sequence[str]):
+        self.index, self.spec, self.pool = index, spec, pool
+        self.maps, self.reduces = len(spec.maps_ms), len(spec.reduces_ms)
+        self.out = SlotJobEnd(spec.id, pool.name, spec.name, spec.submit_ms, tasks=self.maps + self.reduces)
+        self.blocks, self.racks = blocks, racks
+        self.map_waits = bytearray(b"\x01" * self.maps)
+        self.by_node: dict[int, list[int]] = {}
+        self.by_rack: dict[str, list[int]] = {}
+        # Popped from the end: reversed, so that tasks go in their order.
+        for task in range(self.maps - 1, -1, -1):
+            for node in blocks[task]:
+                self.by_node.setdefault(node, []).append(task)
+            for rack in {racks[node] for node in blocks[task]}:
+                self.by_rack.setdefault(rack, []).append(task)
+        self.anywhere = list(range(self.maps - 1, -1, -1))
+        self.pending_maps = self.maps
+        self.failed_maps: deque[int] = deque()
+        self.pending_reduces: deque[int] = deque(range(self.reduces))
+        self.failed_reduces: deque[int] = deque()
+        self.maps_done = self.reduces_done = 0
+        self.running_maps = self.running_reduces = 0
+        self.done: set[tuple[bool, int]] = set()
+        self.attempts: dict[tuple[bool, int], list[Attempt]] = {}
+        self.tries: dict[tuple[bool, int], int] = {}
+        self.killed: set[tuple[bool, int]] = set()
+        # Sums over attempts that ended well, by kind.
+        self.time_sum = [0, 0]
+        self.time_count = [0, 0]
+        #: Number, sum and sum of squares of the progress rates of attempts that were not killed.
+        self.rates = [[0, 0.0, 0.0], [0, 0.0, 0.0]]
+        self.active = True
+        self.master: Attempt | None = None
+        # Delay scheduling (the Fair Scheduler's JobInfo).
+        self.waited_ms = 0
+        self.skipped = False
+        self.last_level = NODE
+        self.slow_start_maps = -(-round(spec.slow_start * 1e9) * self.maps // 10**9)
+        self.fetch_mb = spec.shuffle_mb / self.reduces if self.reduces else 0.0
+
+    @property
+    def maps_waiting(self) -> int:
+        return self.pending_maps + len(self.failed_maps)
+
+    @property
+    def reduces_ready(self) -> bool:
+        """Whether slow-start lets its reduces begin."""
+        return self.maps_done >= self.slow_start_maps
+
+    @property
+    def reduces_waiting(self) -> int:
+        """Reduces that could start now."""
+        return len(self.pending_reduces) + len(self.failed_reduces) if self.reduces_ready else 0
+
+    def local_map(self, node: int) -> bool:
+        """Whether a map waits whose block lies on the node."""
+        found = self.by_node.get(node)
+        if not found:
+            return False
+        while found and not self.map_waits[found[-1]]:
+            found.pop()
+        return bool(found)
+
+    def take_local(self, node: Node) -> int | None:
+        """A waiting map whose block lies on the node."""
+        if not self.local_map(node.index):
+            return None
+        task = self.by_node[node.index].pop()
+        self.map_waits[task] = 0
+        self.pending_maps -= 1
+        return task
+
+    def take_map(self, node: Node, level: int) -> tuple[int, int] | None:
+        """A waiting map for the node, no farther than `level`: (task, locality), or None. Failed ones come first."""
+        if self.failed_maps:
+            task = self.failed_maps.popleft()
+            return task, self.locality(task, node)
+        if not self.pending_maps:
+            return None
+        for locality, waiting in (
+            (NODE, self.by_node.get(node.index)),
+            (RACK, self.by_rack.get(node.rack)),
+            (ANY, self.anywhere),
+        ):
+            if locality > level:
+                return None
+            while waiting:
+                task = waiting.pop()
+                if self.map_waits[task]:
+                    self.map_waits[task] = 0
+                    self.pending_maps -= 1
+                    return task, locality
+        return None
+
+    def locality(self, task: int, node: Node) -> int:
+        """How far the task's block is from the node."""
+        if node.index in self.blocks[task] or not self.blocks[task]:
+            return NODE
+        return RACK if any(self.racks[found] == node.rack for found in self.blocks[task]) else ANY
+
+
+def place_blocks(job: SlotJob, cluster: SlotCluster, draw: random.Random) -> list[tuple[int, ...]]:
+    """Nodes of each map's block by HDFS' rule: anywhere, on another rack, beside the second, then anywhere."""
+    nodes = range(len(cluster.nodes))
+    racks = [node.rack for node in cluster.nodes]
+    found = []
+    for _ in job.maps_ms:
+        chosen: list[int] = []
+        for turn in range(min(cluster.replicas, len(cluster.nodes))):
+            free = [n for n in nodes if n not in chosen]
+            if turn == 1:
+                free = [n for n in free if racks[n] != racks[chosen[0]]] or free
+            elif turn == 2:
+                free = [n for n in free if racks[n] == racks[chosen[1]]] or free
+            chosen.append(draw.choice(free))
+        found.append(tuple(chosen))
+    return found
