@@ -72,13 +72,18 @@ def word(default: str, *words: str, doc: str = "") -> Any:
 def flag(default: bool = False, *, doc: str = "") -> Any:
     """A field of a settings dataclass that takes true or false."""
     return field(default=default, metadata={"kind": "flag", "words": ("true", "false"), "doc": doc})
+def text(default: str, *, doc: str = "") -> Any:
+    """A field of a settings dataclass that takes any text, as it is written."""
+    return field(default=default, metadata={"kind": "text", "words": (), "doc": doc})
+
+
 
 
 class Policy(ABC):
     """A fairness policy, written once: `plan` answers for inside the scheduler, on paper and from outside.
 
     Subclasses name themselves (``name``), declare their settings (``Settings``: a frozen dataclass whose fields are
-    made by `number`, `word` and `flag`) and implement `plan`. A user's own policy may besides define ``keys`` and
+    made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may besides define ``keys`` and
     answer ``Order(measure="keys")``.
     """
 
@@ -87,6 +92,8 @@ class Policy(ABC):
 
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         #: The settings, an instance of ``Settings``.
+    #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
+    aliases: ClassVar[Mapping[str, str]] = {}
         self.settings = self.Settings() if settings is None else settings
         #: Numbers among the settings as they were written, for exact arithmetic on paper. Defaults are included.
         self.exact: Mapping[str, Fraction] = {**_exact_defaults(self.settings), **(exact or {})}
@@ -126,10 +133,13 @@ def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, di
     known: dict[str, Field[Any]] = {entry.name: entry for entry in fields(cls.Settings)}
     values: dict[str, Any] = {}
     exact: dict[str, Fraction] = {}
-    for name, raw in given.items():
+    for written, raw in given.items():
+        name = cls.aliases.get(written, written)
         if name not in known:
             offer = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
-            raise CallError(f"policy {cls.name} has no setting {str(name)[:60]!r}", where="--set", mend=offer)
+            raise CallError(f"policy {cls.name} has no setting {str(written)[:60]!r}", where="--set", mend=offer)
+        if name in values:
+            raise CallError(f"setting {name} of policy {cls.name} is given under two names", mend="give it once")
         values[name] = _parse_value(cls.name, known[name], raw)
         value = values[name]
         if known[name].metadata["kind"] == "number" and isinstance(value, float) and math.isfinite(value):
@@ -186,6 +196,8 @@ def _parse_value(policy: str, entry: Field[Any], raw: Any) -> Any:
         (low is not None and value < low)
         or (high is not None and value > high)
         or (above is not None and value <= above)
+    if meta["kind"] == "text":
+        return str(raw).strip()
     ):
         raise wrong()
     return float(value)
@@ -212,6 +224,8 @@ def _example(entry: Field[Any]) -> str:
     default = entry.default
     if default is MISSING or default is None:
         return "60"
+    if meta["kind"] == "text":
+        return "a text"
     return (
         str(default).lower()
         if isinstance(default, bool)

@@ -25,6 +25,16 @@ POLICIES: dict[str, str] = {
     "ltrf": "harness.policies.ltrf:Ltrf",
     "naive-hltrf": "harness.policies.naive_hltrf:NaiveHltrf",
     "hltrf": "harness.policies.hltrf:Hltrf",
+    "mrorder": "harness.policies.mrorder:MROrder",
+    "dynamicmr": "harness.policies.dynamicmr:DynamicMR",
+    "pi-dhsa": "harness.policies.dynamicmr:PiDhsa",
+    "pd-dhsa": "harness.policies.dynamicmr:PdDhsa",
+    "decay-htcondor": "harness.policies.decay_htcondor:DecayHtcondor",
+    "decay-slurm": "harness.policies.decay_slurm:DecaySlurm",
+    "decay-kueue": "harness.policies.decay_kueue:DecayKueue",
+    "decay-kai": "harness.policies.decay_kai:DecayKai",
+    "qknober": "harness.policies.qknober:Qknober",
+    "tetris": "harness.policies.tetris:Tetris",
     "fawkes-jd": "harness.policies.fawkes:JobDemand",
     "fawkes-dd": "harness.policies.fawkes:DataDemand",
     "fawkes-td": "harness.policies.fawkes:TaskDemand",
@@ -74,8 +84,9 @@ def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
 
 
 def settings_of(name: str) -> list[str]:
-    """The settings that a policy takes."""
-    return list(getattr(policy_class(name).Settings, "__dataclass_fields__", {}))
+    """The settings that a policy takes, their other names last."""
+    cls = policy_class(name)
+    return [*getattr(cls.Settings, "__dataclass_fields__", {}), *cls.aliases]
 
 
 def _from_file(path: Path, attribute: str) -> type[Policy]:

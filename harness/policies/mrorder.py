@@ -1,0 +1,56 @@
+"""``mrorder``: arriving jobs are held back and handed to a FIFO queue in a better order (tang-thesis section 3.4).
+
+In the scheduler the policy is FIFO; when which job is submitted is decided before it, by
+harness.policies.ordering.online, which is what `dispatching` and `ordering` set up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import cast
+
+from harness.model.plan import Plan
+from harness.model.snapshot import Snapshot
+from harness.policies.base import LedgerView, Policy, flag, number, text, word
+from harness.policies.fifo import Fifo
+from harness.policies.ordering.engines import Ordering, engine
+from harness.policies.ordering.online import Dispatching, When
+
+
+@dataclass(frozen=True, slots=True)
+class MROrderSettings:
+    """The thesis' arguments: target, policy module, waiting-time threshold, number of jobs."""
+
+    target: str = word("makespan", "makespan", "tct", doc="makespan or total completion time")
+    when: str = word("tp-ati", "pnj", "tp-fti", "tp-ati", doc="by number, fixed interval, adaptive interval")
+    interval_s: float = number(10.0, above=0, at_most=1e9, doc="Delta t: the (least) time between two rounds")
+    jobs: float = number(7, at_least=1, at_most=1e6, doc="pnj: order as soon as so many jobs wait")
+    most: float = number("inf", at_least=1, infinite=True, doc="most jobs a round")
+    threshold: float = number(7, at_least=0, at_most=20, doc="up to so many jobs the best order is searched for")
+    ordering: str = text("auto", doc="auto, a rule of yarnfair order, or path/to/file.py:function")
+    eager: bool = flag(False, doc="do not let the cluster idle: a round begins when all submitted jobs have ended")
+    map_slots: float = number(0, at_least=0, at_most=1e9, doc="of the estimates; 0: what fits the cluster at once")
+    reduce_slots: float = number(0, at_least=0, at_most=1e9, doc="of the estimates; 0: what fits the cluster at once")
+
+
+class MROrder(Policy):
+    """Order by arrival in the cluster; arrivals are what the dispatching queue makes them."""
+
+    name = "mrorder"
+    Settings = MROrderSettings
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        return Fifo().plan(snapshot, ledger)
+
+    def dispatching(self) -> Dispatching:
+        """The policy module's settings."""
+        s = self.settings
+        most = float(s.most)
+        return Dispatching(
+            cast(When, s.when), s.interval_s, int(s.jobs), inf if most == inf else int(most), bool(s.eager)
+        )
+
+    def ordering(self) -> Ordering:
+        """The ordering engine. Raises CallError or InputError for a user's ordering that cannot be used."""
+        return engine(self.settings.target, int(self.settings.threshold), self.settings.ordering)
