@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check an allocation file for what the RM gets wrong silently.",
     ),
     "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
+    "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
 }

@@ -1,0 +1,109 @@
+"""``yarnfair compare``: groups of runs against each other, as a table, JSON or a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.results.compare import Comparison, Contender, Row
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--reference", metavar="LABEL", help="The group that the others are held against [the first].")
+@click.option(
+    "--correction",
+    type=click.Choice(["bh", "holm", "none"]),
+    default="bh",
+    show_default=True,
+    help="For the number of metrics: Benjamini-Hochberg, Holm, or none.",
+)
+@click.option("--all", "everything", is_flag=True, help="Also metrics of which neither direction is better.")
+@click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Also write one HTML page.")
+@json_option
+def compare(
+    runs: tuple[str, ...], reference: str | None, correction: str, everything: bool, page: Path | None, as_json: bool
+) -> None:
+    """Compare groups of repeated runs, metric by metric and queue by queue.
+
+    RUN is a run directory, a folder of them, or LABEL=GLOB. Several folders or labels are compared with each other,
+    variant by variant; one folder's variants with each other. Runs pair by their seeds where both groups have the same.
+    """
+    from harness.results.compare import compare as computed
+    from harness.results.compare import document
+    from harness.results.runs import groups
+
+    chosen = groups(runs, reference)
+    found = [computed(contest, correction=correction) for contest in chosen.contests]  # type: ignore[arg-type]
+    if page is not None:
+        from harness.report.comparing import write_page
+
+        write_page(found, chosen.remarks, page)
+    for remark in chosen.remarks:
+        click.echo(f"warning: {remark}", err=True)
+    if as_json:
+        print_json(
+            {
+                "contests": [document(one) for one in found],
+                "remarks": list(chosen.remarks),
+                "page": str(page) if page is not None else None,
+            }
+        )
+        return
+    for one in found:
+        for line in lines(one, everything):
+            click.echo(line)
+    if page is not None:
+        click.echo(f"page: {page}")
+
+
+WIDTH = 100
+
+
+def lines(comparison: Comparison, everything: bool = False) -> list[str]:
+    """The table of one contest, a block for each contender, lines of at most 100 columns."""
+    from harness.results.compare import summary_words
+
+    reference = comparison.groups[0]
+    out = [comparison.title] if comparison.title else []
+    for group in comparison.groups[1:]:
+        out += ["", f"{group.label} ({_repeats(len(group.runs))}) against {reference.label} "
+                f"({_repeats(len(reference.runs))})"]  # fmt: skip
+        out.append(f"{'':<43}{'reference':>11}{'median':>11}{'95 % of difference':>25}  p")
+        for row in comparison.rows:
+            own = next((one for one in row.contenders if one.label == group.label), None)
+            if own is None or not (everything or row.judged):
+                continue
+            out += _row(row, own)
+        out.append(summary_words(comparison, group.label))
+    return [line.rstrip() for line in out]
+
+
+def _repeats(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 2] + ".."
+
+
+def _row(row: Row, own: Contender) -> list[str]:
+    from harness.results.compare import number_text
+
+    metric = row.key.metric
+    title = row.key.title() + (f" ({metric.unit})" if metric.unit else "")
+    interval = "-"
+    if own.interval is not None:
+        low, high = (number_text(x, metric.digits) for x in own.interval)
+        interval = f"{low} to {high}"
+    p = "-" if own.p_adjusted is None else "<0.001" if own.p_adjusted < 0.001 else f"{own.p_adjusted:.3f}"
+    figures = (
+        f"{_cut(title, 42):<43}{number_text(row.median, metric.digits):>11}"
+        f"{number_text(own.median, metric.digits):>11}{interval:>25}  {p}"
+    )
+    return [_cut(figures, WIDTH), f"    {own.words}"]

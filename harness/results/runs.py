@@ -1,0 +1,336 @@
+"""Finding run directories and reading what they are and what they measured (not their tables): `find_runs`, `groups`.
+
+A group is a set of repeats of one thing under one label; a contest is a set of groups that are comparable.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import CallError, InputError
+from harness.results.catalogue import Key, flat
+from harness.results.store import read_json
+
+#: How far below a given folder run directories are looked for (a campaign: folder/cells/CELL/RUN).
+DEPTH = 4
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``."""
+
+    path: Path
+    info: Mapping[str, Any]
+    summary: Mapping[str, Any]
+
+    @cached_property
+    def values(self) -> dict[Key, float]:
+        """Every number of the summary."""
+        return flat(self.summary)
+
+    @property
+    def seed(self) -> int | None:
+        seed = self.info.get("seed")
+        return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+
+    @property
+    def repeat(self) -> int:
+        repeat = self.info.get("repeat", 1)
+        return repeat if isinstance(repeat, int) else 1
+
+    @property
+    def variant(self) -> str:
+        """The policy's name in its experiment, without what tells seeds apart."""
+        name = self.info.get("variant") or self.info.get("label") or self.path.name
+        return str(name).removesuffix(f",seed={self.seed}")
+
+    @property
+    def experiment(self) -> str:
+        found = self.info.get("experiment")
+        return str(found.get("experiment") if isinstance(found, Mapping) else found or "experiment")
+
+    @property
+    def hash(self) -> str:
+        return str(self.info.get("hash") or "")
+
+    @property
+    def backend(self) -> str:
+        return str(self.info.get("backend") or "sim")
+
+    @property
+    def start(self) -> str:
+        return str(self.info.get("start") or "")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the same seed gives the same figures: on the simulator."""
+        return self.backend == "sim"
+
+    def invalid(self) -> tuple[int, str] | None:
+        """The exit code and the reason when its figures do not count: unfinished, failed or lost jobs, time limit."""
+        code = self.info.get("exit")
+        why = str(self.info.get("why") or "")
+        if code is None:
+            return 4, "the run did not come to its end"
+        if code == 5:
+            return 5, why or "the run timed out"
+        if code != 0:
+            return 4, why or f"the run ended with exit code {code}"
+        if not self.summary:
+            return 4, "summary.json is missing"
+        queues = self.summary.get("queues")
+        failed = sum(
+            int(own.get("failed") or 0)
+            for own in (queues.values() if isinstance(queues, Mapping) else ())
+            if isinstance(own, Mapping)
+        )
+        if failed:
+            return 4, f"{failed} job(s) failed"
+        return None
+
+
+def find_runs(path: Path) -> list[Path]:
+    """The run directories at or below a path, sorted by path; a file is a bench's.
+
+    Raises InputError when there is none.
+    """
+    if path.is_file() and path.name != "run.json":
+        return [path]
+    if path.name == "run.json":
+        path = path.parent
+    if (path / "run.json").is_file():
+        return [path]
+    found: list[Path] = []
+    level = [path]
+    for _ in range(DEPTH):
+        below: list[Path] = []
+        for folder in level:
+            try:
+                inside = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=True)]
+            except OSError:
+                continue
+            for child in inside:
+                (found if (child / "run.json").is_file() else below).append(child)
+        level = below
+    if not found:
+        what = "no such run" if not path.exists() else "no run directory in it"
+        mend = "give directories that `yarnfair run` has written, or a folder of them"
+        raise InputError(what, where=str(path), mend=mend)
+    return sorted(found)
+
+
+def read_run(path: Path) -> RunRecord:
+    """One run directory, or one file that `yarnfair bench --json` has printed.
+
+    Raises InputError when it is neither, or damaged.
+    """
+    if path.is_file():
+        return _read_bench(path)
+    info = read_json(path / "run.json")
+    summary_path = path / "summary.json"
+    return RunRecord(path, info, read_json(summary_path) if summary_path.is_file() else {})
+
+
+def _read_bench(path: Path) -> RunRecord:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path), mend="give run directories") from None
+    if not isinstance(document, dict):
+        raise InputError("not a JSON object", where=str(path), mend="give run directories")
+    figures = document.get("values", document)  # a record of docs/records has them one level below
+    if not isinstance(figures, dict) or not isinstance(figures.get("engine"), dict):
+        mend = "give run directories, or what `yarnfair bench --json` has printed"
+        raise InputError("neither a run directory nor a bench's figures", where=str(path), mend=mend)
+    info = {"experiment": "bench", "variant": "bench", "backend": "bench", "exit": 0}
+    for name in ("version", "versions", "machine"):
+        if name in document:
+            info[name] = document[name]
+    return RunRecord(path, info, {"engine": figures["engine"]})
+
+
+def read_runs(paths: Iterable[Path]) -> list[RunRecord]:
+    """All runs at or below the paths, each once, in the order of the paths."""
+    unique: dict[Path, Path] = {}
+    for path in paths:
+        for found in find_runs(path):
+            unique.setdefault(found.resolve(), found)
+    return [read_run(found) for found in unique.values()]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repeats of one thing."""
+
+    label: str
+    runs: Sequence[RunRecord]
+
+    def seeds(self) -> dict[tuple[int, int], RunRecord] | None:
+        """Runs by seed and repeat; None when a run has no seed or two have the same."""
+        found = {(run.seed, run.repeat): run for run in self.runs if run.seed is not None}
+        return found if len(found) == len(self.runs) else None
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Groups that are held against each other, the first being the reference. ``title`` is what they have in common."""
+
+    title: str
+    groups: Sequence[Group]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the arguments of a comparison stand for: contests, and remarks on what was left out."""
+
+    contests: Sequence[Contest]
+    remarks: Sequence[str] = field(default_factory=tuple)
+
+
+def _argument(text: str) -> tuple[str | None, list[Path]]:
+    """``label=glob`` or a path. A path that exists is a path, whatever it is called."""
+    if not Path(text).exists() and "=" in text:
+        label, _, pattern = text.partition("=")
+        if label and "/" not in label:
+            found = sorted(glob.glob(os.path.expanduser(pattern)))
+            if not found:
+                raise InputError(f"nothing matches {pattern[:200]}", where=label[:80], mend="check the path")
+            return label, [Path(path) for path in found]
+    if glob.has_magic(text) and not Path(text).exists():
+        found = sorted(glob.glob(os.path.expanduser(text)))
+        if not found:
+            raise InputError("nothing matches", where=text[:200], mend="check the path")
+        return None, [Path(path) for path in found]
+    return None, [Path(text)]
+
+
+def _common_name(paths: Sequence[Path]) -> str:
+    return paths[0].resolve().name or str(paths[0])
+
+
+def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
+    """What ``compare``'s arguments stand for.
+
+    Each argument (a run directory, a folder of them, or ``label=glob``) brings its runs. When there are several
+    arguments with labels or folders, these are what is compared, variant by variant where they hold several; with one
+    folder its variants are compared with each other. Runs given one by one are grouped by variant.
+
+    Raises CallError when there is nothing to compare, InputError for what is not there.
+    """
+    sources: dict[str, list[RunRecord]] = {}
+    singles: list[RunRecord] = []
+    taken: set[Path] = set()
+    for text in arguments:
+        label, paths = _argument(text)
+        runs = [run for run in read_runs(paths) if label is not None or run.path.resolve() not in taken]
+        taken.update(run.path.resolve() for run in runs)
+        if not runs:
+            continue
+        if label is None and len(runs) == 1:
+            singles += runs
+        else:
+            name = label or _unused(_common_name(paths), sources, paths)
+            sources.setdefault(name, []).extend(runs)
+    if singles:
+        if not sources:
+            sources = _by_variant_or_place(singles)
+        else:
+            for run in singles:
+                sources.setdefault(_unused(run.path.resolve().name, sources, [run.path]), []).append(run)
+    remarks: list[str] = []
+    valid: dict[str, list[RunRecord]] = {}
+    for name, runs in sources.items():
+        counted = [run for run in runs if run.invalid() is None]
+        for run in runs:
+            bad = run.invalid()
+            if bad is not None:
+                remarks.append(f"left out: {run.path}: {bad[1]}")
+        if counted:
+            valid[name] = counted
+    contests = _contests(valid)
+    contests = [contest for contest in contests if len(contest.groups) > 1]
+    if not contests:
+        why = "; ".join(remarks[:3])
+        raise CallError(
+            "fewer than two groups of runs to compare" + (f" ({why})" if why else ""),
+            where="RUN",
+            mend="give two run directories or more, a folder with several policies, or label=glob twice",
+        )
+    if reference is not None:
+        contests = [_with_reference(contest, reference) for contest in contests]
+    return Chosen(contests, remarks)
+
+
+def _unused(name: str, taken: Mapping[str, Any], paths: Sequence[Path]) -> str:
+    if name not in taken:
+        return name
+    return f"{paths[0].resolve().parent.name}/{name}"
+
+
+def _by_variant_or_place(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    """Runs given one by one: by variant (repeats), or by their own names when all are of one variant."""
+    found: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        found.setdefault(_described(run, runs), []).append(run)
+    if len(found) == 1:
+        found = {}
+        for run in runs:
+            found.setdefault(_unused(run.path.resolve().name, found, [run.path]), []).append(run)
+    return found
+
+
+def _described(run: RunRecord, among: Sequence[RunRecord]) -> str:
+    """A variant's name, with experiment and backend where these differ among the runs."""
+    name = run.variant
+    if len({other.backend for other in among}) > 1:
+        name = f"{name} on {run.backend}"
+    return name
+
+
+def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
+    everything = [run for runs in sources.values() for run in runs]
+    variants = {name: {_described(run, everything) for run in runs} for name, runs in sources.items()}
+    experiments = {run.experiment for run in everything}
+    found: dict[str, dict[str, list[RunRecord]]] = {}
+    by_label = len(sources) > 1
+    several = any(len(own) > 1 for own in variants.values())
+    own_experiment = {name: {run.experiment for run in runs} for name, runs in sources.items()}
+    mixed = len(experiments) > 1 and any(len(own) > 1 for own in own_experiment.values())
+    for name, runs in sources.items():
+        for run in runs:
+            variant = _described(run, everything)
+            context = [run.experiment] if mixed or not by_label else []
+            if by_label and several:
+                context.append(variant)
+            contender = name if by_label else variant
+            found.setdefault(", ".join(context), {}).setdefault(contender, []).append(run)
+    return [
+        Contest(title, [Group(label, own) for label, own in sorted(by.items(), key=lambda item: _known_first(item[0]))])
+        if not by_label
+        else Contest(title, [Group(label, own) for label, own in by.items()])
+        for title, by in found.items()
+    ]
+
+
+#: Which variant is the reference when a folder's variants are compared: from what is known to what is new.
+_ORDER = ("fair", "static", "drf", "fifo", "naive-hltrf", "ltrf", "hltrf")
+
+
+def _known_first(label: str) -> tuple[int, str]:
+    policy = label.partition(",")[0].partition(" ")[0]
+    return (_ORDER.index(policy) if policy in _ORDER else len(_ORDER), label)
+
+
+def _with_reference(contest: Contest, reference: str) -> Contest:
+    chosen = [group for group in contest.groups if group.label == reference]
+    if not chosen:
+        known = ", ".join(group.label for group in contest.groups)
+        raise CallError(f"no group {reference[:80]!r}", where="--reference", mend=f"one of {known}")
+    return Contest(contest.title, [*chosen, *(group for group in contest.groups if group.label != reference)])

@@ -1,0 +1,241 @@
+"""Statistics of repeated runs: intervals by bootstrap, permutation tests on ranks, correction for many tests.
+
+Everything is deterministic: what is drawn is drawn from a generator with a fixed seed, so the same runs give the same
+answer. Nothing here knows what a metric is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Correction = Literal["bh", "holm", "none"]
+
+#: Arrangements up to this number are all gone through; beyond it so many are drawn.
+ARRANGEMENTS = 20_000
+RESAMPLES = 4_000
+_SEED = 20_161
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A two-sided test: its name, p, the least p that so many values could have given, and the direction it saw."""
+
+    name: str
+    p: float
+    least_p: float
+    sign: int
+
+
+def ranks(values: ArrayLike) -> Floats:
+    """Ranks from 1, equal values share the mean of theirs."""
+    found = np.asarray(values, dtype=np.float64)
+    order = np.argsort(found, kind="stable")
+    out = np.empty(len(found))
+    at = 0
+    while at < len(found):
+        end = at
+        while end + 1 < len(found) and found[order[end + 1]] == found[order[at]]:
+            end += 1
+        out[order[at : end + 1]] = (at + end) / 2 + 1
+        at = end + 1
+    return out
+
+
+def _p(statistics: Floats, seen: float, drawn: bool) -> float:
+    extreme = int((np.abs(statistics) >= abs(seen) - 1e-9).sum())
+    # What is drawn counts the arrangement that was seen itself, so that p is never 0.
+    return (extreme + 1) / (len(statistics) + 1) if drawn else extreme / len(statistics)
+
+
+def signed_rank(differences: ArrayLike) -> Test:
+    """Wilcoxon's signed-rank test as a permutation test over the signs of paired differences; zeros are left out."""
+    d = np.asarray(differences, dtype=np.float64)
+    d = d[d != 0]
+    name = "signed ranks"
+    if len(d) == 0:
+        return Test(name, 1.0, 1.0, 0)
+    r = ranks(np.abs(d))
+    seen = float((np.sign(d) * r).sum())
+    all_of = 2 ** len(d)
+    if all_of <= ARRANGEMENTS:
+        signs = 1.0 - 2.0 * ((np.arange(all_of)[:, None] >> np.arange(len(d))) & 1)
+    else:
+        signs = np.random.default_rng(_SEED).choice((-1.0, 1.0), size=(ARRANGEMENTS, len(d)))
+    drawn = all_of > ARRANGEMENTS
+    least = 1 / (ARRANGEMENTS + 1) if drawn else 2 / all_of
+    return Test(name, _p(signs @ r, seen, drawn), min(1.0, least), int(np.sign(seen)))
+
+
+def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
+    """The Mann-Whitney test as a permutation test over who belongs to which group; ties share ranks."""
+    a, b = np.asarray(reference, dtype=np.float64), np.asarray(contender, dtype=np.float64)
+    name = "rank sums"
+    if len(a) == 0 or len(b) == 0:
+        return Test(name, 1.0, 1.0, 0)
+    r = ranks(np.concatenate([a, b]))
+    count, own = len(r), len(b)
+    centre = own * (count + 1) / 2
+    seen = float(r[len(a) :].sum()) - centre
+    all_of = math.comb(count, own)
+    drawn = all_of > ARRANGEMENTS
+    if drawn:
+        rng = np.random.default_rng(_SEED)
+        sums = np.array([rng.permutation(r)[:own].sum() for _ in range(ARRANGEMENTS)])
+    else:
+        sums = r[_choices(count, own)].sum(axis=1)
+    least = 1 / (ARRANGEMENTS + 1) if drawn else min(1.0, 2 / all_of)
+    return Test(name, _p(sums - centre, seen, drawn), least, int(np.sign(seen)))
+
+
+@lru_cache(maxsize=8)
+def _choices(count: int, own: int) -> NDArray[np.int64]:
+    """Every choice of `own` of `count` places, one a row. Every metric of a contest asks for the same."""
+    return np.array(list(itertools.combinations(range(count), own)), dtype=np.int64)
+
+
+def _percentiles(medians: Floats, confidence: float) -> tuple[float, float]:
+    tail = (1 - confidence) / 2 * 100
+    low, high = np.percentile(medians, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def interval_paired(differences: ArrayLike, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of the median of paired differences; None for fewer than two pairs."""
+    d = np.asarray(differences, dtype=np.float64)
+    if len(d) < 2:
+        return None
+    picked = np.random.default_rng(_SEED).integers(0, len(d), size=(RESAMPLES, len(d)))
+    return _percentiles(np.median(d[picked], axis=1), confidence)
+
+
+def interval_unpaired(
+    reference: ArrayLike, contender: ArrayLike, confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """Percentile bootstrap interval of the difference of two medians; None when a group has fewer than two values."""
+    a, b = np.asarray(reference, dtype=np.float64), np.asarray(contender, dtype=np.float64)
+    if len(a) < 2 or len(b) < 2:
+        return None
+    rng = np.random.default_rng(_SEED)
+    of_a = np.median(a[rng.integers(0, len(a), size=(RESAMPLES, len(a)))], axis=1)
+    of_b = np.median(b[rng.integers(0, len(b), size=(RESAMPLES, len(b)))], axis=1)
+    return _percentiles(of_b - of_a, confidence)
+
+
+def adjusted(p: Sequence[float], correction: Correction = "bh") -> list[float]:
+    """p-values corrected for their number: Benjamini-Hochberg (``bh``, false discovery rate) or Holm (any error)."""
+    count = len(p)
+    if correction == "none" or count == 0:
+        return list(p)
+    order = sorted(range(count), key=lambda at: p[at])
+    out = [1.0] * count
+    if correction == "holm":
+        running = 0.0
+        for place, at in enumerate(order):
+            running = max(running, min(1.0, (count - place) * p[at]))
+            out[at] = running
+        return out
+    running = 1.0
+    for place in range(count - 1, -1, -1):
+        at = order[place]
+        running = min(running, p[at] * count / (place + 1))
+        out[at] = running
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A lasting change within a series: its first value's place, the medians before and after, p."""
+
+    at: int
+    before: float
+    after: float
+    p: float
+
+
+#: No more values than this are looked at for changes: the latest.
+LONGEST = 120
+
+
+def change_points(values: ArrayLike, alpha: float, shortest: int = 4) -> list[ChangePoint]:
+    """Places where the level of a series changes, by circular binary segmentation over ranks.
+
+    In each segment that stretch is looked for whose ranks differ most from those of the rest (normalised by what
+    chance gives to a stretch of its length); it stands when among permutations of the segment one as clear is rarer
+    than `alpha`, and both its ends are then cuts. A cut leaves `shortest` values on both sides. Of more than LONGEST
+    values the latest are taken; places count from the first value given.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    skipped = max(0, len(given) - LONGEST)
+    found = given[skipped:]
+    cuts: dict[int, float] = {}
+    waiting = [(0, len(found))]
+    while waiting:
+        low, high = waiting.pop()
+        cut = _stretch(found[low:high], alpha, shortest)
+        if cut is not None:
+            edges = [low + at for at in cut[0] if 0 < at < high - low]
+            cuts.update(dict.fromkeys(edges, cut[1]))
+            bounds = [low, *edges, high]
+            waiting += list(itertools.pairwise(bounds))
+    places = sorted(cuts)
+    edges = [0, *places, len(found)]
+    return [
+        ChangePoint(
+            skipped + at,
+            float(np.median(found[edges[k] : at])),
+            float(np.median(found[at : edges[k + 2]])),
+            cuts[at],
+        )
+        for k, at in enumerate(places)
+    ]
+
+
+def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All stretches [i, j) of n values that leave none of the pieces they make shorter than `shortest`."""
+    i, j = np.triu_indices(n + 1, k=shortest)
+    left, right = (i == 0) | (i >= shortest), (j == n) | (n - j >= shortest)
+    whole = (i == 0) & (j == n)
+    # One that begins at 0 is the complement of one that ends at n: once is enough.
+    able = left & right & ~whole & (j < n) | (right & left & ~whole & (i > 0) & (j == n))
+    return i[able], j[able]
+
+
+def _clearest(r: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    """Of each row of ranks: the largest normalised difference of a stretch, and which stretch."""
+    n = r.shape[1]
+    sums = np.zeros((len(r), n + 1))
+    np.cumsum(r - (n + 1) / 2, axis=1, out=sums[:, 1:])
+    length = j - i
+    z = np.abs(sums[:, j] - sums[:, i]) / np.sqrt(length * (n - length) * (n + 1) / 12.0)
+    best = z.argmax(axis=1)
+    return z[np.arange(len(z)), best], best
+
+
+def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, int], float] | None:
+    n = len(values)
+    if n < 2 * shortest or (values == values[0]).all():
+        return None
+    i, j = _stretches(n, shortest)
+    own = ranks(values)
+    seen, which = _clearest(own[None, :], i, j)
+    rng = np.random.default_rng(_SEED)
+    # Enough permutations to see p below alpha; drawn in parts, because most series need few to be cleared.
+    most, at_once = min(ARRANGEMENTS, max(999, math.ceil(10 / alpha))), 200
+    extreme = drawn = 0
+    while drawn < most:
+        shuffled = rng.permuted(np.broadcast_to(own, (at_once, n)), axis=1)
+        extreme += int((_clearest(shuffled, i, j)[0] >= seen[0] - 1e-9).sum())
+        drawn += at_once
+        if extreme > 10 + alpha * most:
+            return None
+    p = (extreme + 1) / (drawn + 1)
+    return ((int(i[which[0]]), int(j[which[0]])), p) if p <= alpha else None

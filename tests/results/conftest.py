@@ -1,0 +1,75 @@
+"""Made-up run directories: figures that are known, in the files that `yarnfair run` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Write = Callable[..., Path]
+
+
+def summary_of(queues: tuple[str, ...] = ("root.a", "root.b"), **changes: Any) -> dict[str, Any]:
+    """A summary; ``changes`` are keys of it, or of every queue where a queue has that key."""
+    queue = {
+        "jobs": 10,
+        "failed": 0,
+        "mean_completion_s": 100.0,
+        "mean_slowdown": 2.0,
+        "fairness_degree": 1.2,
+        "resource_seconds": 5000.0,
+        "speedup_over_static": None,
+    }
+    whole: dict[str, Any] = {
+        "makespan_s": 1000.0,
+        "sharing_benefit": 0.2,
+        "sharing_loss": -0.1,
+        "sharing_loss_integral": 100.0,
+        "last_loss_s": 300.0,
+        "utilisation": {"memory": 0.9, "vcores": 0.4},
+    }
+    own = {key: value for key, value in changes.items() if key in queue}
+    rest = {key: value for key, value in changes.items() if key not in queue}
+    whole.update(rest)
+    return {**whole, "queues": {name: {**queue, **own} for name in queues}, "events": 1234, "wall_s": 0.5}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a run directory below tmp_path: ``write("old/1", seed=1, makespan_s=990.0)``."""
+
+    def do(
+        name: str,
+        *,
+        seed: int | None = 1,
+        variant: str = "ltrf",
+        experiment: str = "made-up",
+        backend: str = "docker",
+        exit: int | None = 0,
+        start: str = "2026-01-01T00:00:00+00:00",
+        summary: Mapping[str, Any] | None = None,
+        **changes: Any,
+    ) -> Path:
+        directory = tmp_path / name
+        directory.mkdir(parents=True)
+        info = {
+            "variant": variant,
+            "policy": {"name": variant, "mode": "inside", "settings": {}},
+            "seed": seed,
+            "backend": backend,
+            "hash": "0123456789abcdef",
+            "experiment": {"experiment": experiment},
+            "versions": {"yarnfair": "0.1.0"},
+            "start": start,
+            "exit": exit,
+        }
+        (directory / "run.json").write_text(json.dumps(info))
+        if exit is not None:
+            found = summary if summary is not None else summary_of(**changes)
+            (directory / "summary.json").write_text(json.dumps(found))
+        return directory
+
+    return do

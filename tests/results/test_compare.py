@@ -1,0 +1,180 @@
+"""Groups of runs against each other: how they are grouped and paired, what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.cli import main
+from harness.model.errors import CallError, InputError
+from harness.results.compare import compare
+from harness.results.runs import groups
+from tests.results.conftest import Write
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, printed.out, printed.err
+
+
+def verdicts(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[tuple[str, str], dict[str, Any]]:
+    code, out, _ = call(capsys, "compare", *arguments, "--json")
+    assert code == 0
+    (contest,) = json.loads(out)["contests"]
+    return {(row["metric"], own["label"]): {**row, **own} for row in contest["metrics"] for own in row["contenders"]}
+
+
+def pool(write: Write, name: str, factor: float, count: int = 10, spread: float = 0.02, **more: Any) -> None:
+    """Runs whose makespan varies from seed to seed alike in every pool, times `factor`."""
+    for seed in range(1, count + 1):
+        rng = np.random.default_rng(seed)
+        makespan = 1000.0 * (1 + spread * rng.normal())
+        noise = 1 + 0.002 * np.random.default_rng(seed + len(name) * 1000).normal()
+        write(f"{name}/{seed}", seed=seed, makespan_s=makespan * factor * noise, **more)
+
+
+def test_a_worse_group_is_named_and_paired_by_seed(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old", 1.0)
+    pool(write, "new", 1.03)
+    found = verdicts(capsys, tmp_path / "old", tmp_path / "new")
+    row = found["makespan_s", "new"]
+    assert (row["verdict"], row["paired"], row["pairs"], row["better"], row["unit"]) == (
+        "worse",
+        True,
+        10,
+        "lower",
+        "s",
+    )
+    assert row["relative"] == pytest.approx(0.03, abs=0.005)
+    low, high = row["interval"]
+    assert low < 30 < high
+    assert row["p_adjusted"] <= 0.05
+    assert found["mean_completion_s[root.a]", "new"]["verdict"] == "equal"
+
+
+def test_without_common_seeds_groups_do_not_pair(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for k in range(8):
+        write(f"a/{k}", seed=k, makespan_s=1000.0 + k)
+        write(f"b/{k}", seed=100 + k, makespan_s=900.0 + k)
+    row = verdicts(capsys, f"before={tmp_path}/a/*", f"after={tmp_path}/b/*")["makespan_s", "after"]
+    assert (row["paired"], row["test"], row["verdict"]) == (False, "rank sums", "better")
+    assert row["difference"] == -100
+
+
+def test_more_than_one_contender_and_the_reference_can_be_chosen(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variant, factor in (("fair", 1.0), ("ltrf", 0.9), ("hltrf", 0.95)):
+        pool(write, variant, factor, variant=variant)
+    found = verdicts(capsys, tmp_path)
+    assert {label for _, label in found} == {"ltrf", "hltrf"}, "fair is what the others are held against"
+    assert found["makespan_s", "ltrf"]["verdict"] == "better"
+    found = verdicts(capsys, tmp_path, "--reference", "ltrf")
+    assert found["makespan_s", "fair"]["verdict"] == "worse"
+    assert call(capsys, "compare", tmp_path, "--reference", "nope")[0] == 2
+
+
+def test_two_folders_with_several_policies_are_compared_policy_by_policy(write: Write, tmp_path: Path) -> None:
+    for folder in ("old", "new"):
+        for variant in ("fair", "ltrf"):
+            for seed in (1, 2):
+                write(f"{folder}/{variant},seed={seed}", variant=f"{variant},seed={seed}", seed=seed)
+    chosen = groups([str(tmp_path / "old"), str(tmp_path / "new")])
+    assert [contest.title for contest in chosen.contests] == ["fair", "ltrf"]
+    assert [[group.label for group in contest.groups] for contest in chosen.contests] == [["old", "new"]] * 2
+    assert all(len(group.runs) == 2 for contest in chosen.contests for group in contest.groups)
+
+
+def test_single_runs_are_compared_but_not_tested(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = write("x/fair", variant="fair"), write("x/ltrf", makespan_s=900.0)
+    row = verdicts(capsys, one, two)["makespan_s", "ltrf"]
+    assert (row["verdict"], row["p"], row["interval"], row["difference"]) == ("not tested", None, None, -100)
+    assert "not tested" in row["words"]
+
+
+def test_too_few_repeats_are_said_to_be_too_few(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old", 1.0, count=3)
+    pool(write, "new", 1.5, count=3)
+    assert verdicts(capsys, tmp_path / "old", tmp_path / "new")["makespan_s", "new"]["verdict"] == "too few repeats"
+
+
+def test_noise_is_not_called_a_difference(write: Write, tmp_path: Path) -> None:
+    """Groups that differ by chance only, in noisy metrics: one of 20 contests may say something (5 %), four not."""
+    said = 0
+    for trial in range(20):
+        rng = np.random.default_rng(trial)
+        for name in ("a", "b"):
+            for seed in range(7):
+                values = {f"extra_{k}": float(rng.normal(100, 5)) for k in range(3)}
+                write(
+                    f"{trial}/{name}/{seed}",
+                    seed=seed + (50 if name == "b" else 0),
+                    makespan_s=float(rng.normal(1000, 20)),
+                    last_loss_s=float(rng.normal(300, 20)),
+                    sharing_benefit=float(rng.normal(0.2, 0.02)),
+                    **values,
+                )
+        chosen = groups([str(tmp_path / str(trial) / "a"), str(tmp_path / str(trial) / "b")])
+        found = compare(chosen.contests[0])
+        judged = [own for row in found.rows if row.judged for own in row.contenders]
+        said += any(own.verdict in ("better", "worse") for own in judged)
+    assert said <= 3
+
+
+def test_runs_that_do_not_count_are_left_out_and_said(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old", 1.0, count=3)
+    pool(write, "new", 1.0, count=3)
+    write("new/9", seed=9, exit=None)
+    write("new/10", seed=10, exit=4)
+    code, out, err = call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--json")
+    assert code == 0
+    assert [len(group["runs"]) for group in json.loads(out)["contests"][0]["groups"]] == [3, 3]
+    assert err.count("left out") == 2
+
+
+def test_the_text_is_100_columns_wide_and_the_page_complete(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old & <older>", 1.0)
+    pool(write, "new", 1.03)
+    page = tmp_path / "deep" / "page.html"
+    code, out, _ = call(capsys, "compare", tmp_path / "old & <older>", tmp_path / "new", "--html", page)
+    assert code == 0
+    assert all(len(line) <= 100 for line in out.splitlines() if not line.startswith(("    ", "page", "new against")))
+    assert "worse by +" in out
+    text = page.read_text()
+    assert "old &amp; &lt;older&gt;" in text
+    assert "<script" not in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert text.count("<circle") > 5
+
+
+def test_wrong_calls(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = write("a/1")
+    assert call(capsys, "compare", one)[0] == 2
+    assert call(capsys, "compare", tmp_path / "nothing", one)[0] == 1
+    assert call(capsys, "compare")[0] == 2
+    (tmp_path / "b").mkdir()
+    code, _, err = call(capsys, "compare", one, tmp_path / "b")
+    assert (code, err.count("\n")) == (1, 1)
+    with pytest.raises(InputError, match="nothing matches"):
+        groups([f"x={tmp_path}/no/*"])
+    with pytest.raises(CallError):
+        groups([str(one), str(one)])
