@@ -1,1 +1,1 @@
-"""The control loop: its pure core (core, events) and its drivers."""
+"""The control loop: its pure core (core, events) and its drivers: virtual (simulator), wall (a real RM)."""

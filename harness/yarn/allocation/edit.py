@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from harness.model.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
-from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
+from harness.model.queues import AllocationFile, QueuePolicy, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
 from harness.yarn.allocation.dom import Element, parse_xml
 from harness.yarn.allocation.javanum import float32
@@ -22,23 +23,37 @@ _START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
+Attribute = Literal["weight", "min_resources", "max_resources", "scheduling_policy"]
+#: Attribute -> the elements that say it.
+_ELEMENTS: dict[Attribute, tuple[str, ...]] = {
+    "weight": ("weight",),
+    "min_resources": ("minResources",),
+    "max_resources": ("maxResources",),
+    "scheduling_policy": ("schedulingPolicy", "schedulingMode"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of one queue's attributes; None: left as it is."""
+    """New values of one queue's attributes; None: left as it is. ``unset``: attributes that the file shall not say."""
 
     weight: float | None = None
     min_resources: Resource | None = None
     max_resources: ResourceLimit | None = None
+    scheduling_policy: QueuePolicy | None = None
+    unset: frozenset[Attribute] = frozenset()
 
     def elements(self) -> dict[str, str]:
         """Element name -> text."""
-        said = {}
+        said: dict[str, str] = {}
         if self.weight is not None:
             said["weight"] = weight_text(float32(self.weight))
         if self.min_resources is not None:
             said["minResources"] = resource_text(self.min_resources)
         if self.max_resources is not None:
             said["maxResources"] = resource_text(self.max_resources)
+        if self.scheduling_policy is not None:
+            said["schedulingPolicy"] = self.scheduling_policy
         return said
 
 
@@ -75,11 +90,15 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
             if _same(settings, change, tag):
                 continue
             # The last one counts, wherever the queue is written.
-            written = [item for queue in places[path] for item in queue.elements() if item.tag == tag]
+            names = next(names for names in _ELEMENTS.values() if tag in names)
+            written = [item for queue in places[path] for item in queue.elements() if item.tag in names]
             if written:
                 edits.append(_replacement(document, written[-1], text.encode()))
             else:
                 new.append((tag, text.encode()))
+        for attribute in change.unset:
+            gone = [item for queue in places[path] for item in queue.elements() if item.tag in _ELEMENTS[attribute]]
+            edits += [_removal(document, item) for item in gone]
         if new:
             edits.append(_insertion(document, places[path][-1], new))
     for start, end, content in sorted(edits, reverse=True):
@@ -111,6 +130,12 @@ def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str
             settings[path] = replace(settings[path], min_resources=change.min_resources, minimum_dropped=False)
         if change.max_resources is not None:
             settings[path] = replace(settings[path], max_resources=change.max_resources)
+        if change.scheduling_policy is not None:
+            settings[path] = replace(settings[path], scheduling_policy=change.scheduling_policy)
+        nothing: dict[str, Any] = dict.fromkeys(change.unset)
+        settings[path] = replace(settings[path], **nothing)
+        if "min_resources" in change.unset:
+            settings[path] = replace(settings[path], minimum_dropped=False)
     return replace(before, settings=settings)
 
 
@@ -120,6 +145,8 @@ def _same(settings: QueueSettings, change: Change, tag: str) -> bool:
             return change.weight is not None and settings.weight == float32(change.weight)
         case "minResources":
             return settings.min_resources == change.min_resources and not settings.minimum_dropped
+        case "schedulingPolicy":
+            return settings.scheduling_policy == change.scheduling_policy
         case _:
             return settings.max_resources == change.max_resources
 
@@ -144,6 +171,15 @@ def _replacement(document: bytes, element: Element, text: bytes) -> tuple[int, i
     start = _start_tag_end(document, element)
     kept = b"".join(_COMMENT.findall(document[start : element.end]))
     return start, element.end, text + kept
+
+
+def _removal(document: bytes, element: Element) -> tuple[int, int, bytes]:
+    """An element with its tags and the white space before it."""
+    start_tag = _start_tag_end(document, element)
+    empty = document[start_tag - 2 : start_tag] == b"/>"
+    end = start_tag if empty else document.index(b">", element.end) + 1
+    start = len(document[: element.start].rstrip())
+    return start, end, b""
 
 
 def _insertion(document: bytes, queue: Element, new: list[tuple[str, bytes]]) -> tuple[int, int, bytes]:

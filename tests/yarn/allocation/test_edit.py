@@ -90,3 +90,29 @@ def test_a_root_queue() -> None:
 def test_what_is_refused(document: bytes, changes: dict[str, Change], part: str) -> None:
     with pytest.raises(InputError, match=part):
         edit_allocations(document, changes)
+
+
+def test_attributes_that_are_taken_away_leave_the_file_as_it_was_before_them() -> None:
+    with_them = edit_allocations(
+        FILE,
+        {
+            "root.a": Change(min_resources=Resource(7, 8), max_resources=ResourceLimit(Resource(9, 9))),
+            "root.g": Change(scheduling_policy="drf"),
+            "root.g.x": Change(max_resources=ResourceLimit(None, 0.5, 0.5)),
+        },
+    )
+    assert b"<schedulingPolicy>drf</schedulingPolicy>" in with_them
+    assert with_them.count(b"<maxResources>") == 2
+    gone = {
+        "root.a": Change(unset=frozenset({"min_resources", "max_resources"})),
+        "root.g": Change(unset=frozenset({"scheduling_policy"})),
+        "root.g.x": Change(unset=frozenset({"max_resources"})),
+    }
+    assert edit_allocations(with_them, gone) == FILE
+    assert edit_allocations(FILE, gone) == FILE
+
+
+def test_an_attribute_that_is_written_twice_goes_altogether() -> None:
+    twice = b'<allocations><queue name="a"><weight>1</weight> <weight>2</weight></queue></allocations>'
+    edited = edit_allocations(twice, {"root.a": Change(unset=frozenset({"weight"}))})
+    assert edited == b'<allocations><queue name="a"></queue></allocations>'

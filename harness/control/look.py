@@ -1,0 +1,131 @@
+"""What a ResourceManager's answers mean to the control core: a `Snapshot`, and who has been waiting since when. Pure.
+
+REST shows a moment. That a queue's backlog began, that it was given a container, how long its tasks take: this is seen
+from one look to the next, so a `Watcher` remembers the last look. Times are the controller's clock, seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.ledger.accounts import AppLook
+from harness.model.resources import ZERO, Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
+from harness.yarn.jmx import Containers
+
+#: The mean task length forgets with this half-life, in ended containers.
+TASKS_HALF = 200.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    containers: int = 0
+    counts: Containers | None = None
+    backlog_since_s: float | None = None
+    last_start_s: float | None = None
+    container_s: float = 0.0  # of tasks, without AMs, fading
+    ended: float = 0.0  # tasks that ended, fading
+
+
+class Watcher:
+    """Makes snapshots of successive looks at one RM."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+        self._looked_s: float | None = None
+
+    def snapshot(
+        self,
+        now_s: float,
+        status: SchedulerStatus,
+        apps: Iterable[AppStatus],
+        *,
+        entitlements: Mapping[str, float],
+        min_shares: Mapping[str, Resource],
+        max_shares: Mapping[str, Resource],
+        counts: Mapping[str, Containers] | None,
+        period_s: float,
+    ) -> Snapshot:
+        """One look.
+
+        Parameters
+        ----------
+        entitlements : w_i of queues; 1 for those that are not named.
+        min_shares, max_shares : what the administrator configured, where the controller writes another.
+        counts : containers given and given back (None: not known; then a rise of what a queue holds tells).
+        """
+        interval = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
+        oldest: dict[str, int] = {}
+        for app in apps:
+            if not app.final and (app.queue not in oldest or app.started_ms < oldest[app.queue]):
+                oldest[app.queue] = app.started_ms
+        queues: dict[str, QueueView] = {}
+        for path, queue in status.queues.items():
+            seen = self._seen.setdefault(path, _Seen())
+            pending = max(queue.containers_pending, 0)
+            _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval)
+            used, demand = _positive(queue.used), _positive(queue.demand)
+            # Both are of slightly different moments: a queue demands at least what it holds.
+            demand = Resource(max(demand.memory_mb, used.memory_mb), max(demand.vcores, used.vcores))
+            waiting = pending > 0
+            queues[path] = QueueView(
+                path,
+                queue.parent,
+                queue.leaf,
+                entitlements.get(path, 1.0),
+                used,
+                demand,
+                min_shares.get(path, _positive(queue.minimum)),
+                max_shares.get(path, queue.maximum),
+                pending,
+                queue.active_apps,
+                seen.backlog_since_s,
+                seen.last_start_s,
+                seen.container_s / seen.ended if seen.ended >= 1.0 else None,
+                oldest[path] / 1000.0 if waiting and path in oldest else None,
+            )
+        for gone in self._seen.keys() - status.queues.keys():
+            del self._seen[gone]
+        self._looked_s = now_s
+        return Snapshot(now_s, _positive(status.capacity), queues, period_s)
+
+    def forget_counts(self) -> None:
+        """Another RM answers: its counts begin anew."""
+        for seen in self._seen.values():
+            seen.counts = None
+
+
+def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
+    """Applications as the accounts take them."""
+    return [AppLook(app.id, app.queue, app.memory_seconds, app.vcore_seconds, app.allocated, app.final) for app in apps]
+
+
+def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float) -> None:
+    if queue.containers_pending > 0:
+        if seen.backlog_since_s is None:
+            seen.backlog_since_s = now_s
+    else:
+        seen.backlog_since_s = None
+    before = seen.counts
+    known = counts is not None and before is not None and counts[0] >= before[0] and counts[1] >= before[1]
+    if counts is not None and before is not None and known:
+        given, ended = counts[0] - before[0], counts[1] - before[1]
+        if queue.leaf and interval_s > 0:
+            # By Little's law: container-seconds over ends. An AM holds its container all the job's life: not a task.
+            held = max((seen.containers + queue.containers_allocated) / 2 - queue.active_apps, 0.0)
+            fade = 0.5 ** (ended / TASKS_HALF)
+            seen.container_s = seen.container_s * fade + held * interval_s
+            seen.ended = seen.ended * fade + ended
+    else:
+        given = queue.containers_allocated - seen.containers
+    if given > 0:
+        seen.last_start_s = now_s
+    seen.containers, seen.counts = queue.containers_allocated, counts
+
+
+def _positive(amount: Resource) -> Resource:
+    if amount.memory_mb >= 0 and amount.vcores >= 0:
+        return amount
+    return Resource(max(amount.memory_mb, 0), max(amount.vcores, 0)) if amount != ZERO else ZERO

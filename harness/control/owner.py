@@ -1,0 +1,266 @@
+"""The attributes of an allocation file that a controller owns, and everybody else's, which it leaves alone.
+
+The administrator's values are remembered (the *baseline*): they are the entitlements that nobody configured, and what
+an attribute goes back to that the policy no longer declares. What the controller put into the file is remembered too
+(*ours*), so that a value that is neither is somebody else's edit. Both are plain documents that a ledger store keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.control.events import Attributes
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
+from harness.model.resources import UNBOUNDED, Resource
+from harness.yarn.allocation.edit import Attribute, Change, edit_allocations
+from harness.yarn.allocation.javanum import float32
+from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.files import AllocationPlace
+
+ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
+#: Attribute -> value, as JSON holds it; None: the file does not say.
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Somebody else's edit of an attribute that the controller had written."""
+
+    queue: str
+    attribute: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A file that is ready to be written. ``in_force``: the weights that the RM will then show."""
+
+    before: bytes
+    after: bytes
+    in_force: Mapping[str, float]
+    #: Queues of the plan that the file does not name (ad hoc ones): they keep the weight 1, their siblings are scaled.
+    ad_hoc: tuple[str, ...] = ()
+    #: What cannot be done, in words.
+    problems: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(slots=True)
+class FileOwner:
+    """One allocation file, its baseline and what is ours in it.
+
+    ``ours`` holds for each attribute the values that may stand in the file by our doing: the last one, and one that is
+    about to be written.
+    """
+
+    place: AllocationPlace
+    baseline: dict[str, Values] = field(default_factory=dict)
+    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    _data: bytes = b""
+    _file: AllocationFile = field(default_factory=AllocationFile)
+
+    def read(self) -> list[Foreign]:
+        """Looks at the file: new queues join the baseline, others' edits are found.
+
+        Raises InputError or Unreachable when it cannot be read or the RM would refuse it; nothing is remembered then.
+        """
+        data = self.place.read()
+        if data == self._data:
+            return []
+        file = parse_allocations(data, source=self.place.name)
+        self._data, self._file = data, file
+        names = {*file.configured_leaves, *file.configured_parents}
+        for gone in self.baseline.keys() - names:
+            self.baseline.pop(gone)
+            self.ours.pop(gone, None)
+        found: list[Foreign] = []
+        for path in sorted(names):
+            said = _values(file.settings.get(path))
+            known = self.baseline.setdefault(path, {"weight": said["weight"]})
+            for attribute, ours in self.ours.get(path, {}).items():
+                value = said[attribute]
+                if value in ours:
+                    continue
+                if value != known.get(attribute):
+                    found.append(Foreign(path, attribute, "nothing" if value is None else str(value)))
+                    if attribute != "weight":
+                        # A limit that somebody sets is what they want from now on; a weight is the policy's.
+                        known[attribute] = value
+                else:
+                    found.append(Foreign(path, attribute, "what it was before the controller"))
+                ours[:] = [value]
+        return found
+
+    def configured_weights(self) -> dict[str, float]:
+        """The administrator's weights of all queues in the file."""
+        return {path: entitlement(values["weight"]) for path, values in self.baseline.items()}
+
+    def min_shares(self) -> dict[str, Resource]:
+        """The administrator's minimum shares of queues of which the controller has written one."""
+        return {
+            path: _resource(values["min_resources"])
+            for path, values in self.baseline.items()
+            if "min_resources" in values
+        }
+
+    def max_shares(self, capacity: Resource) -> dict[str, Resource]:
+        """The administrator's maximum shares of queues of which the controller has written one."""
+        default = self._file.queue_max_resources_default
+        found = {}
+        for path, values in self.baseline.items():
+            if "max_resources" in values:
+                limit = _limit(values["max_resources"]) or default
+                found[path] = limit.resolve(capacity)
+        return found
+
+    def prepare(self, attributes: Attributes) -> Prepared:
+        """The file with these attributes, as of the last `read`. InputError where the file cannot take them.
+
+        What will be written is in ``ours`` and ``baseline`` from then on: keep them before it is.
+        """
+        file, problems = self._file, []
+        wanted: dict[str, Values] = {}
+        weights, ad_hoc = _scaled(attributes.weights, file)
+        for path, weight in weights.items():
+            wanted.setdefault(path, {})["weight"] = weight
+        for path, least in attributes.min_shares.items():
+            wanted.setdefault(path, {})["min_resources"] = [least.memory_mb, least.vcores]
+        for path, most in attributes.max_shares.items():
+            wanted.setdefault(path, {})["max_resources"] = [most.memory_mb, most.vcores]
+        if attributes.scheduling_policies:
+            tree = queue_tree(file)
+            for path, policy in attributes.scheduling_policies.items():
+                if path in tree and tree[path].policy != policy:
+                    if file.configured(path):
+                        wanted.setdefault(path, {})["scheduling_policy"] = policy
+                    else:
+                        problems.append(f"{path} needs the scheduling policy {policy}, and the file does not name it")
+        for path in [path for path in wanted if not file.configured(path)]:
+            if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
+                problems.append(f"{path} is not in the file: its limits cannot be set")
+        changes = self._changes(wanted)
+        after = edit_allocations(self._data, changes, source=self.place.name)
+        in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
+        return Prepared(self._data, after, in_force, ad_hoc, tuple(problems))
+
+    def original(self) -> Prepared:
+        """The file with the administrator's own values wherever the controller had written others."""
+        after = edit_allocations(self._data, self._changes({}), source=self.place.name)
+        weights = {path: weight for path, weight in self.configured_weights().items() if self._file.configured(path)}
+        return Prepared(self._data, after, {path: float32(weight) for path, weight in weights.items()})
+
+    def write(self, prepared: Prepared) -> None:
+        """Puts a prepared file in its place, unless somebody else was faster (FileChanged). Raises InputError."""
+        if prepared.changed:
+            self.place.write(prepared.after, before=prepared.before)
+            self._data = prepared.after
+            self._file = parse_allocations(prepared.after, source=self.place.name)
+        for attributes in self.ours.values():
+            for values in attributes.values():
+                del values[:-1]
+
+    def _changes(self, wanted: Mapping[str, Values]) -> dict[str, Change]:
+        """What brings the file from what we wrote before to what is wanted."""
+        changes: dict[str, Change] = {}
+        for path in {**wanted, **self.ours}:
+            if not self._file.configured(path):
+                continue
+            said = _values(self._file.settings.get(path))
+            ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {"weight": said["weight"]})
+            new: dict[str, Any] = {}
+            unset: set[Attribute] = set()
+            for attribute in ATTRIBUTES:
+                value = wanted.get(path, {}).get(attribute)
+                if value is not None:
+                    known.setdefault(attribute, said[attribute])
+                elif attribute in ours:
+                    # The policy no longer declares it: it goes back.
+                    value = known.get(attribute)
+                    if value is None:
+                        unset.add(attribute)
+                    elif attribute == "weight":
+                        value = entitlement(value)
+                else:
+                    continue
+                mine = ours.setdefault(attribute, [said[attribute]])
+                if mine[-1] != value:
+                    mine.append(value)
+                if value is not None:
+                    new[attribute] = value
+            changes[path] = Change(
+                weight=new.get("weight"),
+                min_resources=_resource(new["min_resources"]) if "min_resources" in new else None,
+                max_resources=_limit(new.get("max_resources")),
+                scheduling_policy=new.get("scheduling_policy"),
+                unset=frozenset(unset),
+            )
+        return changes
+
+
+def entitlement(weight: Any) -> float:
+    """A weight of a file as an entitlement: finite and within the range of weights, whatever the file says."""
+    if weight is None or isinstance(weight, str) or math.isnan(weight):
+        return 1.0
+    return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
+
+
+def _scaled(weights: Mapping[str, float], file: AllocationFile) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Weights for the queues that the file names, when their siblings that it does not name have the weight 1.
+
+    Only the ratio of siblings counts. Several ad hoc siblings all have 1, whatever each should have: then the mean.
+    """
+    ad_hoc: dict[str, list[float]] = {}
+    names: list[str] = []
+    for path, weight in weights.items():
+        if not file.configured(path):
+            ad_hoc.setdefault(path.rpartition(".")[0], []).append(weight)
+            names.append(path)
+    found: dict[str, float] = {}
+    for path, weight in weights.items():
+        if file.configured(path):
+            beside = ad_hoc.get(path.rpartition(".")[0])
+            if beside:
+                weight = min(max(weight * len(beside) / sum(beside), WEIGHT_MIN), WEIGHT_MAX)
+            found[path] = float32(weight)
+    return found, tuple(names)
+
+
+def _values(settings: QueueSettings | None) -> Values:
+    if settings is None:
+        return dict.fromkeys(ATTRIBUTES)
+    least, most = settings.min_resources, settings.max_resources
+    limit: Any = None
+    if most is not None:
+        limit = (
+            [most.absolute.memory_mb, most.absolute.vcores]
+            if most.absolute is not None
+            else {"memory": most.memory_fraction, "vcores": most.vcores_fraction}
+        )
+    return {
+        # NaN is equal to nothing, not to itself either.
+        "weight": None if settings.weight is None else settings.weight if settings.weight == settings.weight else "NaN",
+        "min_resources": None if least is None else [least.memory_mb, least.vcores],
+        "max_resources": limit,
+        "scheduling_policy": settings.scheduling_policy,
+    }
+
+
+def _resource(value: Any) -> Resource:
+    return Resource() if value is None else Resource(int(value[0]), int(value[1]))
+
+
+def _limit(value: Any) -> ResourceLimit | None:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return ResourceLimit(None, float(value["memory"]), float(value["vcores"]))
+    absolute = Resource(int(value[0]), int(value[1]))
+    return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)

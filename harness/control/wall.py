@@ -1,0 +1,489 @@
+"""The control core driven by the wall clock, on a real ResourceManager (or `yarnfair sim serve`).
+
+    place = open_place("/etc/hadoop/fair-scheduler.xml")
+    with RmClient([address]) as client, LedgerStore(path) as store:
+        Controller(ControlSettings(period_s=5), client, place, store, make_policy("ltrf")).run(stop_event)
+
+One `tick` is one control period: look at the RM and at the allocation file, account, decide, write what changes,
+refresh, read back. A tick never raises for what goes wrong outside: it reports alarms, and what is in force stays.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from harness.control.core import ControlCore
+from harness.control.events import (
+    Action,
+    Actuated,
+    Attributes,
+    Event,
+    ObservationFailed,
+    Observe,
+    Observed,
+    RaiseAlarm,
+    ReadBack,
+    Record,
+    Refresh,
+    Shown,
+    Tick,
+    Write,
+)
+from harness.control.look import Watcher, looks_of
+from harness.control.owner import FileOwner, Prepared
+from harness.ledger import Ledger, Usage
+from harness.ledger.store import LedgerStore, StoreFull
+from harness.model.errors import YarnfairError
+from harness.model.resources import ZERO
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger, Policy
+from harness.yarn.answers import FINAL_STATES, AppStatus, ClusterInfo
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.files import AllocationPlace
+from harness.yarn.jmx import Containers, queue_containers
+from harness.yarn.rmclient import NotEffective, RmClient
+
+#: With the RM's own poll of the file, writes are at least this far apart (rewritten every 5 s it may never be loaded).
+POLL_WRITE_GAP_S = 6.0
+#: ... and take effect within this (poll every 10 s, the file still for 5 s, and some slack).
+POLL_EFFECT_S = 25.0
+#: Ended applications are asked for from so long before the latest end that was seen.
+ENDED_MARGIN_MS = 60_000
+_LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINAL_SAVING", "FINISHING")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """How the controller works; what it enforces is the policy's business. Times in seconds.
+
+    period_s : from one tick to the next.
+    entitlements : queue path -> w_i. Queues that are not named have the weight that stood in the allocation file when
+        the controller first saw them (ad hoc queues: 1).
+    refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll of the file, 10 to 20 s.
+    read_back : whether to ask the RM (client RPC) which weights are in force.
+    verify_every_s : how often that is asked when nothing was written.
+    effect_s : how long a refreshed file may take to be in force.
+    full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
+    count_earlier : whether what applications have used before the first look counts.
+    task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
+    """
+
+    period_s: float = 5.0
+    entitlements: Mapping[str, float] = field(default_factory=dict)
+    refresh: Literal["rpc", "poll"] = "rpc"
+    read_back: bool = True
+    verify_every_s: float = 5.0
+    effect_s: float = 5.0
+    full_look_every_s: float = 600.0
+    count_earlier: bool = False
+    task_lengths: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
+
+    The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
+    own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
+    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller).
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What one tick saw and did. Times are the controller's clock (seconds since 1970, never going back)."""
+
+    time_s: float
+    took_s: float
+    #: What was seen (None: the RM could not be looked at).
+    snapshot: Snapshot | None = None
+    #: f_i of every leaf.
+    counted: Mapping[str, float] = field(default_factory=dict)
+    #: Cumulative per leaf since the first look.
+    consumed: Mapping[str, Usage] = field(default_factory=dict)
+    #: The decision that was carried out (None: nothing changed).
+    record: Record | None = None
+    #: Whether the file was replaced.
+    wrote: bool = False
+    #: From the decision until the RM showed it (None: not carried out, or not read back).
+    effect_s: float | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+
+class SteadyClock:
+    """Seconds since 1970 that never go back, whatever happens to the machine's time."""
+
+    def __init__(self, *, not_before_s: float = 0.0) -> None:
+        self._base_s = max(time.time(), not_before_s) - time.monotonic()
+
+    def __call__(self) -> float:
+        return self._base_s + time.monotonic()
+
+
+@dataclass(slots=True)
+class _Tick:
+    """What the present tick has found so far."""
+
+    started_s: float
+    snapshot: Snapshot | None = None
+    record: Record | None = None
+    prepared: Prepared | None = None
+    wrote: bool = False
+    decided_s: float = 0.0
+    effect_s: float | None = None
+    alarms: list[Alarm] = field(default_factory=list)
+
+
+class Controller:
+    """One policy, enforced on one cluster.
+
+    Parameters
+    ----------
+    settings, policy : how and what.
+    client : the RM, or two that stand in for each other.
+    place : where the RM's allocation file lies.
+    store : the ledger; what it holds is gone on with.
+    on_tick : told of every tick, after it.
+    clock : seconds, never going back (None: `SteadyClock`, from the ledger's last moment at the earliest).
+    dry_run : decides but writes neither file nor refreshes; the prepared file is in ``prepared``.
+    """
+
+    def __init__(
+        self,
+        settings: ControlSettings,
+        client: RmClient,
+        place: AllocationPlace,
+        store: LedgerStore,
+        policy: Policy,
+        *,
+        on_tick: Callable[[TickReport], None] = lambda _: None,
+        clock: Callable[[], float] | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        self.settings, self.client, self.store, self.policy = settings, client, store, policy
+        self.on_tick, self.dry_run = on_tick, dry_run
+        self.core = ControlCore(
+            policy,
+            period_s=settings.period_s,
+            write_gap_s=POLL_WRITE_GAP_S if settings.refresh == "poll" else 0.0,
+            read_back=settings.read_back,
+            remember=True,
+        )
+        self.owner = FileOwner(place, store.document("baseline") or {}, store.document("ours") or {})
+        self.accounts = store.accounts()
+        if settings.count_earlier and self.accounts.looked_s is None:
+            self.accounts.looked_s = 0.0
+        self._resume_note = self._resume()
+        self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
+        self.watcher = Watcher()
+        #: The file as the last decision wants it (`dry_run` leaves it there).
+        self.prepared: Prepared | None = None
+        rm = store.document("rm")
+        self._rm: list[Any] | None = rm if isinstance(rm, list) else None
+        self._in_force: Mapping[str, float] = {}
+        self._written_s = -math.inf
+        self._verified_s = -math.inf
+        self._full_look_s = -math.inf
+        self._latest_end_ms = 0
+        self._counts_again_s = -math.inf
+        self._tick = _Tick(0.0)
+
+    # --- the driver's surface ---
+
+    def run(self, stop: threading.Event) -> None:
+        """Ticks every period until `stop` is set. A tick that takes longer than the period delays the next."""
+        while not stop.is_set():
+            begun = time.monotonic()
+            self.tick()
+            stop.wait(max(begun + self.settings.period_s - time.monotonic(), 0.0))
+
+    def tick(self) -> TickReport:
+        """One control period, now."""
+        self._tick = tick = _Tick(self.clock())
+        if self._resume_note:
+            self._alarm("ledger", self._resume_note)
+            self._resume_note = ""
+        actions: list[Action] = self._handle(Tick(tick.started_s))
+        while actions:
+            actions = self._carry_out(actions)
+        ledger = self.core.ledger
+        report = TickReport(
+            time_s=tick.started_s,
+            took_s=self.clock() - tick.started_s,
+            snapshot=tick.snapshot,
+            counted=dict(ledger.counted()) if ledger is not None else {},
+            consumed=self.accounts.consumed(),
+            record=tick.record,
+            wrote=tick.wrote,
+            effect_s=tick.effect_s,
+            alarms=tuple(tick.alarms),
+        )
+        self.on_tick(report)
+        return report
+
+    def release(self) -> None:
+        """Gives the file back: the administrator's own values, refreshed. Raises what goes wrong."""
+        self.owner.read()
+        prepared = self.owner.original()
+        self.owner.write(prepared)
+        if self.settings.refresh == "rpc":
+            self.client.refresh_queues()
+            if self.settings.read_back:
+                self.client.confirm_weights(prepared.in_force, timeout_s=self.settings.effect_s)
+        self.owner.ours.clear()
+        self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}})
+        self.core.forget_written()
+
+    # --- events and actions ---
+
+    def _alarm(self, kind: str, text: str) -> None:
+        self._tick.alarms.append(Alarm(kind, text))
+
+    def _handle(self, event: Event) -> list[Action]:
+        return self.core.handle(event)
+
+    def _carry_out(self, actions: list[Action]) -> list[Action]:
+        """Does what the core wants; what it wants next."""
+        following: list[Action] = []
+        write: Write | None = None
+        for action in actions:
+            if isinstance(action, RaiseAlarm):
+                self._alarm(action.kind, action.text)
+            elif isinstance(action, Observe):
+                following += self._observe()
+            elif isinstance(action, Write):
+                write = action
+            elif isinstance(action, Record):
+                self._tick.record = action
+            elif isinstance(action, ReadBack):
+                following += self._read_back()
+        # The record comes last and is to be kept before anything is written.
+        if write is not None and any(isinstance(action, Refresh) for action in actions):
+            following += self._actuate(write.attributes)
+        return following
+
+    # --- looking ---
+
+    def _observe(self) -> list[Action]:
+        try:
+            foreign = self.owner.read()
+        except YarnfairError as error:
+            if not self.owner.baseline:
+                # Without the file nobody's entitlement is known.
+                return self._handle(ObservationFailed(self.clock(), error.line()))
+            # What is in force stays; accounts go on.
+            self._alarm("file", error.line())
+            foreign = []
+        if foreign:
+            shown = "; ".join(f"{f.attribute} of {f.queue} is {f.text}" for f in foreign[:5])
+            more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
+            self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
+            self.core.forget_written()
+        try:
+            observed = self._look()
+        except YarnfairError as error:
+            return self._handle(ObservationFailed(self.clock(), error.line()))
+        actions = self._handle(observed)
+        if not any(isinstance(action, Write) for action in actions):
+            self._keep()
+            if self._verification_due():
+                actions += self._read_back()
+        return actions
+
+    def _look(self) -> Observed:
+        """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts."""
+        client, settings = self.client, self.settings
+        info = client.rest.info()
+        status = client.rest.scheduler()
+        full = self._full_look_s + settings.full_look_every_s <= self.clock() or self._identity(info) != self._rm
+        asked_s = self.clock()
+        apps = self._apps(full)
+        # The moment that the figures are of lies within the call.
+        now_s = (asked_s + self.clock()) / 2
+        counts = self._counts(now_s)
+        began_anew = self._recognise(info)
+        self.accounts.observe(now_s, looks_of(apps), rm_began_anew=began_anew)
+        if full:
+            self.accounts.forget(app.id for app in apps)
+            self._full_look_s = now_s
+        for app in apps:
+            self._latest_end_ms = max(self._latest_end_ms, app.finished_ms)
+        configured = self.owner.configured_weights() | dict(settings.entitlements)
+        snapshot = self.watcher.snapshot(
+            now_s,
+            status,
+            apps,
+            entitlements=configured,
+            min_shares=self.owner.min_shares(),
+            max_shares=self.owner.max_shares(status.capacity),
+            counts=counts,
+            period_s=settings.period_s,
+        )
+        self._tick.snapshot = snapshot
+        leaves = {queue.name for queue in snapshot.leaves()}
+        consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
+        active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
+        return Observed(snapshot, consumed, active)
+
+    def _apps(self, full: bool) -> list[AppStatus]:
+        if full or not self._latest_end_ms:
+            return self.client.rest.apps()
+        # First the live ones: who ends between the two calls is in both, and counts as ended.
+        found = {app.id: app for app in self.client.rest.apps(states=_LIVE_STATES)}
+        ended = self.client.rest.apps(
+            states=sorted(FINAL_STATES), finished_from_ms=self._latest_end_ms - ENDED_MARGIN_MS
+        )
+        found.update({app.id: app for app in ended})
+        return list(found.values())
+
+    def _counts(self, now_s: float) -> Mapping[str, Containers] | None:
+        if not self.settings.task_lengths or now_s < self._counts_again_s:
+            return None
+        try:
+            return queue_containers(self.client.rest.http)
+        except (Refused, BadAnswer):
+            # Not shown here (a proxy, another server): asked again later.
+            self._counts_again_s = now_s + 300.0
+            return None
+
+    def _identity(self, info: ClusterInfo) -> list[Any]:
+        return [self.client.rest.http.current, info.id, info.started_on_ms]
+
+    def _recognise(self, info: ClusterInfo) -> bool:
+        """Whether another RM answers than at the last look."""
+        identity = self._identity(info)
+        known, self._rm = self._rm, identity
+        if known is None or known == identity:
+            return False
+        same = known[0] == identity[0]
+        what = f"the ResourceManager at {identity[0]} began anew" if same else f"{identity[0]} answers, {known[0]} did"
+        self._alarm("rm", f"{what}: its queues are written and read back again")
+        self.watcher.forget_counts()
+        self.core.forget_written()
+        self._in_force, self._verified_s = {}, -math.inf
+        return True
+
+    # --- writing ---
+
+    def _actuate(self, attributes: Attributes) -> list[Action]:
+        """Writes, refreshes, and tells the core how it went."""
+        tick = self._tick
+        tick.decided_s = self.clock()
+        try:
+            prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
+            for problem in prepared.problems:
+                self._alarm("ad-hoc", problem)
+            if self.dry_run:
+                return self._handle(Actuated(self.clock()))
+            # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
+            if not self._keep():
+                return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
+            self.owner.write(prepared)
+            tick.wrote = prepared.changed
+            self._in_force, self._written_s = prepared.in_force, self.clock()
+            if self.settings.refresh == "rpc":
+                self.client.refresh_queues()
+        except YarnfairError as error:
+            tick.record = None
+            return self._handle(Actuated(self.clock(), ok=False, reason=error.line()))
+        following = self._handle(Actuated(self.clock()))
+        self._keep(tick.record)
+        return following
+
+    def _read_back(self) -> list[Action]:
+        """Which weights are in force, in the core's terms."""
+        if self.dry_run or not self.settings.read_back:
+            return []
+        wanted, written = self._in_force, self.core.written
+        if written is None or (self.settings.refresh == "poll" and self.clock() < self._written_s + POLL_EFFECT_S):
+            return []
+        just_written = self._tick.prepared is not None and self.settings.refresh == "rpc"
+        try:
+            self.client.confirm_weights(wanted, timeout_s=self.settings.effect_s if just_written else 0.0, every_s=0.02)
+            shown = dict(written.weights)
+        except NotEffective as error:
+            queues = self.client.effective_queues()
+            # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
+            shown = {
+                path: weight if path not in error.wrong else queues[path].weight if path in queues else math.nan
+                for path, weight in written.weights.items()
+            }
+        except YarnfairError as error:
+            self._alarm("not-in-force", f"cannot be read back: {error.line()}")
+            return []
+        now = self.clock()
+        self._verified_s = now
+        if just_written:
+            self._tick.effect_s = now - self._tick.decided_s
+        return self._handle(Shown(now, shown))
+
+    def _verification_due(self) -> bool:
+        return self._verified_s + self.settings.verify_every_s <= self.clock()
+
+    # --- the ledger ---
+
+    def _keep(self, record: Record | None = None) -> bool:
+        """Keeps the accounts, what is ours, and a decision; whether it could."""
+        ledger = self.core.ledger
+        documents: dict[str, Any] = {
+            "rm": self._rm,
+            "baseline": self.owner.baseline,
+            "ours": self.owner.ours,
+            "policy": [self.policy.name, _plain(self.policy.settings)],
+        }
+        if ledger is not None:
+            documents["ledger"] = ledger.state()
+            documents["consumed"] = {queue: list(used) for queue, used in self.core.consumed().items()}
+        try:
+            self.store.commit(accounts=self.accounts, documents=documents, decision=_decision(record))
+        except StoreFull as error:
+            self._alarm("ledger", error.line())
+            return False
+        return True
+
+    def _resume(self) -> str:
+        """Goes on with the kept ledger; what could not be, in words."""
+        state = self.store.document("ledger")
+        if state is None:
+            return ""
+        try:
+            settings = self.policy.plan(_SMALLEST, CountedLedger()).order.ledger
+            consumed = {queue: Usage(*used) for queue, used in (self.store.document("consumed") or {}).items()}
+            self.core.resume(Ledger.restored(state, settings), consumed)
+        except (KeyError, TypeError, ValueError) as error:
+            return f"what was counted so far does not fit this policy, counting begins anew ({error})"
+        return ""
+
+
+#: How a policy counts does not depend on what happens.
+_SMALLEST = Snapshot(0.0, ZERO, {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)})
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and math.isinf(value) else value
+        for name, value in asdict(settings).items()
+    }
+
+
+def _decision(record: Record | None) -> dict[str, Any] | None:
+    if record is None:
+        return None
+    attributes = record.attributes
+    return {
+        "time_s": record.time_s,
+        "weights": dict(attributes.weights),
+        "min_shares": {queue: [r.memory_mb, r.vcores] for queue, r in attributes.min_shares.items()},
+        "max_shares": {queue: [r.memory_mb, r.vcores] for queue, r in attributes.max_shares.items()},
+        "changed": list(record.changed),
+        "counted": dict(record.counted),
+        "reasons": dict(record.reasons),
+    }

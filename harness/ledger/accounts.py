@@ -1,0 +1,243 @@
+"""What each leaf has consumed by a ResourceManager's own integrals, application by application. Pure arithmetic.
+
+The RM shows for every application that it retains ``memorySeconds`` and ``vcoreSeconds`` (Hadoop 3.4.2: RMAppMetrics).
+What ended is exact in them, what runs is computed anew at most every `CACHE_S`. So the figure of an application
+
+- that has moved since the last look is taken as it is;
+- that has not is assumed to grow by what the application holds, until it moves (no longer than it can stand still);
+- that fell, because the RM began anew and recovers its applications, is a new base: what was counted stays, and what
+  the application used meanwhile is estimated by what it holds when its containers are back.
+
+A leaf's sum never falls: what was assumed too much is made up by what the leaf uses next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.ledger.ledger import Usage
+from harness.model.resources import ZERO, Resource
+
+#: SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS.
+CACHE_S = 3.0
+#: For so long after the RM began anew its nodes may still bring their containers back.
+RECOVERY_S = 90.0
+#: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
+FALLEN_S = 15.0
+
+
+_NOTHING = Usage()
+
+
+class AppLook(NamedTuple):
+    """What one look shows of an application: MiB-seconds, vcore-seconds, what it holds, whether it has ended."""
+
+    app: str
+    queue: str
+    memory_mb_s: int
+    vcore_s: int
+    held: Resource
+    final: bool
+
+
+@dataclass(slots=True)
+class AppAccount:
+    """An application at the last look. ``moved_s``: when its figure was last taken into the sums."""
+
+    queue: str
+    memory_mb_s: int
+    vcore_s: int
+    moved_s: float
+    held: Resource
+    final: bool
+    #: Since when its figure lies below the one that was counted (None: it does not).
+    fallen_s: float | None = None
+    #: While it is being recovered: until when it had been counted when the RM began anew.
+    lost_from_s: float | None = None
+
+
+@dataclass(slots=True)
+class QueueAccount:
+    """A queue's sums: what figures have shown, and what has been reported (never falls)."""
+
+    memory_mb_s: float = 0.0
+    vcore_s: float = 0.0
+    reported: Usage = _NOTHING
+
+
+class RmAccounts:
+    """Consumption of each leaf since the first look, from the RM's own figures.
+
+    ``observe`` takes what a look showed; ``consumed`` is the answer. ``changed_apps`` and ``changed_queues`` name what
+    a store has to keep since `saved` was last called.
+    """
+
+    def __init__(
+        self,
+        apps: Mapping[str, AppAccount] | None = None,
+        queues: Mapping[str, QueueAccount] | None = None,
+        *,
+        looked_s: float | None = None,
+    ) -> None:
+        self.apps = dict(apps or {})
+        self.queues = dict(queues or {})
+        #: Time of the last look (None: none yet).
+        self.looked_s = looked_s
+        self.changed_apps: set[str] = set()
+        self.changed_queues: set[str] = set()
+        self.gone_apps: set[str] = set()
+        self._recovering_until_s = -1.0
+        self._reach_s = CACHE_S
+
+    def observe(self, now_s: float, looks: Iterable[AppLook], *, rm_began_anew: bool = False) -> None:
+        """Account for one look.
+
+        Parameters
+        ----------
+        now_s : the controller's clock; never decreases.
+        looks : the applications that were seen. Who is missing has not been looked at; `forget` says who is gone.
+        rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
+        """
+        first = self.looked_s is None
+        gap_s = 0.0 if self.looked_s is None else max(now_s - self.looked_s, 0.0)
+        resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
+        if rm_began_anew or resumed:
+            self._recovering_until_s = now_s + RECOVERY_S
+        self._reach_s = CACHE_S + gap_s
+        for look in looks:
+            account = self.apps.get(look.app)
+            if account is None:
+                account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
+                self.apps[look.app] = account
+                # What was used before the first look does not count; whoever comes later counts whole.
+                if not first:
+                    self._add(look.queue, look.memory_mb_s, look.vcore_s)
+            elif not self._update(account, look, now_s):
+                continue
+            self.changed_apps.add(look.app)
+        self.looked_s = now_s
+        self._report(now_s)
+
+    def forget(self, listed: Iterable[str]) -> None:
+        """Of a look at *all* applications that the RM retains: who is not among them is gone for good."""
+        for app in set(self.apps) - set(listed):
+            account = self.apps.pop(app)
+            if not account.final and self.looked_s is not None:
+                # Its last seconds were never shown.
+                self._add(account.queue, *self._assumed(account, self.looked_s))
+            self.gone_apps.add(app)
+            self.changed_apps.discard(app)
+
+    def consumed(self) -> dict[str, Usage]:
+        """Queue -> what its applications have used since the first look; cumulative, never falls."""
+        return {queue: account.reported for queue, account in self.queues.items()}
+
+    def saved(self) -> None:
+        """What changed has been kept."""
+        self.changed_apps.clear()
+        self.changed_queues.clear()
+        self.gone_apps.clear()
+
+    # --- one application ---
+
+    def _update(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
+        """Bring one account up to a look; whether anything of it changed."""
+        memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
+        recovering = now_s < self._recovering_until_s
+        before = (account.queue, account.held, account.final, account.fallen_s)
+        # What it uses from now on is its new queue's.
+        account.queue = look.queue
+        moved = False
+        if memory < 0 or vcores < 0:
+            moved = self._fell(account, look, now_s, recovering)
+        elif memory > 0 or vcores > 0:
+            self._moved(account, look, now_s, memory, vcores, recovering)
+            moved = True
+        else:
+            account.fallen_s = None
+        # A recovered application shows no containers until its nodes are back: what it held is needed then.
+        if account.lost_from_s is None or look.final or not recovering:
+            account.held = look.held
+        account.final = look.final
+        return moved or before != (account.queue, account.held, account.final, account.fallen_s)
+
+    def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
+        if recovering:
+            if account.lost_from_s is None:
+                account.lost_from_s = account.moved_s
+                account.held = ZERO
+        else:
+            if account.fallen_s is None:
+                account.fallen_s = now_s
+            if now_s - account.fallen_s < FALLEN_S:
+                return False
+            self._add(look.queue, *_held_for(look.held, now_s - account.moved_s))
+            account.moved_s = now_s
+        account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
+        return True
+
+    def _moved(
+        self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int, recovering: bool
+    ) -> None:
+        if account.lost_from_s is not None and recovering:
+            most = Resource(
+                max(account.held.memory_mb, look.held.memory_mb), max(account.held.vcores, look.held.vcores)
+            )
+            possible = _held_for(most, now_s - account.moved_s + CACHE_S)
+            if memory > possible[0] or vcores > possible[1]:
+                # More than it can have used: containers came back, with all that they used before.
+                back = Resource(
+                    max(look.held.memory_mb - account.held.memory_mb, 0), max(look.held.vcores - account.held.vcores, 0)
+                )
+                lost, since = (
+                    _held_for(back, now_s - account.lost_from_s),
+                    _held_for(account.held, now_s - account.moved_s),
+                )
+                memory, vcores = round(lost[0] + since[0]), round(lost[1] + since[1])
+            account.held = look.held
+        self._add(look.queue, memory, vcores)
+        account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
+        account.moved_s, account.fallen_s = now_s, None
+
+    def _assumed(self, account: AppAccount, now_s: float) -> tuple[float, float]:
+        """What an application has used since its figure moved, as far as the RM can have kept it to itself."""
+        if account.final or account.lost_from_s is not None:
+            return 0.0, 0.0
+        return _held_for(account.held, min(now_s - account.moved_s, self._reach_s))
+
+    def _add(self, queue: str, memory_mb_s: float, vcore_s: float) -> None:
+        account = self.queues.setdefault(queue, QueueAccount())
+        account.memory_mb_s += memory_mb_s
+        account.vcore_s += vcore_s
+        self.changed_queues.add(queue)
+
+    def _report(self, now_s: float) -> None:
+        assumed: dict[str, list[float]] = {}
+        for account in self.apps.values():
+            if account.final:
+                continue
+            if now_s >= self._recovering_until_s:
+                account.lost_from_s = None
+            memory, vcores = self._assumed(account, now_s)
+            if memory or vcores:
+                sums = assumed.setdefault(account.queue, [0.0, 0.0])
+                sums[0] += memory
+                sums[1] += vcores
+        for queue in assumed:
+            self.queues.setdefault(queue, QueueAccount())
+        for queue, sums_of in self.queues.items():
+            more = assumed.get(queue, (0.0, 0.0))
+            reported = Usage(
+                max(sums_of.reported[0], sums_of.memory_mb_s + more[0]),
+                max(sums_of.reported[1], sums_of.vcore_s + more[1]),
+            )
+            if reported != sums_of.reported:
+                sums_of.reported = reported
+                self.changed_queues.add(queue)
+
+
+def _held_for(held: Resource, seconds: float) -> tuple[float, float]:
+    seconds = max(seconds, 0.0)
+    return held.memory_mb * seconds, held.vcores * seconds

@@ -1,0 +1,236 @@
+"""The durable ledger: one SQLite file that a controller owns, and that others may read while it works.
+
+Every `commit` is one transaction: a process that is killed at any moment leaves the state before it or after it. Kept
+are applications' and queues' accounts (harness.ledger.accounts), named documents (the ledger, the administrator's
+attributes, the last look), and the decisions. No policy and no arithmetic here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from harness.ledger.accounts import AppAccount, QueueAccount, RmAccounts
+from harness.ledger.ledger import Usage
+from harness.model.errors import InputError
+from harness.model.resources import Resource
+
+FORMAT = 1
+#: So many decisions are kept.
+MOST_DECISIONS = 20_000
+_SCHEMA = """
+CREATE TABLE documents (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE apps (
+  id TEXT PRIMARY KEY, queue TEXT NOT NULL, memory_mb_s INTEGER NOT NULL, vcore_s INTEGER NOT NULL,
+  moved_s REAL NOT NULL, held_mb INTEGER NOT NULL, held_vcores INTEGER NOT NULL, final INTEGER NOT NULL,
+  fallen_s REAL, lost_from_s REAL) WITHOUT ROWID;
+CREATE TABLE queues (
+  path TEXT PRIMARY KEY, memory_mb_s REAL NOT NULL, vcore_s REAL NOT NULL,
+  reported_mb_s REAL NOT NULL, reported_vcore_s REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, content TEXT NOT NULL);
+"""
+
+
+class StoreFull(InputError):
+    """What was to be kept could not be written (disk full, no permission any more); the file has its last state."""
+
+
+class LedgerStore:
+    """The ledger file of one controller.
+
+    Raises InputError when the file cannot be used: another controller has it, it is damaged, it is no ledger.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = _lock(path)
+        try:
+            self._db = _connect(path)
+            self._prepare()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the file back."""
+        with contextlib.suppress(sqlite3.Error):
+            self._db.close()
+        os.close(self._lock)
+
+    @property
+    def identity(self) -> str:
+        """Made with the file; tells two controllers apart."""
+        return str(self.document("identity"))
+
+    def _prepare(self) -> None:
+        with _errors(self.path):
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if version == 0 and tables == 0:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
+                self.commit(documents={"identity": uuid.uuid4().hex})
+            elif version != FORMAT:
+                raise InputError(
+                    "no ledger of this version of yarnfair", where=str(self.path), mend="give another file"
+                )
+            # An answer once given must outlive the machine's power, too.
+            self._db.execute("PRAGMA synchronous=FULL")
+            bad = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if bad != "ok":
+                raise sqlite3.DatabaseError(bad)
+
+    def document(self, name: str) -> Any:
+        """A named document, None if there is none."""
+        with _errors(self.path):
+            row = self._db.execute("SELECT content FROM documents WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def accounts(self) -> RmAccounts:
+        """The accounts as they were last kept."""
+        with _errors(self.path):
+            apps = {
+                row[0]: AppAccount(row[1], row[2], row[3], row[4], Resource(row[5], row[6]), bool(row[7]), *row[8:10])
+                for row in self._db.execute("SELECT * FROM apps")
+            }
+            queues = {
+                row[0]: QueueAccount(row[1], row[2], Usage(row[3], row[4]))
+                for row in self._db.execute("SELECT * FROM queues")
+            }
+        looked = self.document("looked_s")
+        return RmAccounts(apps, queues, looked_s=None if looked is None else float(looked))
+
+    def commit(
+        self,
+        *,
+        accounts: RmAccounts | None = None,
+        documents: Mapping[str, Any] | None = None,
+        decision: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keeps all of this or nothing. ``accounts``: what changed in them since they were last kept.
+
+        Raises StoreFull when it could not be written; nothing of it was, and the caller may try again later.
+        """
+        try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                if accounts is not None:
+                    self._keep(accounts)
+                for name, content in (documents or {}).items():
+                    self._db.execute(
+                        "INSERT OR REPLACE INTO documents VALUES (?, ?)",
+                        (name, json.dumps(content, ensure_ascii=False)),
+                    )
+                if decision is not None:
+                    added = self._db.execute(
+                        "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
+                        (decision["time_s"], json.dumps(decision, ensure_ascii=False)),
+                    ).lastrowid
+                    self._db.execute("DELETE FROM decisions WHERE number <= ?", ((added or 0) - MOST_DECISIONS,))
+        except (sqlite3.Error, OSError) as error:
+            raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path)) from None
+        if accounts is not None:
+            accounts.saved()
+
+    def _keep(self, accounts: RmAccounts) -> None:
+        self._db.executemany("DELETE FROM apps WHERE id = ?", [(app,) for app in accounts.gone_apps])
+        apps = accounts.apps
+        self._db.executemany(
+            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    app,
+                    a.queue,
+                    a.memory_mb_s,
+                    a.vcore_s,
+                    a.moved_s,
+                    a.held.memory_mb,
+                    a.held.vcores,
+                    a.final,
+                    a.fallen_s,
+                    a.lost_from_s,
+                )
+                for app in accounts.changed_apps
+                for a in (apps[app],)
+            ],
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO queues VALUES (?, ?, ?, ?, ?)",
+            [
+                (path, q.memory_mb_s, q.vcore_s, *q.reported)
+                for path in accounts.changed_queues
+                for q in (accounts.queues[path],)
+            ],
+        )
+        self._db.execute("INSERT OR REPLACE INTO documents VALUES ('looked_s', ?)", (json.dumps(accounts.looked_s),))
+
+
+def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Named documents of a ledger that somebody else may be writing, as of one moment (None: there is none)."""
+    with _reader(path) as db:
+        rows = dict(db.execute(f"SELECT * FROM documents WHERE name IN ({','.join('?' * len(names))})", list(names)))
+    return {name: json.loads(rows[name]) if name in rows else None for name in names}
+
+
+def read_decisions(path: Path, *, most: int = 100) -> list[dict[str, Any]]:
+    """The latest decisions, oldest first."""
+    with _reader(path) as db:
+        rows = db.execute("SELECT content FROM decisions ORDER BY number DESC LIMIT ?", (most,)).fetchall()
+    return [json.loads(row[0]) for row in reversed(rows)]
+
+
+@contextlib.contextmanager
+def _reader(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise InputError("no such ledger", where=str(path), mend="give the `ledger` of the controller's configuration")
+    with _errors(path), contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+        yield db
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise InputError(
+            f"the ledger cannot be read: {error}", where=str(path), mend="move it away to begin a new one"
+        ) from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _errors(path):
+        # The controller's thread makes it, its main thread may close it: never both at a time.
+        return sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
+
+
+def _lock(path: Path) -> int:
+    """An exclusive lock beside the file; the system takes it back however the process ends."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"cannot be used: {reason}", where=str(path), mend="give a file in a folder of yours"
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise InputError(
+            "another controller is at work with this ledger", where=str(path), mend="stop it, or give another ledger"
+        ) from None
+    return handle

@@ -1,0 +1,50 @@
+"""How many containers each queue has been given and has given back, from the RM's JMX page (``/jmx``).
+
+REST shows how many containers a queue holds, not how many came and went; QueueMetrics count them since the RM's start.
+An RM behind a proxy may not show the page: who asks must be able to do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from harness.yarn.answers import Fields
+from harness.yarn.errors import BadAnswer
+from harness.yarn.http import HttpClient
+
+_BEANS = "Hadoop:service=ResourceManager,name=QueueMetrics"
+
+
+class Containers(NamedTuple):
+    """Counts since the RM's start."""
+
+    allocated: int
+    released: int
+
+
+def queue_containers(http: HttpClient) -> Mapping[str, Containers]:
+    """Queue path -> counts, parents included. Raises Unreachable, Refused or BadAnswer."""
+    answer = http.request("GET", "/jmx", params={"qry": f"{_BEANS},*"}, repeatable=True)
+    return parse(answer.document, answer.url)
+
+
+def parse(document: Any, where: str) -> Mapping[str, Containers]:
+    """The counts in a JMX document. Beans of single users are passed over."""
+    beans = document.get("beans") if isinstance(document, dict) else None
+    if not isinstance(beans, list):
+        raise BadAnswer("no list of beans", where=where)
+    found: dict[str, Containers] = {}
+    for index, bean in enumerate(beans):
+        fields = Fields(bean, where, f"beans[{index}]")
+        name = fields.text("name", "")
+        if not name.startswith(f"{_BEANS},") or ",user=" in name:
+            continue
+        # q0=root,q1=a: a queue's name may hold anything but the dot.
+        parts = name.removeprefix(f"{_BEANS},").split(",q")
+        path = ".".join(part.partition("=")[2] for part in parts)
+        found[path] = Containers(
+            fields.integer("AggregateContainersAllocated", least=0),
+            fields.integer("AggregateContainersReleased", least=0),
+        )
+    return found
