@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from harness.ledger.decay import LN2, half_life_factor
 from harness.model.errors import CallError, InputError
 from harness.model.plan import Order
 from harness.model.resources import Resource
@@ -62,6 +63,9 @@ class _Leaf:
     backlog_since: int = 0  # step at which its present backlog began
     #: [step, tasks] not yet served, oldest first.
     waiting: deque[list[int]] = field(default_factory=deque)
+    at_start: Exact | float = 0  # counted, when this step began
+    in_step: Exact = 0  # counted in this step
+    past: deque[Exact] = field(default_factory=deque)  # counted in the steps before it that a sliding window may hold
 
 
 class _Paper:
@@ -90,6 +94,13 @@ class _Paper:
         self.discount = policy.exact.get("discount", _exactly(self.order.ledger.discount))
         round_s = self.order.ledger.round_s
         self.round = None if round_s is None else policy.exact.get("round", _exactly(round_s))
+        self.half_life = self.order.ledger.half_life_s
+        self.window = self._window()
+        self.fades = self.half_life is not None or self.window is not None
+        #: What a unit adds to what is counted: less than 1 where it fades already within its step.
+        self.unit: Exact | float = 1
+        if self.half_life is not None:
+            self.unit = (1.0 - half_life_factor(1.0, self.half_life)) * self.half_life / LN2
         t_wait = self.order.t_wait_s
         self.t_wait: Fraction | None = None  # None: nobody is ever starved
         if t_wait is not None and t_wait != math.inf:
@@ -112,6 +123,8 @@ class _Paper:
     def run_step(self, new: Mapping[str, int]) -> dict[str, int]:
         self.step += 1
         self._begin_round()
+        if self.fades:
+            self._fade()
         for leaf in self.leaves:
             count = new.get(leaf.name, 0)
             if count:
@@ -144,8 +157,43 @@ class _Paper:
             return
         if (self.step - 1) // self.round > (self.step - 2) // self.round:
             for leaf in self.leaves:
-                leaf.counted, leaf.arrived = 0, False
+                leaf.counted, leaf.arrived, leaf.in_step = 0, False, 0
             self.used = [0] * len(self.tree.names)
+
+    def _window(self) -> Fraction | None:
+        if self.order.ledger.window_s is None:
+            return None
+        window = self.policy.exact.get("window", _exactly(self.order.ledger.window_s))
+        if window < 1:
+            raise CallError(
+                f"a window of {float(window):g} is shorter than a step", where="--set", mend="window=1 or more"
+            )
+        return window
+
+    def _fade(self) -> None:
+        """Let what is counted fade until the end of this step, as if it were over (harness.ledger.decay)."""
+        amounts: list[Exact | float] = []
+        for leaf in self.leaves:
+            leaf.at_start = leaf.counted
+            if self.half_life is not None:
+                amounts.append(leaf.counted * half_life_factor(1.0, self.half_life))
+                continue
+            assert self.window is not None
+            if self.step > 1:
+                leaf.past.append(leaf.in_step)
+            whole, part = divmod(self.window - 1, 1)
+            while len(leaf.past) > whole + 1:
+                leaf.past.popleft()
+            kept = sum(leaf.past)
+            if len(leaf.past) > whole:
+                kept -= leaf.past[0] * (1 - part)
+            leaf.in_step = 0
+            amounts.append(kept)
+        self.used = [0] * len(self.tree.names)
+        for leaf, amount in zip(self.leaves, amounts, strict=True):
+            leaf.counted = 0
+            self._count(leaf, amount)  # type: ignore[arg-type]
+            leaf.in_step = 0
 
     def _arrive(self) -> None:
         """Pseudo accumulated resources (thesis eq. 5.16), fixed at the round arrival: see harness.ledger.ledger."""
@@ -164,6 +212,8 @@ class _Paper:
             # Pro rata inside a unit: of the unit from g to g + 1 the part above S_i is counted at the discount (5.7).
             above = min(max(leaf.given + 1 - leaf.share, Fraction(0)), Fraction(1))
             amount = 1 - above + above * self.discount
+        if self.half_life is not None:
+            amount = amount * self.unit  # type: ignore[assignment]
         self._count(leaf, amount)
         leaf.given += 1
         leaf.total += 1
@@ -181,6 +231,7 @@ class _Paper:
 
     def _count(self, leaf: _Leaf, amount: Exact) -> None:
         leaf.counted += amount
+        leaf.in_step += amount
         queue = leaf.queue
         while queue >= 0:
             self.used[queue] += amount
@@ -265,8 +316,13 @@ class _Paper:
         self._look(100 * len(self.leaves))
         if not self.demanding[0]:
             return None
-        ledger = CountedLedger({leaf.path: float(leaf.counted) for leaf in self.leaves})
-        keys = self.policy.keys(self._snapshot(self.step), ledger)
+        if self.fades:
+            # What others sample every interval they see as it was when the step began.
+            ledger = CountedLedger({leaf.path: float(leaf.at_start) for leaf in self.leaves})
+            keys = self.policy.keys(replace(self._snapshot(self.step), time_s=self.step - 1.0), ledger)
+        else:
+            ledger = CountedLedger({leaf.path: float(leaf.counted) for leaf in self.leaves})
+            keys = self.policy.keys(self._snapshot(self.step), ledger)
 
         def key(queue: int) -> float:
             value = keys.get(self.tree.names[queue], math.inf)
@@ -332,7 +388,11 @@ def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
         policy=policy.name,
         steps=steps,
         totals={leaf.name: leaf.total for leaf in leaves},
-        counted={leaf.name: Fraction(leaf.counted) for leaf in leaves},
+        counted={
+            # A fraction where a float is expected: exact for those who answer it as it is.
+            leaf.name: Fraction(policy.figure(float(len(steps)), leaf.counted, float(scenario.capacity)))  # type: ignore[arg-type]
+            for leaf in leaves
+        },
     )
 
 

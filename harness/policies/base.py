@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.model.errors import CallError
 from harness.model.plan import Plan
 from harness.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from harness.policies.vectors import Division, VectorScenario
 
 #: Longer decimals are refused: nobody writes them, and exact arithmetic on them never ends.
 MAX_NUMBER_LENGTH = 64
@@ -69,14 +72,14 @@ def word(default: str, *words: str, doc: str = "") -> Any:
     return field(default=default, metadata={"kind": "word", "words": words, "doc": doc})
 
 
-def flag(default: bool = False, *, doc: str = "") -> Any:
-    """A field of a settings dataclass that takes true or false."""
-    return field(default=default, metadata={"kind": "flag", "words": ("true", "false"), "doc": doc})
 def text(default: str, *, doc: str = "") -> Any:
     """A field of a settings dataclass that takes any text, as it is written."""
     return field(default=default, metadata={"kind": "text", "words": (), "doc": doc})
 
 
+def flag(default: bool = False, *, doc: str = "") -> Any:
+    """A field of a settings dataclass that takes true or false."""
+    return field(default=default, metadata={"kind": "flag", "words": ("true", "false"), "doc": doc})
 
 
 class Policy(ABC):
@@ -89,11 +92,11 @@ class Policy(ABC):
 
     name: ClassVar[str] = ""
     Settings: ClassVar[type] = NoSettings
+    #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
+    aliases: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         #: The settings, an instance of ``Settings``.
-    #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
-    aliases: ClassVar[Mapping[str, str]] = {}
         self.settings = self.Settings() if settings is None else settings
         #: Numbers among the settings as they were written, for exact arithmetic on paper. Defaults are included.
         self.exact: Mapping[str, Fraction] = {**_exact_defaults(self.settings), **(exact or {})}
@@ -110,6 +113,22 @@ class Policy(ABC):
         """With ``Order(measure="keys")``: queue path -> key; the demanding queue with the smallest gets the next
         container, ties by name. Called at each allocation. A queue that is not named comes last."""
         raise NotImplementedError(f"{type(self).__name__} answers Order(measure='keys') but defines no keys()")
+
+    def divide(self, scenario: VectorScenario) -> Division:
+        """A scenario of several resources on paper: tasks by user. Policies of several resources answer this."""
+        raise CallError(
+            f"policy {self.name} does not divide several resources",
+            where="--policy",
+            mend="static, drf, tetris and qknober do; or give capacity as a number of units",
+        )
+
+    def figure(self, time_s: float, counted: float, capacity: float) -> float:
+        """What the policy goes by for a leaf that its ledger has ``counted`` for, ``time_s`` after accounting began.
+
+        Accumulated resources themselves, unless a policy has a measure of its own (a priority, a smoothed usage).
+        ``capacity``: the cluster's, in the ledger's unit.
+        """
+        return counted
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings!r})"
@@ -177,6 +196,8 @@ def _parse_value(policy: str, entry: Field[Any], raw: Any) -> Any:
             mend=f"for example {entry.name}={_example(entry)}",
         )
 
+    if meta["kind"] == "text":
+        return str(raw).strip()
     text = str(raw).strip().lower()
     if meta["kind"] == "flag":
         if text not in ("true", "false", "yes", "no", "1", "0", "on", "off"):
@@ -196,8 +217,6 @@ def _parse_value(policy: str, entry: Field[Any], raw: Any) -> Any:
         (low is not None and value < low)
         or (high is not None and value > high)
         or (above is not None and value <= above)
-    if meta["kind"] == "text":
-        return str(raw).strip()
     ):
         raise wrong()
     return float(value)
@@ -205,6 +224,8 @@ def _parse_value(policy: str, entry: Field[Any], raw: Any) -> Any:
 
 def _takes(entry: Field[Any]) -> str:
     meta = entry.metadata
+    if meta["kind"] == "text":
+        return "a text"
     if meta["kind"] != "number":
         return " or ".join(meta["words"])
     bounds = []
@@ -224,8 +245,6 @@ def _example(entry: Field[Any]) -> str:
     default = entry.default
     if default is MISSING or default is None:
         return "60"
-    if meta["kind"] == "text":
-        return "a text"
     return (
         str(default).lower()
         if isinstance(default, bool)

@@ -1,0 +1,138 @@
+"""What the ``decay-*`` policies share: memory that fades as in schedulers elsewhere. Each rule is in its own file.
+
+Their ledger is ours with a half-life or a window (harness.ledger.decay); ``counted`` below is what it answers,
+D = integral of g(s) 0.5^((t - s) / half-life) ds in resource-seconds. Times are seconds (on paper: steps).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.ledger.decay import LN2, half_life_factor
+from harness.model.plan import WEIGHT_MAX, LedgerSettings, Order, Plan
+from harness.model.snapshot import Snapshot
+from harness.policies.base import LedgerView, Policy, number, word
+from harness.policies.longterm import capacity_of, used_by_queue
+from harness.policies.tree import Tree, tree_of
+from harness.policies.weights import GRID_MIN, named, share_weights
+
+DAY_S = 86_400.0
+#: From outside, siblings that are to be served strictly in order have weights this factor apart, four ranks of them.
+RANK_FACTOR = 1000.0
+RANKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """Settings of every policy of this family."""
+
+    resource: str = word("vcores", "memory", "vcores", "dominant", doc="whose usage is remembered")
+    half_life: float = number(DAY_S, above=0, doc="what was used so long ago counts half")
+
+
+class DecayPolicy(Policy):
+    """Base: subclasses turn decayed usage into keys (inside) and weights (from outside)."""
+
+    Settings: ClassVar[type] = DecaySettings
+    settings: DecaySettings
+
+    def ledger_settings(self) -> LedgerSettings:
+        """How this policy's ledger counts."""
+        return LedgerSettings(resource=self.settings.resource, half_life_s=self.settings.half_life)  # type: ignore[arg-type]
+
+    @abstractmethod
+    def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
+        """Fair Scheduler weights of all queues in the tree's order. ``counted``: of every queue, a parent's summed."""
+
+    @abstractmethod
+    def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
+        """Keys of all queues: the sibling with the smallest is served first. ``held``: allocated now, ledger's unit."""
+
+    def figure(self, time_s: float, counted: float, capacity: float) -> float:
+        """What the scheduler that the policy is named after would show for a leaf that has ``counted``."""
+        return counted
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        order = Order(measure="keys", ledger=self.ledger_settings())
+        tree = tree_of(snapshot)
+        if not tree.leaves:
+            return Plan(order=order)
+        weights = self._weights(tree, snapshot, used_by_queue(tree, ledger))
+        return Plan(order=order, weights=named(tree, weights))
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        tree = tree_of(snapshot)
+        found = self._keys(tree, snapshot, used_by_queue(tree, ledger), self._held(tree, snapshot))
+        return dict(zip(tree.names, found, strict=True))
+
+    def _held(self, tree: Tree, snapshot: Snapshot) -> list[float]:
+        held = [0.0] * len(tree.names)
+        resource = self.settings.resource
+        for q in tree.leaves:
+            allocated = snapshot.queues[tree.names[q]].allocated
+            if resource == "memory":
+                held[q] = float(allocated.memory_mb)
+            elif resource == "vcores":
+                held[q] = float(allocated.vcores)
+            else:
+                held[q] = allocated.dominant_share(snapshot.capacity)
+        return tree.sum_up(held)
+
+    def _smoothed(self, counted: float) -> float:
+        """lambda D: the mean rate of the usage that is remembered, in units of the resource."""
+        return counted * LN2 / self.settings.half_life
+
+
+def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:
+    """Weights of all queues in proportion to their shares among their siblings."""
+    part = [1.0] * len(tree.names)
+    for above in tree.parents:
+        siblings = tree.children[above]
+        given = shares if sum(shares[q] for q in siblings) > 0 else tree.entitlement
+        total = sum(given[q] for q in siblings)
+        for q in siblings:
+            part[q] = given[q] / total
+    return share_weights(tree, part)
+
+
+def share_keys(shares: Sequence[float], held: Sequence[float], unit: float) -> list[float]:
+    """Keys under which containers end up in proportion to shares: held / share, and the larger share first at 0."""
+    # The tie-break is far below one container and far above the rounding of what is held.
+    return [(h + unit * 1e-6) / s if s > 0 else math.inf for h, s in zip(held, shares, strict=True)]
+
+
+def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
+    """Weights that serve siblings in the order of their ranks (0 first), as nearly as weights can: see ``fifo``."""
+    weights = [1.0] * len(tree.names)
+    for q in range(1, len(tree.names)):
+        weight = WEIGHT_MAX / RANK_FACTOR ** min(rank[q], RANKS - 1)
+        weights[q] = weight if weight >= 1 else GRID_MIN
+    return weights
+
+
+def dense_ranks(tree: Tree, keys: Sequence[float]) -> list[int]:
+    """Each queue's place among its siblings by ascending key; equals share a place."""
+    rank = [0] * len(tree.names)
+    for above in tree.parents:
+        siblings = tree.children[above]
+        places = {key: place for place, key in enumerate(sorted({keys[q] for q in siblings}))}
+        for q in siblings:
+            rank[q] = places[keys[q]]
+    return rank
+
+
+__all__ = [
+    "DAY_S",
+    "DecayPolicy",
+    "DecaySettings",
+    "by_ranks",
+    "by_shares",
+    "capacity_of",
+    "dense_ranks",
+    "half_life_factor",
+    "share_keys",
+]

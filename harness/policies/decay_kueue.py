@@ -1,0 +1,67 @@
+"""``decay-kueue``: Kueue's admission fair sharing. Whoever has the least smoothed usage over weight is admitted next.
+
+Kueue documentation, "Admission Fair Sharing": every sampling interval
+
+    usage = (1 - A) before + A now,    A = 1 - 0.5^(sampling / half-life)
+
+of each resource, summed with the resources' weights and divided by the queue's weight. Until the next sample, what is
+admitted counts at once with A times its request (the entry penalty).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.ledger.decay import half_life_factor
+from harness.model.snapshot import Snapshot
+from harness.policies.base import number
+from harness.policies.decay import DecayPolicy, DecaySettings
+from harness.policies.longterm import HORIZON_TASKS, capacity_of, demands, mean_task_s
+from harness.policies.tree import Tree
+from harness.policies.weights import long_term_shares, share_weights
+
+
+@dataclass(frozen=True, slots=True)
+class KueueSettings(DecaySettings):
+    half_life: float = number(7 * 86_400.0, above=0, doc="usageHalfLifeTime")
+    sampling: float = number(300.0, above=0, doc="usageSamplingInterval, which sets the entry penalty")
+
+
+class DecayKueue(DecayPolicy):
+    """One resource is remembered (its weight is then of no account); ``dominant`` takes the larger of both.
+
+    The ledger's continuous decay is Kueue's at every sampling instant. The entry penalty stands for what runs: with
+    containers that end within a sampling interval this is what was admitted in it.
+    """
+
+    name = "decay-kueue"
+    Settings: ClassVar[type] = KueueSettings
+    settings: KueueSettings
+
+    def figure(self, time_s: float, counted: float, capacity: float) -> float:
+        """The smoothed usage, in units of the resource."""
+        return self._smoothed(counted)
+
+    def penalty(self) -> float:
+        """A: the part of a request that counts at its admission."""
+        return 1.0 - half_life_factor(self.settings.sampling, self.settings.half_life)
+
+    def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
+        a = self.penalty()
+        return [
+            (self._smoothed(counted[q]) + a * held[q]) / float(tree.entitlement[q])
+            if tree.entitlement[q] > 0
+            else math.inf
+            for q in range(len(tree.names))
+        ]
+
+    def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
+        # Least usage first is the long-term rule with a memory that fades: from outside the same horizon law serves.
+        resource = self.settings.resource
+        horizon_s = max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
+        demand, waiting = demands(tree, snapshot, resource)
+        shares = long_term_shares(tree, list(counted), capacity_of(snapshot, resource), horizon_s, 1.0, demand, waiting)
+        return share_weights(tree, shares)

@@ -1,0 +1,90 @@
+"""``decay-slurm``: Slurm's Fair Tree over usage that halves every PriorityDecayHalfLife.
+
+Slurm documentation, "Fair Tree Fairshare Algorithm": among siblings LF = S / U with S the shares over the siblings' sum
+and U the decayed usage over the parent's; depth first, higher LF first. Siblings without usage come before all others
+(LF infinite; 0 with no shares). Leaves with equal LF have one rank; parents with equal LF have their children merged
+before these are sorted; a leaf equal to a parent has the rank of that parent's best leaf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from harness.model.snapshot import Snapshot
+from harness.policies.base import number
+from harness.policies.decay import DAY_S, DecayPolicy, DecaySettings, by_ranks, dense_ranks
+from harness.policies.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSettings(DecaySettings):
+    half_life: float = number(7 * DAY_S, above=0, doc="PriorityDecayHalfLife")
+
+
+class DecaySlurm(DecayPolicy):
+    """Whoever is ranked first gets everything it asks for, then the next."""
+
+    name = "decay-slurm"
+    Settings: ClassVar[type] = SlurmSettings
+
+    def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
+        # Depth first by LF is strict order level by level; children of tied parents cannot be merged by weights.
+        return by_ranks(tree, dense_ranks(tree, [-lf for lf in level_fs(tree, counted)]))
+
+    def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
+        rank = fair_tree(tree, counted)
+        keys = [math.inf] * len(tree.names)
+        for leaf in tree.leaves:
+            keys[leaf] = float(rank[leaf])
+            for above in (*tree.path(leaf), 0):
+                keys[above] = min(keys[above], keys[leaf])
+        return keys
+
+
+def level_fs(tree: Tree, usage: Sequence[float]) -> list[float]:
+    """LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue, a parent's the sum."""
+    found = [1.0] * len(tree.names)
+    for above in tree.parents:
+        siblings = tree.children[above]
+        shares = sum(tree.entitlement[q] for q in siblings)
+        for q in siblings:
+            s = float(tree.entitlement[q] / shares) if shares > 0 else 0.0
+            u = usage[q] / usage[above] if usage[above] > 0 else 0.0
+            found[q] = 0.0 if s == 0 else math.inf if u == 0 else s / u
+    return found
+
+
+def fair_tree(tree: Tree, usage: Sequence[float]) -> dict[int, int]:
+    """Leaf -> its rank, 0 first; equal leaves have equal ranks, and the next rank counts all before it."""
+    lf = level_fs(tree, usage)
+    rank: dict[int, int] = {}
+    leaves = set(tree.leaves)
+    current = 0
+
+    def visit(siblings: list[int], tied: bool) -> None:
+        nonlocal current
+        # Leaves before parents among equals.
+        ordered = sorted(siblings, key=lambda q: (-lf[q], q not in leaves))
+        before: float | None = None
+        at = 0
+        while at < len(ordered):
+            q = ordered[at]
+            same = tied if at == 0 else lf[q] == before
+            before = lf[q]
+            if q in leaves:
+                if not same:
+                    current = len(rank)
+                rank[q] = current
+                at += 1
+                continue
+            group = [q]
+            while at + len(group) < len(ordered) and lf[ordered[at + len(group)]] == lf[q]:
+                group.append(ordered[at + len(group)])
+            visit([child for parent in group for child in tree.children[parent]], same)
+            at += len(group)
+
+    visit(list(tree.children[0]), False)
+    return rank

@@ -1,0 +1,232 @@
+"""The ``decay-*`` policies and fading ledgers against the formulas of the schedulers that they are named after."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.cli import main
+from harness.ledger import Ledger, Usage
+from harness.ledger.decay import LN2, WINDOW_PARTS, half_life_factor
+from harness.model.plan import LedgerSettings
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger
+from harness.policies.decay_slurm import fair_tree, level_fs
+from harness.policies.registry import make_policy
+from harness.policies.tree import tree_of
+
+
+def view(weights: Mapping[str, float], time_s: float = 0.0, **more: Any) -> Snapshot:
+    """A snapshot of leaves (and their parents, by their dotted names) with weights; 100 vcores and GiB."""
+    queues = {"root": QueueView("root", None, False)}
+    for name in sorted(weights):
+        parent = name.rpartition(".")[0]
+        leaf = not any(other.startswith(name + ".") for other in weights)
+        queues[name] = QueueView(name, parent, leaf, weights[name], **more.get(name.replace(".", "_"), {}))
+    return Snapshot(time_s, Resource(102400, 100), queues)
+
+
+@given(st.floats(0, 1e4), st.floats(1e-3, 1e3))
+def test_the_half_life_factor_is_a_power_of_one_half(interval: float, half_life: float) -> None:
+    assert half_life_factor(interval, half_life) == pytest.approx(0.5 ** (interval / half_life), rel=1e-13, abs=1e-300)
+
+
+rates = st.lists(st.integers(0, 100), min_size=1, max_size=40)
+
+
+@given(rates, st.floats(0.5, 200), st.floats(1, 100))
+@settings(max_examples=60, deadline=None)
+def test_smoothed_usage_is_that_of_htcondor_and_kueue(steps: list[int], half_life: float, sampling: float) -> None:
+    ledger = Ledger(LedgerSettings("vcores", half_life_s=half_life), {"a": 1.0}, Resource(1024, 100))
+    pi = usage = raw = 0.0
+    beta = 0.5 ** (sampling / half_life)
+    a = 1 - 0.5 ** (sampling / half_life)
+    htcondor = make_policy("decay-htcondor", {"half_life": half_life})
+    kueue = make_policy("decay-kueue", {"half_life": half_life})
+    pi = 0.5
+    for number, rate in enumerate(steps, start=1):
+        ledger.observe(number * sampling, {"a": Usage(0.0, rate * sampling)})
+        pi = beta * pi + (1 - beta) * rate
+        usage = (1 - a) * usage + a * rate
+        raw = raw * beta + rate * (1 - beta) * half_life / LN2
+        counted = ledger.counted()["a"]
+        assert counted == pytest.approx(raw, rel=1e-9, abs=1e-9)
+        assert htcondor.figure(number * sampling, counted, 100) == pytest.approx(max(pi, 0.5), rel=1e-9)
+        assert kueue.figure(number * sampling, counted, 100) == pytest.approx(usage, rel=1e-9, abs=1e-9)
+
+
+@given(rates, st.integers(1, 30), st.floats(0.1, 7))
+@settings(max_examples=60, deadline=None)
+def test_a_sliding_window_holds_what_was_used_within_it(steps: list[int], parts: int, length: float) -> None:
+    """Observed at the ends of the window's parts it is exact: the sum over the parts that it holds."""
+    part = length / WINDOW_PARTS
+    ledger = Ledger(LedgerSettings("vcores", window_s=length), {"a": 1.0}, Resource(1024, 100))
+    history: list[float] = []
+    for number, rate in enumerate(steps, start=1):
+        history += [rate * part] * parts
+        ledger.observe(number * parts * part, {"a": Usage(0.0, rate * parts * part)})
+        assert ledger.counted()["a"] == pytest.approx(math.fsum(history[-WINDOW_PARTS:]), rel=1e-6, abs=1e-6)
+
+
+def test_a_window_forgets_all_after_its_length() -> None:
+    ledger = Ledger(LedgerSettings("memory", window_s=600.0), {"a": 1.0, "b": 1.0}, Resource(1024, 1))
+    ledger.observe(100.0, {"a": Usage(51200.0, 0.0)})
+    ledger.observe(650.0, {})
+    assert ledger.counted()["a"] == pytest.approx(25600.0, rel=0.1)  # half of it has left
+    ledger.observe(710.0, {})
+    assert ledger.counted()["a"] == 0.0
+    ledger.observe(1e6, {})
+    ledger.observe(1e6 + 10, {"b": Usage(100.0, 0.0)})
+    assert ledger.counted() == {"a": 0.0, "b": pytest.approx(100.0)}
+
+
+@pytest.mark.parametrize("wrong", [{"window_s": 5.0, "half_life_s": 5.0}, {"window_s": 5.0, "round_s": 9.0}])
+def test_a_window_goes_with_nothing_else(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="window"):
+        LedgerSettings(**wrong)  # type: ignore[arg-type]
+
+
+def brute_ranks(lf: Mapping[str, float], children: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Fair Tree by sorting whole paths: leaves by the LFs along their path, higher first; equal paths tie."""
+    paths: dict[str, tuple[float, ...]] = {}
+
+    def walk(name: str, above: tuple[float, ...]) -> None:
+        for child in children.get(name, ()):
+            along = (*above, -lf[child])
+            if child in children:
+                walk(child, along)
+            else:
+                paths[child] = along
+
+    walk("root", ())
+    return {leaf: sum(other < along for other in paths.values()) for leaf, along in paths.items()}
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=9, max_size=9))
+@settings(max_examples=100, deadline=None)
+def test_fair_tree_ranks_by_the_path_and_merges_the_children_of_ties(figures: list[tuple[int, int]]) -> None:
+    names = [f"root.g{g}.q{i}" for g in range(3) for i in range(3)]
+    weights = {name: float(w) for name, (w, _) in zip(names, figures, strict=True)}
+    usage = {name: float(u) for name, (_, u) in zip(names, figures, strict=True)}
+    weights |= {f"root.g{g}": 1.0 for g in range(3)}
+    tree = tree_of(view(weights))
+    used = tree.sum_up([usage.get(name, 0.0) for name in tree.names])
+    lf = level_fs(tree, used)
+    ranked = {tree.names[q]: place for q, place in fair_tree(tree, used).items()}
+    children = {"root": [f"root.g{g}" for g in range(3)]}
+    children |= {f"root.g{g}": [f"root.g{g}.q{i}" for i in range(3)] for g in range(3)}
+    assert ranked == brute_ranks(dict(zip(tree.names, lf, strict=True)), children)
+
+
+def test_a_leaf_that_ties_with_a_parent_ranks_with_its_best_leaf() -> None:
+    weights = {"root.u": 1.0, "root.g": 1.0, "root.g.x": 1.0, "root.g.y": 1.0, "root.z": 1.0}
+    tree = tree_of(view(weights))
+    used = tree.sum_up(
+        [{"root.u": 4.0, "root.g.x": 3.0, "root.g.y": 1.0, "root.z": 9.0}.get(n, 0.0) for n in tree.names]
+    )
+    ranked = {tree.names[q]: place for q, place in fair_tree(tree, used).items()}
+    # u and g both have LF (1/3) / (4/17); y, with the lesser usage, is g's best.
+    assert ranked == {"root.u": 0, "root.g.y": 0, "root.g.x": 2, "root.z": 3}
+
+
+def test_level_fairshare_is_shares_over_usage() -> None:
+    tree = tree_of(view({"root.a": 3.0, "root.b": 1.0, "root.c": 4.0}))
+    used = tree.sum_up([{"root.a": 30.0, "root.b": 10.0}.get(n, 0.0) for n in tree.names])
+    lf = dict(zip(tree.names, level_fs(tree, used), strict=True))
+    assert lf == {
+        "root": 1.0,
+        "root.a": pytest.approx((3 / 8) / (30 / 40)),
+        "root.b": pytest.approx((1 / 8) / (10 / 40)),
+        "root.c": math.inf,
+    }
+
+
+def test_kueues_entry_penalty_counts_at_once() -> None:
+    policy = make_policy("decay-kueue", {"half_life": 600, "sampling": 60})
+    a = 1 - 0.5**0.1
+    held = {"root_a": {"allocated": Resource(0, 10)}}
+    keys = policy.keys(view({"root.a": 1.0, "root.b": 2.0}, **held), CountedLedger({"root.b": 600.0}))
+    assert keys["root.a"] == pytest.approx(a * 10)
+    assert keys["root.b"] == pytest.approx(600 * LN2 / 600 / 2)
+
+
+@pytest.mark.parametrize("k", [0, 0.5, 1, 4])
+def test_kais_portions_are_its_formula(k: float) -> None:
+    policy = make_policy("decay-kai", {"k": k, "window": 1000})
+    weights = {"root.a": 1.0, "root.b": 1.0, "root.c": 2.0}
+    counted = {"root.a": 60_000.0, "root.b": 10_000.0, "root.c": 20_000.0}  # of 100 vcores for 1,000 s
+    snapshot = view(weights, 5000.0)
+    found = policy.plan(snapshot, CountedLedger(counted)).weights
+    p = [max(0.0, w + k * (w - u)) for w, u in ((0.25, 0.6), (0.25, 0.1), (0.5, 0.2))]
+    wanted = {name: 1000 * part / sum(p) for name, part in zip(sorted(weights), p, strict=True)}
+    for name, weight in wanted.items():
+        assert found[name] == pytest.approx(max(weight, 1e-3), rel=1e-3)
+
+
+def test_kai_before_a_window_is_full_counts_the_time_that_there_was() -> None:
+    policy = make_policy("decay-kai", {"window": 1000})
+    assert policy.figure(100.0, 5000.0, 100.0) == 0.5
+    assert policy.figure(0.0, 0.0, 100.0) == 0.0
+    tumbling = make_policy("decay-kai", {"window": 1000, "window_type": "tumbling"})
+    assert tumbling.figure(1200.0, 10_000.0, 100.0) == 0.5
+
+
+ALONE = "capacity: 100\nqueues: {A: {}, B: {}}\narrivals: [{A: 4800}]\nsteps: 48\n"
+
+
+def allocated(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, *arguments: str) -> dict[str, Any]:
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        main(["allocate", str(tmp_path / "s.yaml"), "--json", *arguments])
+    assert stop.value.code == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_one_user_alone_for_two_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Golden: 48 h on 100 cores with a half-life of a day is a priority of 75.1, against 0.5."""
+    answer = allocated(tmp_path, capsys, ALONE, "--policy", "decay-htcondor", "--set", "half_life=24")
+    assert answer["counted"] == {"A": pytest.approx(75.125), "B": 0.5}
+
+
+BURST = "capacity: 100\nqueues: {A: {}, B: {}}\narrivals: [{A: 4800}, {}, {}, {B: 1000}]\nsteps: 5\n"
+
+
+def test_a_step_on_paper_by_each_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A alone for three steps, half-life 4: what each divides in step 4, by hand."""
+
+    def step4(policy: str, *sets: str) -> dict[str, int]:
+        pairs = [word for pair in sets for word in ("--set", pair)]
+        steps = allocated(tmp_path, capsys, BURST, "--policy", policy, *pairs)["steps"]
+        found: dict[str, int] = steps[3]
+        return found
+
+    pi = 100 * (1 - 0.5**0.75) + 0.5 * 0.5**0.75
+    b = 100 * pi / (pi + 0.5)
+    assert step4("decay-htcondor", "half_life=4")["B"] == pytest.approx(b, abs=1)
+    assert step4("decay-slurm", "half_life=4") == {"A": 0, "B": 100}
+    assert step4("decay-kueue", "half_life=4", "sampling=1") == {"A": 0, "B": 100}
+    # U of A is 1 so far: P_A = 0.5 + k (0.5 - 1).
+    k = 0.5
+    p_a, p_b = 0.5 - 0.5 * k, 0.5 + 0.5 * k
+    assert step4("decay-kai", "half_life=4", f"k={k}")["B"] == pytest.approx(100 * p_b / (p_a + p_b), abs=1)
+
+
+def test_ltrf_with_a_half_life_forgives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    longest = "capacity: 10\nqueues: {A: {}, B: {}}\narrivals: [{A: 900}, {}, {}, {}, {}, {B: 300}]\nsteps: 40\n"
+
+    def paid_back(*sets: str) -> int:
+        steps = allocated(tmp_path, capsys, longest, "--policy", "ltrf", *sets)["steps"]
+        return sum(step["B"] - step["A"] for step in steps[5:20])
+
+    assert paid_back() == 50
+    assert 0 < paid_back("--set", "half_life=2") < 25
+    assert paid_back("--set", "window=1") <= 1
