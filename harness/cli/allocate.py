@@ -12,6 +12,7 @@ from harness.model.errors import InputError
 
 if TYPE_CHECKING:
     from harness.policies.allocate import Allocation
+    from harness.policies.vector_table import VectorAnswer
 
 WIDTH = 80
 
@@ -28,9 +29,12 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     docs/reference/policies.md.
     """
     from harness.policies import make_policy
+    from harness.policies.allocate import Allocation
     from harness.policies.allocate import allocate as on_paper
     from harness.policies.registry import read_settings
-    from harness.policies.scenario import read_scenario
+    from harness.policies.scenario import read_steps, read_top
+    from harness.policies.vector_scenario import is_vectors, read_vectors
+    from harness.policies.vector_table import divide, vector_table
 
     settings: dict[str, object] = {}
     if policy_name.endswith((".yaml", ".yml")):
@@ -39,15 +43,19 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         configured = read_policy_file(Path(policy_name))
         policy_name, settings = configured.policy, dict(configured.settings)
     policy = make_policy(policy_name, settings | read_settings(sets))
-    parsed = read_scenario(read_text(scenario), str(scenario))
+    reader, top = read_top(read_text(scenario), str(scenario))
+    answer: Allocation | VectorAnswer
     try:
-        answer = on_paper(parsed, policy)
+        if is_vectors(top):
+            answer = divide(read_vectors(reader, top), policy)
+        else:
+            answer = on_paper(read_steps(reader, top), policy)
     except InputError as error:
         raise InputError(error.what, where=error.where or str(scenario), mend=error.mend) from error
     if as_json:
         print_json(answer.document())
     else:
-        click.echo(table(answer))
+        click.echo(table(answer) if isinstance(answer, Allocation) else vector_table(answer))
 
 
 def read_text(path: Path) -> str:

@@ -50,7 +50,7 @@ class StepsScenario:
     steps: int | None = None
 
 
-class _Reader:
+class Reader:
     """Walks YAML nodes; every complaint has file and line."""
 
     def __init__(self, source: str) -> None:
@@ -109,12 +109,22 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def read_scenario(text: str, source: str) -> StepsScenario:
-    """The scenario in a YAML text. ``source`` names the file in messages. InputError for whatever is wrong with it."""
-    reader = _Reader(source)
+def read_top(text: str, source: str) -> tuple[Reader, dict[str, tuple[yaml.Node, yaml.Node]]]:
+    """The fields of a scenario of any kind, and a reader for them. InputError if the text is no YAML mapping."""
+    reader = Reader(source)
     top = reader.mapping(_compose(text, reader), "the scenario")
     if not top:
         raise reader.fail(None, "is empty", "give capacity, queues and arrivals (docs/reference/scenario.md)")
+    return reader, top
+
+
+def read_scenario(text: str, source: str) -> StepsScenario:
+    """The scenario in a YAML text. ``source`` names the file in messages. InputError for whatever is wrong with it."""
+    return read_steps(*read_top(text, source))
+
+
+def read_steps(reader: Reader, top: dict[str, tuple[yaml.Node, yaml.Node]]) -> StepsScenario:
+    """A scenario of steps from its fields."""
     known = ("capacity", "queues", "arrivals", "steps", "description")
     for name, (key, _) in top.items():
         if name not in known:
@@ -126,8 +136,8 @@ def read_scenario(text: str, source: str) -> StepsScenario:
     if isinstance(capacity_node, yaml.MappingNode):
         raise reader.fail(
             capacity_node,
-            "a capacity of several resources needs a scenario of vectors, which this version does not allocate",
-            "give capacity as a number of units and unit tasks in arrivals",
+            "a capacity of several resources makes a scenario of vectors, which has no arrivals",
+            "give capacity as a number of units, or every queue its task",
         )
     capacity = reader.whole(capacity_node, "capacity", least=1)
     queues = _queues(reader, top["queues"][1], "queues", ())
@@ -144,7 +154,7 @@ def read_scenario(text: str, source: str) -> StepsScenario:
     return StepsScenario(capacity, queues, arrivals, steps)
 
 
-def _compose(text: str, reader: _Reader) -> yaml.Node:
+def _compose(text: str, reader: Reader) -> yaml.Node:
     if len(text) > MAX_TEXT_BYTES:
         raise reader.fail(None, f"is longer than {MAX_TEXT_BYTES:,} characters")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -170,7 +180,7 @@ def _compose(text: str, reader: _Reader) -> yaml.Node:
     return node
 
 
-def _queues(reader: _Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue, ...]:
+def _queues(reader: Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue, ...]:
     if any(node is ancestor for ancestor in above):
         raise reader.fail(node, f"{what} contains itself", "a queue tree has no cycles: remove the anchor")
     if len(above) >= MAX_DEPTH:
@@ -203,7 +213,7 @@ def _queues(reader: _Reader, node: yaml.Node, what: str, above: tuple[yaml.Node,
     return tuple(sorted(found, key=lambda queue: queue.name.encode()))
 
 
-def _arrivals(reader: _Reader, node: yaml.Node, leaves: dict[str, None]) -> tuple[dict[str, int], ...]:
+def _arrivals(reader: Reader, node: yaml.Node, leaves: dict[str, None]) -> tuple[dict[str, int], ...]:
     reader.count(node)
     if not isinstance(node, yaml.SequenceNode):
         raise reader.fail(node, "arrivals is not a list", "write one {queue: tasks} per step")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 from harness.model.plan import Order, Plan
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.base import LedgerView, Policy
+from harness.policies.base import LedgerView, Policy, flag
 from harness.policies.fair import entitlement_weights
 from harness.policies.tree import tree_of
+from harness.policies.vectors import Division, VectorScenario, static_shares
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSettings:
+    integral: bool = flag(doc="with several resources on paper: whole tasks")
 
 
 class Static(Policy):
@@ -19,6 +27,7 @@ class Static(Policy):
     """
 
     name = "static"
+    Settings = StaticSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         tree = tree_of(snapshot)
@@ -31,6 +40,10 @@ class Static(Policy):
             weights=entitlement_weights(snapshot),
             max_shares={tree.names[q]: Resource(m, v) for q, m, v in zip(leaves, memory, vcores, strict=True)},
         )
+
+    def divide(self, scenario: VectorScenario) -> Division:
+        tasks = static_shares(scenario)
+        return Division(tuple(Fraction(int(count)) for count in tasks) if self.settings.integral else tasks)
 
 
 def largest_remainder(total: int, shares: Sequence[float]) -> list[int]:

@@ -1,0 +1,283 @@
+"""Several resources on paper: users with a demand vector per task, in exact arithmetic (QKnober, section 5).
+
+Throughout, users are i, resources k. ``b_ik`` is what user i uses of resource k, as a fraction of its capacity, per
+unit of its dominant share s_i, so that the largest b_ik of a user is 1: d_ik / r_k over the largest of them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+
+from harness.model.errors import InputError
+
+#: One figure per resource, in the order of the scenario.
+Vector = tuple[Fraction, ...]
+
+#: A scenario on paper ends with an error instead of computing for hours.
+MAX_LOOKS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUser:
+    """A user: entitlement w_i (above 0), demand of one task, number of tasks (None: without end)."""
+
+    name: str
+    weight: Fraction
+    task: Vector
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorScenario:
+    """Capacities r_k (above 0) by resource, and users in byte order of their names. Each demands something."""
+
+    resources: tuple[str, ...]
+    capacity: Vector
+    users: tuple[VectorUser, ...]
+
+    def dominant(self, user: VectorUser) -> Fraction:
+        """The dominant share of one task."""
+        return max(d / r for d, r in zip(user.task, self.capacity, strict=True))
+
+    def direction(self, user: VectorUser) -> Vector:
+        """b_i: fractions of the capacities per unit of dominant share."""
+        dominant = self.dominant(user)
+        return tuple(d / r / dominant for d, r in zip(user.task, self.capacity, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Tasks by user (fractions unless integral), and what the policy says of itself.
+
+    ``theta`` is Theorem 1's bound (None: the policy has none). ``notes``: further figures by name, for the answer.
+    """
+
+    tasks: tuple[Fraction, ...]
+    theta: Fraction | None = None
+    notes: dict[str, Fraction] = field(default_factory=dict)
+
+
+class Counter:
+    """Ends a division that would take too long."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def look(self, count: int) -> None:
+        self.looks += count
+        if self.looks > MAX_LOOKS:
+            raise InputError(f"is not done after {MAX_LOOKS:,} comparisons", mend="fewer users or tasks")
+
+
+def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: Sequence[Fraction]) -> Fraction:
+    """1 / phi (eq. 11): the level s_i / w_i at which DRF exhausts the first resource. ``idle``: fractions left."""
+    totals = [sum((w * b[k] for b, w in zip(directions, weights, strict=True)), Fraction(0)) for k in range(len(idle))]
+    return min(h / total for h, total in zip(idle, totals, strict=True) if total)
+
+
+def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> Fraction:
+    """theta of Theorem 1: no two users' s_i / w_i differ by more, for users without end.
+
+    The largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it to 0 at
+    rho = 1; that is so where everybody demands the bottleneck. Where somebody does not, what is left to it bounds it.
+    """
+    left = _left(directions, weights, rho)
+    return max(
+        min(h / used for h, used in zip(left, b, strict=True) if used) / w
+        for b, w in zip(directions, weights, strict=True)
+    )
+
+
+def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: Fraction) -> Fraction:
+    """The smallest rho at which Theorem 1 bounds the differences by ``theta`` (section 7.2.1), in closed form.
+
+    1 where no knob reaches it (users that do not demand the bottleneck).
+    """
+    level = fair_level(directions, weights, [Fraction(1)] * len(directions[0]))
+    rho = Fraction(0)
+    used = [
+        sum((w * b[k] for b, w in zip(directions, weights, strict=True)), Fraction(0))
+        for k in range(len(directions[0]))
+    ]
+    for b, w in zip(directions, weights, strict=True):
+        # One resource that holds the user back is enough.
+        rho = max(
+            rho, min((1 - theta * w * part) / (level * total) for part, total in zip(b, used, strict=True) if part)
+        )
+    return min(rho, Fraction(1))
+
+
+def theorem_2(directions: Sequence[Vector], weights: Sequence[Fraction]) -> Fraction:
+    """The knob from which on nobody has less than its own part of the cluster (Theorem 2): phi / sum of weights."""
+    return 1 / (fair_level(directions, weights, [Fraction(1)] * len(directions[0])) * sum(weights, Fraction(0)))
+
+
+def _left(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> list[Fraction]:
+    """Fractions of the capacities that the fairness-oriented stage leaves idle (the right side of (17), over r_k)."""
+    m = len(directions[0])
+    level = rho * fair_level(directions, weights, [Fraction(1)] * m)
+    return [
+        1 - level * sum((w * b[k] for b, w in zip(directions, weights, strict=True)), Fraction(0)) for k in range(m)
+    ]
+
+
+def soft_fairness(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Fraction:
+    """The largest difference of s_i / w_i between two users that have tasks (eq. 12)."""
+    levels = [
+        count * scenario.dominant(user) / user.weight
+        for user, count in zip(scenario.users, tasks, strict=True)
+        if user.tasks != 0
+    ]
+    return max(levels) - min(levels) if levels else Fraction(0)
+
+
+def utilisation(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Vector:
+    """Allocated over capacity, by resource."""
+    return tuple(
+        sum((count * user.task[k] for user, count in zip(scenario.users, tasks, strict=True)), Fraction(0)) / r
+        for k, r in enumerate(scenario.capacity)
+    )
+
+
+# --- divisible tasks ---
+
+
+def static_shares(scenario: VectorScenario) -> tuple[Fraction, ...]:
+    """Everybody in its own part of every resource, used or not; inactive users count."""
+    total = sum((user.weight for user in scenario.users), Fraction(0))
+    found = []
+    for user in scenario.users:
+        count = user.weight / total / scenario.dominant(user)
+        found.append(count if user.tasks is None else min(count, Fraction(user.tasks)))
+    return tuple(found)
+
+
+def progressive_filling(scenario: VectorScenario) -> tuple[Fraction, ...]:
+    """Weighted DRF of divisible tasks: all s_i / w_i rise together; who is served, or short of a resource, stops."""
+    m = len(scenario.resources)
+    users = scenario.users
+    directions = [scenario.direction(user) for user in users]
+    # The level at which a user has all its tasks; None: never.
+    ends = [None if u.tasks is None else u.tasks * scenario.dominant(u) / u.weight for u in users]
+    finishing = sorted((end, i) for i, end in enumerate(ends) if end is not None)
+    levels: list[Fraction | None] = [None] * len(users)
+    slopes = [sum((u.weight * b[k] for u, b in zip(users, directions, strict=True)), Fraction(0)) for k in range(m)]
+    left = [Fraction(1)] * m
+    level = Fraction(0)
+    rising = len(users)
+
+    def stop(i: int) -> None:
+        nonlocal rising
+        if levels[i] is None:
+            levels[i] = level
+            rising -= 1
+            for k in range(m):
+                slopes[k] -= users[i].weight * directions[i][k]
+
+    next_end = 0
+    while rising:
+        step = min(h / slope for h, slope in zip(left, slopes, strict=True) if slope)
+        while next_end < len(finishing) and levels[finishing[next_end][1]] is not None:
+            next_end += 1
+        if next_end < len(finishing):
+            step = min(step, finishing[next_end][0] - level)
+        level += step
+        left = [h - step * slope for h, slope in zip(left, slopes, strict=True)]
+        while next_end < len(finishing) and finishing[next_end][0] <= level:
+            stop(finishing[next_end][1])
+            next_end += 1
+        for k in range(m):
+            if not left[k] and slopes[k]:
+                for i, b in enumerate(directions):
+                    if b[k]:
+                        stop(i)
+    return tuple(
+        (found or Fraction(0)) * user.weight / scenario.dominant(user)
+        for found, user in zip(levels, users, strict=True)
+    )
+
+
+# --- whole tasks ---
+
+
+class Filling:
+    """Whole tasks on one large server: what is held and what is idle."""
+
+    def __init__(self, scenario: VectorScenario, counts: Sequence[int] | None = None) -> None:
+        self.scenario = scenario
+        self.users = scenario.users
+        # Whole numbers are ten times quicker than fractions: capacities and tasks in units of their common divisor.
+        self.unit: list[tuple[int, ...]] = [
+            _whole([u.task[k] for u in self.users] + [r]) for k, r in enumerate(scenario.capacity)
+        ]
+        m = len(scenario.resources)
+        self.task = [tuple(self.unit[k][i] for k in range(m)) for i in range(len(self.users))]
+        self.capacity = [self.unit[k][-1] for k in range(m)]
+        self.counts = list(counts) if counts is not None else [0] * len(self.users)
+        self.idle = [
+            self.capacity[k] - sum(c * task[k] for c, task in zip(self.counts, self.task, strict=True))
+            for k in range(m)
+        ]
+        self.per_task = [scenario.dominant(user) / user.weight for user in self.users]
+        squares = lcm(*(r * r for r in self.capacity))
+        self.scale = [squares // (r * r) for r in self.capacity]
+        self.counter = Counter()
+
+    def level(self, i: int) -> Fraction:
+        """s_i / w_i."""
+        return self.counts[i] * self.per_task[i]
+
+    def fits(self, i: int) -> bool:
+        """Whether the user has a task that fits."""
+        tasks = self.users[i].tasks
+        if tasks is not None and self.counts[i] >= tasks:
+            return False
+        return all(need <= idle for need, idle in zip(self.task[i], self.idle, strict=True))
+
+    def give(self, i: int, count: int = 1) -> None:
+        self.counter.look(1)
+        self.counts[i] += count
+        self.idle = [idle - count * need for idle, need in zip(self.idle, self.task[i], strict=True)]
+
+    def affinity(self, i: int) -> int:
+        """In proportion to the dot product of the task's demand and what is idle, both as fractions of the capacity."""
+        return sum(need * idle * scale for need, idle, scale in zip(self.task[i], self.idle, self.scale, strict=True))
+
+    def result(self) -> tuple[Fraction, ...]:
+        return tuple(Fraction(count) for count in self.counts)
+
+
+def _whole(values: Sequence[Fraction]) -> tuple[int, ...]:
+    common = lcm(*(value.denominator for value in values))
+    return tuple(value.numerator * (common // value.denominator) for value in values)
+
+
+def to_whole(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Filling:
+    """A division of divisible tasks in whole ones: floors, then half a task and more upwards where it still fits.
+
+    The finest grained (smallest dominant share of a task over weight) are rounded up first. This is the rule behind the
+    paper's Figures 1 and 3 (91 and 109; 58, 71 and 71). Filling up task by task, lowest s_i / w_i first, agrees
+    with Figure 1 but gives 59, 71 and 70 in Figure 3 (docs/decisions/qknober.md).
+    """
+    filling = Filling(scenario, [int(count) for count in tasks])
+    for i in sorted(range(len(tasks)), key=lambda i: (filling.per_task[i], i)):
+        if tasks[i] - filling.counts[i] >= Fraction(1, 2) and filling.fits(i):
+            filling.give(i)
+    return filling
+
+
+def fill_lowest_first(filling: Filling) -> None:
+    """What is idle, task by task: to the lowest s_i / w_i whose task fits, ties by name."""
+    waiting = [(filling.level(i), i) for i in range(len(filling.users))]
+    heapq.heapify(waiting)
+    while waiting:
+        _, i = heapq.heappop(waiting)
+        filling.counter.look(4)
+        # Idle resources only shrink: what does not fit now never will.
+        if filling.fits(i):
+            filling.give(i)
+            heapq.heappush(waiting, (filling.level(i), i))
