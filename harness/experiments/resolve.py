@@ -215,6 +215,8 @@ def _file_hash(path: Path) -> str:
 
 def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
     document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
+    if spec.slots is None:
+        del document["slots"]  # experiments on containers are what they were before there were slots
     document["workloads"] = {}
     for load in loads:
         trace = load.workload.trace()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
+from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
 from harness.results.store import RunDirectory
@@ -111,18 +112,42 @@ def run_variant(
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
 
-    result = simulate_variant(setup_of(experiment, variant, jobs), on_progress)
+    jobs, arrived = _held(variant, jobs, capacity)
+    extra: dict[str, Any] = {}
+    if experiment.spec.slots is None:
+        result = simulate_variant(setup_of(experiment, variant, jobs), on_progress)
+    else:
+        from harness.experiments.slots import simulate_slots
+
+        result, running, extra["slots"] = simulate_slots(
+            experiment, variant, jobs, lambda ms, done: on_step and on_step(Step(ms / 1000.0, done, count))
+        )
+        directory.write_lines("slots.jsonl", running)
+    result.jobs["submitted_s"] = [
+        arrived.get(job, submitted)
+        for job, submitted in zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
+    ]
     table = jobs_table(result, alone_s)
     directory.write_table("jobs.parquet", table)
     directory.write_table("allocations.parquet", allocations_table(result))
     directory.write_lines("decisions.jsonl", result.decisions)
-    summary = summarise(result, table, list(experiment.leaves))
+    summary = {**summarise(result, table, list(experiment.leaves)), **extra}
     summary["wall_s"] = round(time.perf_counter() - began, 3)
     directory.write_summary(summary)
     if on_step is not None:
         on_step(Step(summary["makespan_s"], int(table["finished_s"].notna().sum()), count))
     exit_code, why = _verdict(experiment, result)
     return Outcome(summary, exit_code, why)
+
+
+def _held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[Iterable[JobSpec], dict[str, float]]:
+    """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are."""
+    policy = make_policy(variant.policy, variant.settings)
+    if not isinstance(policy, MROrder):
+        return jobs, {}
+    from harness.experiments.mrorder import hold
+
+    return hold(policy, jobs, capacity)
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:

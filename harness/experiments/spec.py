@@ -142,6 +142,32 @@ class FaultsSpec(Strict):
     speculation_factor: Factor = 2.0
 
 
+class ShuffleSpec(Strict):
+    """The network as MRv1's reduces see it: MB/s into a node and through the cluster (0: no limit);
+    ``mb_per_map``: what a map leaves for the reduces, by job type (``default`` for the others)."""
+
+    node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    cluster_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    mb_per_map: dict[str, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]] = Field(default_factory=dict)
+
+
+class SlotsSpec(Strict):
+    """The cluster as MRv1 has it: every node with so many map and reduce slots (harness.sim.slots)."""
+
+    map: int = Field(ge=0, le=10_000)
+    reduce: int = Field(ge=0, le=10_000)
+    map_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
+    reduce_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
+    heartbeat_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
+    locality_delay_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.5
+    replicas: int = Field(default=3, ge=0, le=100)
+    rack_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    remote_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    speculative_lag_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 60.0
+    shuffle: ShuffleSpec = ShuffleSpec()
+    masters: bool = False
+
+
 class LimitsSpec(Strict):
     """``duration_s``: the run is watched that long and then cut, as meant. ``time_limit_s``: a run that has not ended
     by then has timed out (exit code 5). Virtual time."""
@@ -183,6 +209,7 @@ class Experiment(Strict):
     actuation: ActuationSpec = ActuationSpec()
     delays: DelaysSpec = DelaysSpec()
     faults: FaultsSpec = FaultsSpec()
+    slots: SlotsSpec | None = None
 
     @property
     def seeds(self) -> list[int]:

@@ -28,8 +28,9 @@ class SlotSettings:
         "poolindependent",
         "poolindependent",
         "pooldependent",
+        "static",
         "containers",
-        doc="PI-DHSA, PD-DHSA, or for comparison YARN's containers of no kind",
+        doc="PI-DHSA, PD-DHSA; for comparison no lending, or YARN's containers of no kind",
     )
     borrowed_map: float = number(1.0, at_least=0, at_most=1, doc="part of the map slots that reduces may borrow")
     borrowed_reduce: float = number(1.0, at_least=0, at_most=1, doc="part of the reduce slots that maps may borrow")
@@ -44,13 +45,14 @@ class SlotSettings:
     ramp_up: float = number(
         0.5, at_least=0, at_most=1, doc="containers: most of a job's that reduces take while maps wait"
     )
+    map_slots: float = number(0, at_least=0, doc="map slots of a node, out of its sum of slots; 0: the experiment's")
 
 
 @dataclass(frozen=True, slots=True)
 class PoolDependentSettings(SlotSettings):
     """PD-DHSA is the mode."""
 
-    mode: str = word("pooldependent", "poolindependent", "pooldependent", "containers", doc="see pi-dhsa")
+    mode: str = word("pooldependent", "poolindependent", "pooldependent", "static", "containers", doc="see pi-dhsa")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class DynamicMRSettings(SlotSettings):
 _SHARING: dict[str, Sharing] = {
     "poolindependent": "independent",
     "pooldependent": "dependent",
+    "static": "static",
     "containers": "containers",
 }
 

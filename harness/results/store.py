@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Every file that a run directory may hold; what a new run in the same place removes first.
-FILES = ("run.json", "summary.json", "jobs.parquet", "allocations.parquet", "decisions.jsonl", "report.html")
+FILES = (
+    "run.json",
+    "summary.json",
+    "jobs.parquet",
+    "allocations.parquet",
+    "decisions.jsonl",
+    "slots.jsonl",
+    "report.html",
+)
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:

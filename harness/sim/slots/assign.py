@@ -175,7 +175,7 @@ def _dependent_one(
     if below and _fits(e, node, MAP, True) and assign(e, node, MAP, on_map_slots=True, only=pool):  # (1)
         return True
     if e.rules.prescheduling and any(
-        _preschedule(e, node, job, 0 if not below else allow_map) for job in jobs_of(e, pool)
+        _preschedule(e, node, job, 0 if not below else allow_map) for job in jobs_of(e, pool, MAP)
     ):
         return True  # (P1), (P2)
     if not below:
@@ -197,7 +197,7 @@ def _ignoring_locality(e: Engine, node: Node, most_reduce: int) -> bool:
         if not on_map_slots and not _may_lend(e, node, MAP, most_reduce):
             continue
         for pool in pools_in_order(e, None):
-            for job in jobs_of(e, pool):
+            for job in jobs_of(e, pool, MAP):
                 found = job.take_map(node, ANY)
                 if found is not None:
                     e.launch(job, True, found[0], node, on_map_slots=on_map_slots, locality=found[1])
@@ -259,20 +259,29 @@ def pools_in_order(e: Engine, kind: int | None) -> list[Pool]:
     return sorted(busy, key=lambda pool: (pool.reduces / pool.weight, pool.name))
 
 
-def jobs_of(e: Engine, pool: Pool) -> list[Job]:
-    """The pool's jobs, the first submitted first (Hadoop's pools are FIFO or fair inside; here FIFO)."""
-    return e.active if e.rules.fifo else pool.jobs
+def jobs_of(e: Engine, pool: Pool, kind: int | None) -> list[Job]:
+    """The pool's jobs: the one that runs least of the kind first, in a FIFO pool (or under FIFO) by submission."""
+    if e.rules.fifo:
+        return e.active
+    if pool.fifo or len(pool.jobs) < 2:
+        return pool.jobs
+    if kind is None:
+        maps, reduces = e.weight
+        return sorted(pool.jobs, key=lambda job: (job.running_maps * maps + job.running_reduces * reduces, job.index))
+    if kind == MAP:
+        return sorted(pool.jobs, key=lambda job: (job.running_maps, job.index))
+    return sorted(pool.jobs, key=lambda job: (job.running_reduces, job.index))
 
 
 def jobs_in_order(e: Engine, kind: int | None) -> list[Job]:
     """All jobs, pool by pool."""
-    return [job for pool in pools_in_order(e, kind) for job in jobs_of(e, pool)]
+    return [job for pool in pools_in_order(e, kind) for job in jobs_of(e, pool, kind)]
 
 
 def assign(e: Engine, node: Node, kind: int, *, on_map_slots: bool, only: Pool | None = None) -> bool:
     """Starts one task of the kind, of the first job in order that has one for the node. Whether one was found."""
     for pool in (only,) if only is not None else pools_in_order(e, kind):
-        for job in jobs_of(e, pool):
+        for job in jobs_of(e, pool, kind):
             if kind == MAP:
                 if _map(e, node, job, on_map_slots):
                     return True

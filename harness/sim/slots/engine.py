@@ -41,7 +41,10 @@ class Engine:
         self.capacity = (self.slots[MAP] * self.weight[MAP], self.slots[REDUCE] * self.weight[REDUCE])
         run.check()
         names = sorted({*run.pools, *(job.pool for job in run.jobs)})
-        self.pools = [Pool(i, name, float(run.rules.weights.get(name, 1))) for i, name in enumerate(names)]
+        rules = run.rules
+        self.pools = [
+            Pool(i, name, float(rules.weights.get(name, 1)), name in rules.fifo_pools) for i, name in enumerate(names)
+        ]
         heavy = sum(pool.weight for pool in self.pools)
         for pool in self.pools:
             pool.share = sum(self.capacity) * pool.weight / heavy
@@ -231,6 +234,10 @@ class Engine:
     def in_order(self, kind: int) -> list[Job]:
         """All jobs in the order in which slots of the kind are given out."""
         return give.jobs_in_order(self, kind)
+
+    def in_pool(self, pool: Pool, kind: int) -> list[Job]:
+        """The pool's jobs in that order."""
+        return give.jobs_of(self, pool, kind)
 
     def launch(
         self,

@@ -168,6 +168,8 @@ class Rules:
     ramp_up: float = 0.5
     #: Pool -> weight; a pool that is not named has 1.
     weights: Mapping[str, Fraction] = field(default_factory=dict)
+    #: Pools whose jobs go by submission; in the others the job that runs least goes first.
+    fifo_pools: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

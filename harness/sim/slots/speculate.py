@@ -63,7 +63,7 @@ def others_have_work(e: Engine, job: Job, kind: int) -> bool:
     if rules.sepb <= 0:
         return False
     if rules.sepb_pool and not rules.fifo:
-        order = job.pool.jobs
+        order = e.in_pool(job.pool, kind)
     else:
         order = e.in_order(kind)
     first = order.index(job)

@@ -73,6 +73,7 @@ class Pool:
     __slots__ = (
         "accumulated",
         "due",
+        "fifo",
         "held",
         "index",
         "jobs",
@@ -84,8 +85,8 @@ class Pool:
         "weight",
     )
 
-    def __init__(self, index: int, name: str, weight: float) -> None:
-        self.index, self.name, self.weight = index, name, weight
+    def __init__(self, index: int, name: str, weight: float, fifo: bool = False) -> None:
+        self.index, self.name, self.weight, self.fifo = index, name, weight, fifo
         self.jobs: list[Job] = []
         self.maps = self.reduces = self.held = 0
         self.share = 0.0

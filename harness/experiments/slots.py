@@ -1,0 +1,159 @@
+"""Experiments with ``slots:``: their variants as runs of MRv1's slot model (harness.sim.slots)."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec
+from harness.policies.dynamicmr import rules_of
+from harness.policies.registry import make_policy
+from harness.sim.slots.engine import run_slots
+from harness.sim.slots.model import Faults, Late, Rules, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+
+if TYPE_CHECKING:
+    from harness.sim.setup import SimResult
+
+
+def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SlotRun:
+    """One variant as a slot run.
+
+    Raises CallError for a policy that gives out no slots, InputError for jobs or queues that MRv1 does not have.
+    """
+    spec = experiment.spec
+    slots = spec.slots
+    assert slots is not None
+    if variant.mode != "inside":
+        raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
+    policy = make_policy(variant.policy, variant.settings)
+    rules = rules_of(policy, speculation=spec.faults.speculation)
+    if rules is None:
+        mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
+        raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
+    if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
+        where = experiment.document.where(("queues",))
+        raise InputError("MRv1's pools have no levels", where=where, mend="give queues without children")
+    maps = int(getattr(policy.settings, "map_slots", 0)) or slots.map
+    if maps > slots.map + slots.reduce:
+        raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", mend="give fewer")
+    reduces = slots.map + slots.reduce - maps
+    cluster = SlotCluster(
+        nodes=tuple(SlotNode(node.name, maps, reduces, node.rack, node.speed) for node in nodes_of(spec)),
+        map_weight=Fraction(str(slots.map_weight)),
+        reduce_weight=Fraction(str(slots.reduce_weight)),
+        heartbeat_ms=round(slots.heartbeat_s * 1000),
+        locality_delay_ms=round(slots.locality_delay_s * 1000),
+        replicas=slots.replicas,
+        rack_factor=slots.rack_factor,
+        remote_factor=slots.remote_factor,
+        shuffle=Shuffle(slots.shuffle.node_mb_s, slots.shuffle.cluster_mb_s),
+        masters=slots.masters,
+    )
+    return SlotRun(
+        cluster=cluster,
+        jobs=tuple(slot_job(job, slots.shuffle.mb_per_map, variant.seed) for job in jobs),
+        rules=_rules(experiment, rules),
+        faults=Faults(
+            spec.faults.failure, spec.faults.max_attempts, spec.faults.straggler, spec.faults.straggler_factor
+        ),
+        pools=experiment.leaves,
+        seed=variant.seed,
+        sample_ms=round(spec.sample_s * 1000),
+        time_limit_ms=round((spec.limits.duration_s or spec.limits.time_limit_s) * 1000),
+    )
+
+
+def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
+    slots = experiment.spec.slots
+    assert slots is not None
+    queues = {f"root.{name}": queue for name, queue in experiment.spec.queues.items() if queue is not None}
+    return replace(
+        rules,
+        weights={path: Fraction(str(experiment.weights[path])) for path in experiment.leaves},
+        fifo_pools=frozenset(path for path, queue in queues.items() if queue.scheduling_policy == "fifo"),
+        late=Late(on=rules.late.on, lag_ms=round(slots.speculative_lag_s * 1000)),
+    )
+
+
+def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
+    """A MapReduce job with each task's time drawn: by seed and name, so the same under every policy.
+
+    Raises InputError for a job of another kind.
+    """
+    if job.kind != "mapreduce":
+        raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", mend="give MapReduce jobs")
+    maps: tuple[int, ...] = ()
+    reduces: tuple[int, ...] = ()
+    slow_start = 1.0
+    for stage in job.stages:
+        draw = random.Random(f"{seed}/{job.id}/{stage.name}")
+        times = tuple(max(1, round(_draw(stage.duration, k, draw) * 1000)) for k in range(stage.tasks))
+        if stage.name == "map":
+            maps = times
+        else:
+            reduces, slow_start = times, stage.slow_start
+    per_map = mb_per_map.get(job.name, mb_per_map.get("default", 0.0))
+    return SlotJob(
+        id=job.id,
+        pool=job.queue,
+        maps_ms=maps,
+        reduces_ms=reduces,
+        submit_ms=round(job.submit_s * 1000),
+        slow_start=slow_start,
+        shuffle_mb=per_map * len(maps) if reduces else 0.0,
+        name=job.name,
+        after=job.after_job,
+        think_ms=round(job.think_s * 1000),
+    )
+
+
+def _draw(duration: Duration, task: int, draw: random.Random) -> float:
+    if duration.kind == "constant":
+        return duration.value_s
+    if duration.kind == "lognormal":
+        return draw.lognormvariate(duration.mu, duration.sigma)
+    if duration.kind == "exponential":
+        return draw.expovariate(1.0 / duration.value_s)
+    if duration.kind == "uniform":
+        return draw.uniform(duration.low_s, duration.high_s)
+    if duration.kind == "listed":
+        return duration.values_s[task]
+    return draw.choice(duration.values_s)
+
+
+def play(run: SlotRun, on_progress: Callable[[int, int], None] | None = None) -> SlotResult:
+    """The run, played."""
+    return run_slots(run, on_progress)
+
+
+def simulate_slots(
+    experiment: LoadedExperiment,
+    variant: Variant,
+    jobs: Iterable[JobSpec],
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[SimResult, list[dict[str, Any]], dict[str, Any]]:
+    """One variant: the result as the simulator gives it, and what only slots have: ``slots.jsonl``, for the summary."""
+    from harness.sim.slots.report import as_sim_result, figures, lines
+
+    began = time.perf_counter()
+    run = slot_run(experiment, variant, jobs)
+    played = play(run, on_progress)
+    spec = experiment.spec
+    heavy = sum(experiment.weights[path] for path in experiment.leaves)
+    shares = {"root": 1.0, **{path: experiment.weights[path] / heavy for path in experiment.leaves}}
+    result = as_sim_result(
+        run,
+        played,
+        queues=["root", *experiment.leaves],
+        shares=shares,
+        memory_mb=sum(group.memory_mb * group.count for group in spec.cluster.nodes),
+        vcores=sum(group.vcores * group.count for group in spec.cluster.nodes),
+        wall_s=round(time.perf_counter() - began, 3),
+    )
+    return result, lines(played), figures(played)
