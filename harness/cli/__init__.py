@@ -27,8 +27,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "harness.cli.render:validate",
         "Check an allocation file for what the RM gets wrong silently.",
     ),
+    "enforce": ("harness.cli.enforce:enforce", "Enforce a policy on a running cluster, from outside, as a service."),
     "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
     "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
+    "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
+    "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
 }

@@ -34,6 +34,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.lease import HeldByAnother, Lease, lease_place
 from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner, Prepared
 from harness.ledger import Ledger, Usage
@@ -54,7 +55,7 @@ POLL_WRITE_GAP_S = 6.0
 POLL_EFFECT_S = 25.0
 #: Ended applications are asked for from so long before the latest end that was seen.
 ENDED_MARGIN_MS = 60_000
-_LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINAL_SAVING", "FINISHING")
+_LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class ControlSettings:
     full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
     count_earlier : whether what applications have used before the first look counts.
     task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
+    lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
     """
 
     period_s: float = 5.0
@@ -82,6 +84,7 @@ class ControlSettings:
     full_look_every_s: float = 600.0
     count_earlier: bool = False
     task_lengths: bool = True
+    lease_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,11 @@ class Controller:
             self.accounts.looked_s = 0.0
         self._resume_note = self._resume()
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
+        self._lease = None
+        if settings.lease_s > 0 and not dry_run:
+            self._lease = Lease(lease_place(place), store.identity, settings.lease_s, time.monotonic)
+        #: Whether this controller may write the file.
+        self.holds = self._lease is None
         self.watcher = Watcher()
         #: The file as the last decision wants it (`dry_run` leaves it there).
         self.prepared: Prepared | None = None
@@ -211,6 +219,7 @@ class Controller:
         if self._resume_note:
             self._alarm("ledger", self._resume_note)
             self._resume_note = ""
+        self._hold()
         actions: list[Action] = self._handle(Tick(tick.started_s))
         while actions:
             actions = self._carry_out(actions)
@@ -229,8 +238,16 @@ class Controller:
         self.on_tick(report)
         return report
 
+    def close(self) -> None:
+        """Lets another controller take over. What is in force stays so."""
+        if self._lease is not None:
+            self._lease.give_back()
+            self.holds = False
+
     def release(self) -> None:
         """Gives the file back: the administrator's own values, refreshed. Raises what goes wrong."""
+        if self._lease is not None:
+            self._lease.hold()
         self.owner.read()
         prepared = self.owner.original()
         self.owner.write(prepared)
@@ -243,6 +260,19 @@ class Controller:
         self.core.forget_written()
 
     # --- events and actions ---
+
+    def _hold(self) -> None:
+        if self._lease is None:
+            return
+        try:
+            self._lease.hold()
+            self.holds = True
+        except HeldByAnother as error:
+            self.holds = False
+            self._alarm("lease", error.line())
+        except YarnfairError as error:
+            # Nobody else was seen: it is ours as long as it was.
+            self._alarm("lease", error.line())
 
     def _alarm(self, kind: str, text: str) -> None:
         self._tick.alarms.append(Alarm(kind, text))
@@ -381,8 +411,12 @@ class Controller:
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if self.dry_run:
-                return self._handle(Actuated(self.clock()))
+            if self.dry_run or not self.holds:
+                tick.record = tick.record if self.dry_run else None
+                self._handle(Actuated(self.clock()))
+                self.core.forget_written()
+                self._keep()
+                return []
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep():
                 return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
@@ -438,7 +472,10 @@ class Controller:
             "baseline": self.owner.baseline,
             "ours": self.owner.ours,
             "policy": [self.policy.name, _plain(self.policy.settings)],
+            "look": self._seen(),
         }
+        if documents["look"] is None:
+            del documents["look"]
         if ledger is not None:
             documents["ledger"] = ledger.state()
             documents["consumed"] = {queue: list(used) for queue, used in self.core.consumed().items()}
@@ -448,6 +485,36 @@ class Controller:
             self._alarm("ledger", error.line())
             return False
         return True
+
+    def _seen(self) -> dict[str, Any] | None:
+        """The last look, for those who read the ledger (`explain`, `top`)."""
+        snapshot, ledger = self._tick.snapshot, self.core.ledger
+        if snapshot is None or ledger is None:
+            return None
+        weights = self.core.written.weights if self.core.written is not None else {}
+        return {
+            "time_s": snapshot.time_s,
+            "period_s": self.settings.period_s,
+            "began_s": ledger.start_s,
+            "capacity": [snapshot.capacity.memory_mb, snapshot.capacity.vcores],
+            "holds": self.holds,
+            "alarms": [[alarm.kind, alarm.text] for alarm in self._tick.alarms],
+            "queues": {
+                q.name: {
+                    "leaf": q.leaf,
+                    "entitlement": q.weight,
+                    "allocated": [q.allocated.memory_mb, q.allocated.vcores],
+                    "demand": [q.demand.memory_mb, q.demand.vcores],
+                    "pending": q.pending_containers,
+                    "apps": q.running_apps,
+                    "backlog_since_s": q.backlog_since_s,
+                    "last_start_s": q.last_start_s,
+                    "mean_task_s": q.mean_task_s,
+                    "weight": weights.get(q.name),
+                }
+                for q in snapshot.queues.values()
+            },
+        }
 
     def _resume(self) -> str:
         """Goes on with the kept ledger; what could not be, in words."""

@@ -197,6 +197,11 @@ class Ledger:
         """The integral of the allocation since the start, eq. (1), without discount, rounds or pseudo resources."""
         return {leaf: account.plain for leaf, account in self._accounts.items()}
 
+    @property
+    def start_s(self) -> float:
+        """When it began."""
+        return self._start_s
+
     def share(self, leaf: str) -> float:
         """S_i of eq. (2) now, in resource units."""
         return self._due(leaf)

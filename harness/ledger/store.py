@@ -178,6 +178,12 @@ class LedgerStore:
         self._db.execute("INSERT OR REPLACE INTO documents VALUES ('looked_s', ?)", (json.dumps(accounts.looked_s),))
 
 
+def copy_ledger(source: Path, target: Path) -> None:
+    """A copy of a ledger, which somebody else may be writing, as of one moment. InputError."""
+    with _reader(source) as db, _errors(source), contextlib.closing(sqlite3.connect(target)) as copy:
+        db.backup(copy)
+
+
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:
     """Named documents of a ledger that somebody else may be writing, as of one moment (None: there is none)."""
     with _reader(path) as db:

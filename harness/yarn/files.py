@@ -110,11 +110,14 @@ class LocalPlace(AllocationPlace):
         try:
             with os.fdopen(handle, "wb") as out:
                 out.write(data)
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     old = target.stat()
                     os.fchmod(out.fileno(), stat.S_IMODE(old.st_mode))
                     with contextlib.suppress(PermissionError):
                         os.fchown(out.fileno(), old.st_uid, old.st_gid)
+                except FileNotFoundError:
+                    # Others are to read it, the RM above all; a temporary file is its owner's only.
+                    os.fchmod(out.fileno(), 0o644)
                 out.flush()
                 os.fsync(out.fileno())
             os.replace(temporary, target)

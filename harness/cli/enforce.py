@@ -1,0 +1,226 @@
+"""``yarnfair enforce``: the controller as a service, once, or on trial. Parsing and printing only."""
+
+from __future__ import annotations
+
+import difflib
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.control.config import EnforceConfig
+    from harness.control.telemetry import Log
+    from harness.control.wall import Controller, TickReport
+    from harness.yarn.rmclient import RmClient
+
+#: Alarms of things that come right by themselves, or that the controller has put right.
+_HARMLESS = frozenset({"rm", "foreign", "ad-hoc"})
+
+
+@click.command()
+@click.option("--rm", "rms", multiple=True, metavar="URL", help="The RM's REST address; twice for an HA pair.")
+@click.option("--config", "config_file", type=click.Path(), required=True, metavar="FILE", help="What to enforce.")
+@click.option("--once", is_flag=True, help="One control period, then end (exit code 1 when it did not succeed).")
+@click.option("--dry-run", is_flag=True, help="Print what would change in the allocation file; touch nothing.")
+@click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back, then end.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--metrics-port", type=click.IntRange(0, 65_535), help="Prometheus page (overrides the configuration).")
+@click.option("--metrics-address", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
+@json_option
+def enforce(
+    rms: tuple[str, ...],
+    config_file: str,
+    once: bool,
+    dry_run: bool,
+    release: bool,
+    log_format: str,
+    metrics_port: int | None,
+    metrics_address: str | None,
+    as_json: bool,
+) -> int:
+    """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
+    if sum((once, dry_run, release)) > 1:
+        raise click.UsageError("--once, --dry-run and --release exclude one another")
+    if as_json and not (once or dry_run):
+        raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
+    from harness.control.config import read_config
+    from harness.control.telemetry import Log
+
+    config = read_config(Path(config_file))
+    log = Log(sys.stderr, "json" if log_format == "json" else "text")
+    if dry_run:
+        return _trial(config, rms, as_json)
+    if release:
+        return _release(config, rms, log)
+    if once:
+        return _once(config, rms, log, as_json)
+    metrics = config.metrics
+    address = metrics_address or (metrics.address if metrics else "127.0.0.1")
+    port = metrics_port if metrics_port is not None else (metrics.port if metrics else None)
+    return _serve(config, rms, log, address, port)
+
+
+def _controller(config: EnforceConfig, client: RmClient, ledger: Path, stack: Any, **more: Any) -> Controller:
+    from harness.control.wall import Controller
+    from harness.ledger.store import LedgerStore
+
+    policy, place = config.make_policy(), config.place()
+    store = stack.enter_context(LedgerStore(ledger))
+    return Controller(config.control_settings(), client, place, store, policy, **more)
+
+
+def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) -> int:
+    from contextlib import ExitStack
+
+    from harness.control.telemetry import TickLog
+
+    with ExitStack() as stack:
+        client = stack.enter_context(config.open_client(rms))
+        controller = _controller(config, client, config.ledger_path(), stack, on_tick=TickLog(log))
+        stack.callback(controller.close)
+        report = controller.tick()
+    if as_json:
+        print_json(_document(report))
+    elif report.record is None and not _failures(report):
+        click.echo("nothing to change")
+    return 1 if _failures(report) else 0
+
+
+def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
+    """A tick on a copy of the ledger, without writing anything anywhere."""
+    from contextlib import ExitStack
+
+    from harness.ledger.store import copy_ledger
+
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-")))
+        client = stack.enter_context(config.open_client(rms))
+        if config.ledger_path().exists():
+            copy_ledger(config.ledger_path(), folder / "ledger.db")
+        controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
+        report = controller.tick()
+        prepared = controller.prepared
+    name = config.allocation_file
+    lines: list[str] = []
+    if prepared is not None:
+        before, after = (data.decode("utf-8", "replace").splitlines() for data in (prepared.before, prepared.after))
+        lines = list(difflib.unified_diff(before, after, name, f"{name} (enforced)", lineterm=""))
+    if as_json:
+        print_json({**_document(report), "difference": "\n".join(lines)})
+    else:
+        for alarm in report.alarms:
+            click.echo(f"yarnfair: {alarm.kind}: {alarm.text}", err=True)
+        if lines:
+            click.echo("\n".join(lines))
+        elif not _failures(report):
+            click.echo("nothing to change", err=True)
+    return 1 if _failures(report) else 0
+
+
+def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        client = stack.enter_context(config.open_client(rms))
+        controller = _controller(config, client, config.ledger_path(), stack)
+        stack.callback(controller.close)
+        controller.release()
+    log("info", "release", "the administrator's own weights and limits are in force")
+    return 0
+
+
+def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None) -> int:
+    from contextlib import ExitStack
+
+    from harness.control.telemetry import Metrics, TickLog
+
+    stop = threading.Event()
+    received: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        if received:
+            raise KeyboardInterrupt  # asked twice: not waiting for an answer of the RM any longer
+        received.append(number)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    metrics, tick_log = Metrics(), TickLog(log)
+
+    def on_tick(report: TickReport) -> None:
+        metrics(report)
+        tick_log(report)
+
+    with ExitStack() as stack:
+        # Mistakes of the configuration are told at once, whether or not the RM is there.
+        config.make_policy()
+        config.place()
+        if port is not None:
+            stack.callback(metrics.close)
+            shown = metrics.serve(address, port)
+            log("info", "metrics", f"http://{address}:{shown}/metrics", port=shown)
+        client = _wait_for_rm(config, rms, log, stop)
+        if client is None:
+            return _ended(received, log)
+        stack.enter_context(client)
+        controller = _controller(config, client, config.ledger_path(), stack, on_tick=on_tick)
+        stack.callback(controller.close)
+        where = ", ".join(rm.rest for rm in client.rms)
+        log("info", "begin", f"policy {config.policy} on {where} every {config.period_s:g} s", policy=config.policy)
+        controller.run(stop)
+    return _ended(received, log)
+
+
+def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event) -> RmClient | None:
+    """A client, as soon as an RM answers; None when stopped before."""
+    from harness.yarn.errors import Unreachable
+
+    said = ""
+    while not stop.is_set():
+        try:
+            return config.open_client(rms)
+        except Unreachable as error:
+            if error.line() != said:
+                said = error.line()
+                log("warning", "observation", f"{said}; waiting for it")
+            stop.wait(config.period_s)
+    return None
+
+
+def _ended(received: list[int], log: Log) -> int:
+    log("info", "end", "stopped; what is in force stays so")
+    return 130 if received[:1] == [signal.SIGINT] else 0
+
+
+def _failures(report: TickReport) -> list[str]:
+    return [alarm.text for alarm in report.alarms if alarm.kind not in _HARMLESS]
+
+
+def _document(report: TickReport) -> dict[str, Any]:
+    record = report.record
+    attributes = record.attributes if record is not None else None
+
+    def amounts(shares: Any) -> dict[str, Any]:
+        return {queue: {"memory_mb": r.memory_mb, "vcores": r.vcores} for queue, r in shares.items()}
+
+    return {
+        "time_s": report.time_s,
+        "took_s": report.took_s,
+        "effect_s": report.effect_s,
+        "wrote": report.wrote,
+        "changed": list(record.changed) if record is not None else [],
+        "weights": dict(attributes.weights) if attributes is not None else {},
+        "min_shares": amounts(attributes.min_shares) if attributes is not None else {},
+        "max_shares": amounts(attributes.max_shares) if attributes is not None else {},
+        "reasons": dict(record.reasons) if record is not None else {},
+        "counted": dict(report.counted),
+        "consumed": {q: {"memory_mb_s": used[0], "vcore_s": used[1]} for q, used in report.consumed.items()},
+        "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in report.alarms],
+    }

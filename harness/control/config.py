@@ -1,0 +1,171 @@
+"""The controller's configuration file (YAML): whom it serves, what it enforces, where it keeps its ledger.
+
+Strict, as all files that users write: an unknown key is an error with its line. docs/reference/enforce.md explains the
+keys, yarn-policy/enforce.yaml is an example. What the keys become is `EnforceConfig`'s methods.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from harness.control.wall import ControlSettings
+from harness.jobs.spec import Name, Strict
+from harness.jobs.yaml_file import read_yaml, validated
+from harness.model.errors import CallError
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import ensure_root_prefix
+from harness.policies import Policy, make_policy
+from harness.yarn.discover import find_rm
+from harness.yarn.errors import Unreachable
+from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.http import HttpOptions, base_url
+from harness.yarn.rmclient import RmAddress, RmClient
+from harness.yarn.rpc import RpcAddress
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Entitlement = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX, allow_inf_nan=False)]
+Scalar = str | int | float | bool | None
+
+
+class RmSpec(Strict):
+    """One ResourceManager: its REST address, and its RPC ports where it does not tell them."""
+
+    rest: Name
+    admin: Name | None = None
+    client: Name | None = None
+
+
+class HttpSpec(Strict):
+    """How REST and WebHDFS are asked."""
+
+    user: Name | None = None
+    auth: Literal["simple", "spnego"] = "simple"
+    ca_file: Name | None = None
+    cert_file: Name | None = None
+    key_file: Name | None = None
+    connect_timeout_s: Seconds = 3.0
+    read_timeout_s: Seconds = 20.0
+
+    def options(self, deadline_s: float) -> HttpOptions:
+        return HttpOptions(
+            connect_timeout_s=self.connect_timeout_s,
+            read_timeout_s=self.read_timeout_s,
+            deadline_s=deadline_s,
+            attempts=2,
+            user=self.user,
+            auth=self.auth,
+            ca_file=self.ca_file,
+            cert_file=self.cert_file,
+            key_file=self.key_file,
+        )
+
+
+class MetricsSpec(Strict):
+    """The Prometheus page."""
+
+    port: int = Field(ge=0, le=65_535)
+    address: Name = "127.0.0.1"
+
+
+class EnforceConfig(Strict):
+    """All of the file. Relative paths are relative to the working directory."""
+
+    policy: Name
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+    allocation_file: Name
+    ledger: Name
+    rms: list[RmSpec] = Field(default_factory=list, max_length=16)
+    queues: dict[Name, Entitlement] = Field(default_factory=dict)
+    period_s: Seconds = 5.0
+    refresh: Literal["rpc", "poll"] = "rpc"
+    read_back: bool = True
+    verify_every_s: Seconds = 5.0
+    effect_s: Seconds = 5.0
+    full_look_every_s: Seconds = 600.0
+    count_earlier: bool = False
+    task_lengths: bool = True
+    lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
+    http: HttpSpec = Field(default_factory=HttpSpec)
+    metrics: MetricsSpec | None = None
+
+    @model_validator(mode="after")
+    def _lease_outlasts_a_tick(self) -> EnforceConfig:
+        if 0 < self.lease_s < 2 * self.period_s:
+            raise ValueError("lease_s is less than two periods: give more, or 0 for no lease")
+        return self
+
+    def control_settings(self) -> ControlSettings:
+        """How the controller works."""
+        return ControlSettings(
+            period_s=self.period_s,
+            entitlements={ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
+            refresh=self.refresh,
+            read_back=self.read_back,
+            verify_every_s=self.verify_every_s,
+            effect_s=self.effect_s,
+            full_look_every_s=self.full_look_every_s,
+            count_earlier=self.count_earlier,
+            task_lengths=self.task_lengths,
+            lease_s=self.lease_s,
+        )
+
+    def make_policy(self) -> Policy:
+        """The policy with its settings. CallError."""
+        return make_policy(self.policy, {name: value for name, value in self.settings.items() if value is not None})
+
+    def place(self) -> AllocationPlace:
+        """Where the allocation file lies. CallError."""
+        return open_place(self.allocation_file, self.http_options())
+
+    def ledger_path(self) -> Path:
+        """The ledger's file."""
+        return Path(os.path.expanduser(self.ledger))
+
+    def http_options(self) -> HttpOptions:
+        """How REST is asked: an answer that does not come within some periods counts as none."""
+        return self.http.options(min(max(3 * self.period_s, 10.0), 60.0))
+
+    def addresses(self, given: Sequence[str]) -> list[RmAddress]:
+        """The ResourceManagers: those given on the command line, else the file's. Raises CallError, Unreachable."""
+        known = {base_url(rm.rest): rm for rm in self.rms}
+        wanted = [base_url(text) for text in given] or list(known)
+        if not wanted:
+            raise CallError("no ResourceManager given", mend="give --rm URL, or `rms` in the configuration")
+        found: dict[str, RmAddress] = {}
+        silent: Unreachable | None = None
+        for base in wanted:
+            rm = known.get(base)
+            admin, client = (rm.admin, rm.client) if rm is not None else (None, None)
+            try:
+                found[base] = find_rm(base, self.http_options(), admin=admin, client=client)
+            except Unreachable as error:
+                silent = error
+        if not found and silent is not None:
+            raise silent
+        # One of a pair that is down has, until it is known better, its partner's ports.
+        partner = next(iter(found.values()))
+        for base in wanted:
+            if base not in found:
+                ports = RmAddress.of(base, admin=_port(base, partner.admin), client=_port(base, partner.client))
+                found[base] = ports
+        return [found[base] for base in wanted]
+
+    def open_client(self, given: Sequence[str]) -> RmClient:
+        """A client for them. A standby or an RM that is down is no reason not to begin: see `addresses`."""
+        return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
+
+
+def _port(base: str, partner: RpcAddress) -> str:
+    host = urlsplit(base).hostname or ""
+    return f"[{host}]:{partner.port}" if ":" in host else f"{host}:{partner.port}"
+
+
+def read_config(path: Path) -> EnforceConfig:
+    """The configuration in a file. InputError with file and line, CallError for a policy that is none."""
+    return validated(EnforceConfig, read_yaml(path))

@@ -1,0 +1,128 @@
+"""One controller at a time: a lease in a small file beside the allocation file, wherever that lies.
+
+The holder rewrites it with a new count; another controller takes over only when the count has stood still for the
+lease's time by its own clock, so that clocks need not agree. Between looking and writing lies a moment: whoever
+writes last has it, and the other sees that at its next look. Two controllers with the same ledger are kept apart by
+the ledger's own lock; the same ledger is the same holder, so a controller that was killed goes on at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from harness.model.errors import InputError, YarnfairError
+from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
+
+#: The holder renews when this part of the lease's time has passed.
+RENEW_PART = 1 / 3
+
+
+class HeldByAnother(InputError):
+    """Another controller holds the lease."""
+
+
+def lease_place(place: AllocationPlace) -> AllocationPlace:
+    """The file beside an allocation file in which the lease stands."""
+    if isinstance(place, LocalPlace):
+        target = place.path.resolve()
+        return LocalPlace(target.with_name(f".{target.name}.lease"))
+    if isinstance(place, SftpPlace | WebHdfsPlace):
+        folder, last = posixpath.split(place.path)
+        return replace(place, path=posixpath.join(folder, f".{last}.lease"))
+    raise TypeError(f"{type(place).__name__} has no place for a lease")
+
+
+class Lease:
+    """The right to write one allocation file.
+
+    Parameters
+    ----------
+    place : where the lease stands.
+    owner : who asks: the ledger's identity.
+    lease_s : after so long without a sign of life somebody else may take it.
+    clock : seconds, never going back.
+    """
+
+    def __init__(self, place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float]) -> None:
+        self.place, self.owner, self.lease_s = place, owner, lease_s
+        self._clock = clock
+        self._count = 0
+        self._renewed_s: float | None = None
+        #: What another holder's lease said, and since when it has said that.
+        self._seen: tuple[bytes, float] | None = None
+
+    def hold(self) -> None:
+        """Takes or keeps the lease. HeldByAnother, or what keeps it from being read or written (InputError)."""
+        now = self._clock()
+        if self._renewed_s is not None and now - self._renewed_s < self.lease_s * RENEW_PART:
+            return
+        data, found = self._read()
+        holder = found.get("owner", "")
+        if holder and holder != self.owner:
+            self._renewed_s = None
+            if self._seen is None or self._seen[0] != data:
+                self._seen = (data, now)
+            still = now - self._seen[1]
+            allowed = _seconds(found.get("lease_s"), self.lease_s)
+            if still < allowed:
+                raise HeldByAnother(
+                    f"another controller writes this file ({_who(found)})",
+                    where=self.place.name,
+                    mend=f"stop it; or wait: {allowed - still:.0f} s after its last sign of life this one takes over",
+                )
+        self._count += 1
+        self.place.write(self._document(self.owner))
+        self._renewed_s, self._seen = now, None
+
+    def give_back(self) -> None:
+        """Lets another controller take it at once, if it is ours. Whatever goes wrong: the lease ends by itself."""
+        try:
+            if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
+                self.place.write(self._document(""))
+        except YarnfairError:
+            pass
+        self._renewed_s = None
+
+    def _document(self, owner: str) -> bytes:
+        said = {
+            "owner": owner,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "count": self._count,
+            "lease_s": self.lease_s,
+        }
+        return json.dumps(said).encode() + b"\n"
+
+    def _read(self) -> tuple[bytes, dict[str, Any]]:
+        """What stands there. What cannot be read as a lease, or is not there, is nobody's."""
+        try:
+            data = self.place.read()
+        except InputError as error:
+            if isinstance(error, HeldByAnother) or not _missing(error):
+                raise
+            return b"", {}
+        try:
+            found = json.loads(data)
+        except ValueError:
+            return data, {}
+        return data, found if isinstance(found, dict) else {}
+
+
+def _missing(error: InputError) -> bool:
+    text = error.what
+    return "No such file" in text or "FileNotFoundException" in text
+
+
+def _seconds(value: Any, otherwise: float) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 86_400
+    return float(value) if good else otherwise
+
+
+def _who(found: dict[str, Any]) -> str:
+    return f"host {str(found.get('host'))[:60]}, process {str(found.get('pid'))[:12]}"

@@ -1,0 +1,172 @@
+"""What the controller tells the world: log lines (plain or JSON) and a Prometheus page. Decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+
+from harness.control.wall import TickReport
+from harness.model.errors import InputError
+
+LogFormat = Literal["text", "json"]
+#: An alarm that lasts is said again after this, seconds.
+REPEAT_S = 300.0
+_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+#: So many queues are named in one log line.
+_MOST_NAMED = 6
+
+
+class Log:
+    """Writes events as lines: ``2026-01-31T12:00:00.000Z warning foreign: ...``, or as one JSON object each."""
+
+    def __init__(self, stream: TextIO, log_format: LogFormat = "text") -> None:
+        self._stream, self._json = stream, log_format == "json"
+
+    def __call__(self, level: str, event: str, text: str, **fields: Any) -> None:
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._json:
+            line = json.dumps({"time": stamp, "level": level, "event": event, "text": text, **fields}, default=str)
+        else:
+            line = f"{stamp} {level} {event}: {' '.join(text.split())}"
+        # Whoever reads the log may have gone; the cluster is still to be looked after.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(line + "\n")
+            self._stream.flush()
+
+
+class TickLog:
+    """Turns ticks into log events: decisions, alarms when they begin, last and end."""
+
+    def __init__(self, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._clock = log, clock
+        self._alarms: dict[str, tuple[str, float]] = {}
+        self._weights: dict[str, float] = {}
+
+    def __call__(self, report: TickReport) -> None:
+        record = report.record
+        if record is not None:
+            weights = record.attributes.weights
+            moved = [queue for queue in record.changed if queue in weights]
+            shown = [f"{queue} {_number(self._weights.get(queue))}→{weights[queue]:g}" for queue in moved[:_MOST_NAMED]]
+            more = f" and {len(moved) - len(shown)} more" if len(moved) > len(shown) else ""
+            effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
+            self._log(
+                "info",
+                "weights",
+                f"{', '.join(shown) or 'limits'}{more}{effect}",
+                weights={queue: weights[queue] for queue in moved},
+                reasons={queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
+                wrote=report.wrote,
+                effect_s=report.effect_s,
+                took_s=round(report.took_s, 4),
+            )
+            for queue, reason in record.reasons.items():
+                if queue in record.changed:
+                    self._log("info", "reason", f"{queue} {reason}", queue=queue)
+            self._weights = dict(weights)
+        self._tell_alarms(report)
+
+    def _tell_alarms(self, report: TickReport) -> None:
+        now, kinds = self._clock(), {alarm.kind for alarm in report.alarms}
+        for alarm in report.alarms:
+            before = self._alarms.get(alarm.kind)
+            if before is None or before[0] != alarm.text or now - before[1] >= REPEAT_S:
+                self._log("warning", alarm.kind, alarm.text)
+                self._alarms[alarm.kind] = (alarm.text, now)
+        for kind in list(self._alarms):
+            if kind not in kinds:
+                del self._alarms[kind]
+                # A moment's event has no end worth a line.
+                if kind not in ("rm", "foreign"):
+                    self._log("info", kind, "mended")
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:g}"
+
+
+class Metrics:
+    """The controller's figures for Prometheus, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._server: Any = None
+        self._queues: set[str] = set()
+        self._ticks = Counter(
+            "yarnfair_ticks", "Control periods, by what came of them.", ["outcome"], registry=registry
+        )
+        self._tick_s = Histogram("yarnfair_tick_seconds", "One tick.", buckets=_BUCKETS, registry=registry)
+        self._effect_s = Histogram(
+            "yarnfair_effect_seconds",
+            "From the decision until the ResourceManager showed it.",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._writes = Counter("yarnfair_writes", "Times that the allocation file was replaced.", registry=registry)
+        self._alarms = Counter("yarnfair_alarms", "Alarms, by kind.", ["kind"], registry=registry)
+        self._seen = Gauge("yarnfair_last_look_timestamp_seconds", "The last look at the RM.", registry=registry)
+        gauges = {
+            "weight": "The weight that was written last.",
+            "entitlement": "w_i of the queue.",
+            "allocated_mib": "What the queue holds.",
+            "demand_mib": "What it holds and waits for.",
+            "counted": "Counted accumulated resources, in the policy's unit (leaves).",
+            "consumed_mib_seconds": "Memory-seconds since the ledger began (leaves).",
+        }
+        self._gauges = {
+            name: Gauge(f"yarnfair_queue_{name}", text, ["queue"], registry=registry) for name, text in gauges.items()
+        }
+
+    def serve(self, address: str, port: int) -> int:
+        """Shows the page; the port (0: any free one). InputError."""
+        try:
+            self._server, _ = start_http_server(port, address, self.registry)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"no metrics: {reason}", where=f"{address}:{port}", mend="give another port") from None
+        return int(self._server.server_port)
+
+    def close(self) -> None:
+        """Takes the page down."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def __call__(self, report: TickReport) -> None:
+        self._ticks.labels("alarm" if report.alarms else "written" if report.record else "unchanged").inc()
+        self._tick_s.observe(report.took_s)
+        if report.effect_s is not None:
+            self._effect_s.observe(report.effect_s)
+        if report.wrote:
+            self._writes.inc()
+        for alarm in report.alarms:
+            self._alarms.labels(alarm.kind).inc()
+        snapshot = report.snapshot
+        if snapshot is None:
+            return
+        self._seen.set(report.time_s)
+        gauges = self._gauges
+        for gone in self._queues - snapshot.queues.keys():
+            for gauge in gauges.values():
+                with contextlib.suppress(KeyError):
+                    gauge.remove(gone)
+        self._queues = set(snapshot.queues)
+        for name, queue in snapshot.queues.items():
+            gauges["entitlement"].labels(name).set(queue.weight)
+            gauges["allocated_mib"].labels(name).set(queue.allocated.memory_mb)
+            gauges["demand_mib"].labels(name).set(queue.demand.memory_mb)
+            if name in report.counted:
+                gauges["counted"].labels(name).set(report.counted[name])
+            if name in report.consumed:
+                gauges["consumed_mib_seconds"].labels(name).set(report.consumed[name][0])
+        if report.record is not None:
+            for name, weight in report.record.attributes.weights.items():
+                gauges["weight"].labels(name).set(weight)

@@ -1,0 +1,64 @@
+"""Where a ResourceManager's RPC ports and its allocation file are, asked of the RM itself (``/conf``).
+
+So a user names one address. An RM that does not show its configuration has the usual ports, as far as we know.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.http import HttpClient, HttpOptions, base_url
+from harness.yarn.rmclient import RmAddress
+
+_ADMIN, _CLIENT = "yarn.resourcemanager.admin.address", "yarn.resourcemanager.address"
+_FILE = "yarn.scheduler.fair.allocation.file"
+
+
+def rm_property(http: HttpClient, base: str, name: str) -> str | None:
+    """A property of the RM's configuration; None where it has none or does not tell. Raises Unreachable."""
+    try:
+        answer = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base)
+    except (Refused, BadAnswer):
+        return None
+    document = answer.document
+    found = document.get("property") if isinstance(document, dict) else None
+    value = found.get("value") if isinstance(found, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client: str | None = None) -> RmAddress:
+    """The addresses of the RM whose REST address is given; what is given besides (HOST:PORT) is not asked for.
+
+    RPC is on the REST address' host: what the RM calls itself (``0.0.0.0``, ``localhost``) may mean nothing here.
+    Raises Unreachable, CallError.
+    """
+    base = base_url(rest)
+    host = urlsplit(base).hostname or ""
+    if admin is None or client is None:
+        http = HttpClient([base], options)
+        try:
+            identity = rm_property(http, base, "yarn.resourcemanager.ha.id")
+            admin = admin or _address(http, base, _ADMIN, identity, host)
+            client = client or _address(http, base, _CLIENT, identity, host)
+        finally:
+            http.close()
+    return RmAddress.of(base, admin=admin, client=client)
+
+
+def allocation_file(rest: str, options: HttpOptions) -> str | None:
+    """The path (on the RM's machine) of the allocation file that the RM reads, if it tells."""
+    base = base_url(rest)
+    http = HttpClient([base], options)
+    try:
+        return rm_property(http, base, _FILE)
+    finally:
+        http.close()
+
+
+def _address(http: HttpClient, base: str, name: str, identity: str | None, host: str) -> str | None:
+    value = rm_property(http, base, f"{name}.{identity}" if identity else name) or rm_property(http, base, name)
+    port = (value or "").rpartition(":")[2]
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        return None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
