@@ -12,6 +12,9 @@ from harness.model.errors import InputError
 
 if TYPE_CHECKING:
     from harness.policies.allocate import Allocation
+    from harness.policies.base import Policy
+    from harness.policies.rates_scenario import Fields
+    from harness.policies.scenario import Reader
     from harness.policies.vector_table import VectorAnswer
 
 WIDTH = 80
@@ -31,6 +34,8 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     from harness.policies import make_policy
     from harness.policies.allocate import Allocation
     from harness.policies.allocate import allocate as on_paper
+    from harness.policies.fawkes_paper import ClustersAllocation, allocate_clusters, is_clusters, read_clusters
+    from harness.policies.rates_scenario import is_rates
     from harness.policies.registry import read_settings
     from harness.policies.scenario import read_steps, read_top
     from harness.policies.vector_scenario import is_vectors, read_vectors
@@ -45,6 +50,9 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     policy = make_policy(policy_name, settings | read_settings(sets))
     reader, top = read_top(read_text(scenario), str(scenario))
     answer: Allocation | VectorAnswer
+    if is_rates(top):
+        _allocate_rates(reader, top, policy, str(scenario), as_json)
+        return
     try:
         if is_vectors(top):
             answer = divide(read_vectors(reader, top), policy)
@@ -54,8 +62,27 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         raise InputError(error.what, where=error.where or str(scenario), mend=error.mend) from error
     if as_json:
         print_json(answer.document())
+    elif isinstance(answer, ClustersAllocation):
+        click.echo(answer.table())
     else:
         click.echo(table(answer) if isinstance(answer, Allocation) else vector_table(answer))
+
+
+def _allocate_rates(reader: Reader, top: Fields, policy: Policy, source: str, as_json: bool) -> None:
+    """Slots of several node types in virtual time."""
+    from harness.policies.rates_scenario import answer_document, answer_table, read_rates, slot_chooser
+    from harness.sim.rates import simulate_rates
+
+    parsed = read_rates(reader, top)
+    choose, calibrate = slot_chooser(policy)
+    try:
+        document = answer_document(policy, parsed, simulate_rates(parsed, choose, calibrate=calibrate))
+    except InputError as error:
+        raise InputError(error.what, where=error.where or source, mend=error.mend) from error
+    if as_json:
+        print_json(document)
+    else:
+        click.echo(answer_table(document))
 
 
 def read_text(path: Path) -> str:

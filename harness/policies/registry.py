@@ -29,6 +29,7 @@ POLICIES: dict[str, str] = {
     "dynamicmr": "harness.policies.dynamicmr:DynamicMR",
     "pi-dhsa": "harness.policies.dynamicmr:PiDhsa",
     "pd-dhsa": "harness.policies.dynamicmr:PdDhsa",
+    "progress-share": "harness.policies.progress_share:ProgressShare",
     "decay-htcondor": "harness.policies.decay_htcondor:DecayHtcondor",
     "decay-slurm": "harness.policies.decay_slurm:DecaySlurm",
     "decay-kueue": "harness.policies.decay_kueue:DecayKueue",
