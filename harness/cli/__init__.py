@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check an allocation file for what the RM gets wrong silently.",
     ),
     "enforce": ("harness.cli.enforce:enforce", "Enforce a policy on a running cluster, from outside, as a service."),
+    "sim": ("harness.cli.sim:sim", "A simulated cluster that answers as a ResourceManager does: sim serve."),
     "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
     "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
     "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),

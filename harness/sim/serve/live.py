@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from harness.model.errors import InputError, YarnfairError
+from harness.model.jobs import JobSpec
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.simulation import Application, Limits, LiveSimulation
 from harness.sim.setup import SimSetup
-from harness.sim.world import J_RUNNING, NEVER, R_AM
+from harness.sim.world import J_RUNNING, NEVER
 from harness.yarn.allocation.parse import parse_allocations
 
 #: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
@@ -59,21 +60,20 @@ class LiveCluster:
     ) -> None:
         self.setup, self.file, self.speed = setup, file, speed
         self._clock, self._log = clock, log
-        self._began = clock()
-        self.id = round(self._began * 1000)
         self.lock = threading.RLock()
-        self.sim = LiveSimulation(setup, cluster_ts=self.id, limits=limits)
+        self.sim = LiveSimulation(setup, limits=limits)
         self._loaded_mtime = self._mtime()
         self._next_poll_ms = POLL_MS
         self._failed_before = False
         self.behind_ms = 0
         self.reloads = 0
+        self._sleepers: list[Application] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        with self.lock:
-            self.sim.advance(1)
+        self.sim.advance(1)
         # Compiling took its time: the cluster begins when it is ready.
-        self._began = clock() - 0.001 / speed
+        self._began = clock()
+        self.id = self.sim.cluster_ts = round(self._began * 1000)
 
     # --- time ---
 
@@ -113,12 +113,13 @@ class LiveCluster:
     def _masters_that_end(self) -> None:
         """Masters that end by themselves: when they have been started, their end is known."""
         jobs = self.sim.world.jobs
-        for app in list(self.sim.applications.values()):
-            if app.am_runs_s is not None and app.slot >= 0 and not app.state and app.am_runs_s >= 0:
-                started = int(jobs["am_ms"][app.slot])
-                if started < NEVER:
-                    self.sim.end_at(app, started + round(app.am_runs_s * 1000))
-                    app.am_runs_s = -1.0
+        for app in list(self._sleepers):
+            started = int(jobs["am_ms"][app.slot]) if app.slot >= 0 else NEVER
+            if app.state:
+                self._sleepers.remove(app)
+            elif app.am_runs_s is not None and started < NEVER:
+                self.sim.end_at(app, started + round(app.am_runs_s * 1000))
+                self._sleepers.remove(app)
 
     # --- the allocation file ---
 
@@ -141,7 +142,7 @@ class LiveCluster:
             self.reload()
 
     def reload(self) -> bool:
-        """Read the allocation file now; False: it could not be loaded, the queues stay as they are (and the RM logs)."""
+        """Read the allocation file now; False: it could not be loaded, the queues stay as they are, and the log says why."""
         with self.lock:
             mtime = self._mtime()
             try:
@@ -162,6 +163,22 @@ class LiveCluster:
     def application(self, number: int) -> Application | None:
         """An application that the RM knows (still)."""
         return self.sim.applications.get(number)
+
+    def new_number(self) -> int:
+        """A number for an application that a client is about to submit."""
+        with self.lock:
+            self.catch_up()
+            return self.sim.new_number()
+
+    def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
+        """Submit a job now. `change` completes the application as the RM knows it. InputError: nothing can hold it."""
+        with self.lock:
+            self.catch_up()
+            app = self.sim.submit(number, job, change)
+            if app.am_runs_s is not None:
+                self._sleepers.append(app)
+                self._masters_that_end()
+            return app
 
     def kill(self, app: Application, user: str) -> None:
         """Kill it at once."""
@@ -208,7 +225,7 @@ class LiveCluster:
 
 
 class Held:
-    """Figures of all jobs at one instant, lists by job slot: seconds x MiB of running and of ended containers, AM's node."""
+    """Figures of all jobs at one instant, lists by job slot: what running containers used, what ended ones did."""
 
     def __init__(self, sim: LiveSimulation) -> None:
         world, now = sim.world, sim.now_ms
@@ -221,9 +238,6 @@ class Held:
         self.running_vc_s = _sums(live["job"], used_ms * live["vc"] // 1000, size)
         self.ended_mb: list[int] = world.jobs["mb_ms"].tolist()
         self.ended_vc: list[int] = world.jobs["vc_ms"].tolist()
-        self.am_node: dict[int, int] = {}
-        masters = live[live["kind"] == R_AM]
-        self.am_node = dict(zip(masters["job"].tolist(), masters["node"].tolist(), strict=True))
 
 
 def _sums(keys: Any, values: Any, size: int) -> list[int]:

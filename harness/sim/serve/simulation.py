@@ -25,7 +25,7 @@ from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
 from harness.sim.scheduler.state import REJECTED
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import Simulation
-from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER
+from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 
 #: What a job's kind is called as an application's type.
 APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
@@ -95,10 +95,10 @@ class LiveSimulation(Simulation):
     """A cluster that goes on for ever. Not for use from several threads at once (`harness.sim.serve.live` is).
 
     `setup` is as for a run; its samples, time limit and task log are not used. Queues come and go: an allocation file
-    may be reloaded, submissions make ad hoc queues. `cluster_ts` is the RM's time stamp, in ms since 1970.
+    may be reloaded, submissions make ad hoc queues.
     """
 
-    def __init__(self, setup: SimSetup, *, cluster_ts: int, limits: Limits | None = None) -> None:
+    def __init__(self, setup: SimSetup, *, limits: Limits | None = None) -> None:
         jobs = setup.jobs
         self._input = _Input(_in_order(jobs) if isinstance(jobs, list | tuple) else jobs)
         super().__init__(
@@ -111,7 +111,8 @@ class LiveSimulation(Simulation):
             )
         )
         self.limits = limits or Limits()
-        self.cluster_ts = cluster_ts
+        #: The RM's time stamp, ms since 1970, which its applications' ids carry.
+        self.cluster_ts = 0
         self.feed.queue_of = self._slot_of_leaf
         self.applications: dict[int, Application] = {}
         self.completed: list[int] = []  # numbers, in the order in which they ended
@@ -119,6 +120,7 @@ class LiveSimulation(Simulation):
         self.submitted = 0
         self._by_row: dict[int, Application] = {}
         self._known = np.zeros(1024, bool)
+        self._placed = np.zeros(1024, bool)  # by row: it is known where the master runs
         self._ended_rows: list[Any] = []
         self._next_number = int(self.scheduler.S.g["next_app_id"][0])
         self._reserved: set[int] = set()
@@ -126,6 +128,9 @@ class LiveSimulation(Simulation):
         # Something is always alive, so that the loop does not find the run ended.
         self.world.g["live_jobs"] += 1
         self.world.g["next_sample_ms"] = NEVER
+        if setup.mode == "inside" and getattr(getattr(setup.policy, "settings", None), "t_wait", None) == "auto":
+            self.on_tick = self.replan
+            self.world.g["next_tick_ms"] = 10_000
 
     @property
     def now_ms(self) -> int:
@@ -186,6 +191,12 @@ class LiveSimulation(Simulation):
             job = jobs[slot]
             number = int(a["id"][int(job["app"])])
             self._enter(int(job["row"]), number, int(job["submit_ms"]), slot, int(job["gen"]))
+        masters = world.runs[(world.runs["live"] == 1) & (world.runs["kind"] == R_AM)]
+        rows = jobs["row"][masters["job"]]
+        for at in np.flatnonzero(~self._placed[rows]).tolist():
+            if (app := self._by_row.get(int(rows[at]))) is not None:
+                app.node = int(masters["node"][at])
+                self._placed[rows[at]] = True
         following = int(self.scheduler.S.g["next_app_id"][0])
         unseen = [r for r in self._ended_rows if not self._known[int(r["row"])]]
         if unseen:
@@ -206,7 +217,8 @@ class LiveSimulation(Simulation):
     def _make_room_for_rows(self) -> None:
         rows_read = len(self.jobs.ids)
         if rows_read > len(self._known):
-            self._known = np.concatenate([self._known, np.zeros(2 * rows_read, bool)])
+            self._known = w.grown(self._known, 2 * rows_read)
+            self._placed = w.grown(self._placed, 2 * rows_read)
 
     def _enter(self, row: int, number: int, submitted_ms: int, slot: int, gen: int) -> None:
         self._make_room_for_rows()

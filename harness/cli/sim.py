@@ -1,0 +1,126 @@
+"""``yarnfair sim serve``: a simulated cluster that answers as a ResourceManager does. Parsing and printing only."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from harness.cli.output import json_option, print_json
+from harness.model.errors import InputError
+
+#: The ports of a ResourceManager.
+REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032
+
+
+@click.group()
+def sim() -> None:
+    """The simulator, beside what `run` does with it."""
+
+
+def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        name, type=click.IntRange(0, 65535), default=default, show_default=True, help=f"{what}; 0: a free one."
+    )
+
+
+@contextlib.contextmanager
+def _folder(file: str | None) -> Iterator[Path]:
+    """Where the allocation file lies: where the call says, or in a folder that goes with the server."""
+    if file is not None:
+        yield Path(file).absolute()
+        return
+    folder = tempfile.mkdtemp(prefix="yarnfair-sim-")
+    try:
+        yield Path(folder) / "fair-scheduler.xml"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@sim.command()
+@click.argument("experiment", required=False)
+@_port("--port", REST_PORT, "REST")
+@_port("--admin-port", ADMIN_PORT, "Admin RPC (refreshQueues)")
+@_port("--client-port", CLIENT_PORT, "Client RPC (getQueueInfo)")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--speed", type=float, default=1.0, show_default=True, help="Virtual seconds in one of the wall clock.")
+@click.option("--policy", default="fair", show_default=True, help="What decides in the scheduler; fair: Hadoop's own.")
+@click.option("--seed", type=click.IntRange(0), help="Of the jobs (default: 1).")
+@click.option("--allocations", "file", help="The allocation file; written from the experiment if it is not there.")
+@click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: a load of so many queues ...")
+@click.option("--apps", type=click.IntRange(0, 100_000), help="... and applications that never end.")
+@click.option("--for", "for_s", type=float, help="Stop after so many seconds of the wall clock.")
+@json_option
+def serve(
+    experiment: str | None,
+    port: int,
+    admin_port: int,
+    client_port: int,
+    host: str,
+    speed: float,
+    policy: str,
+    seed: int | None,
+    file: str | None,
+    queues: int | None,
+    apps: int | None,
+    for_s: float | None,
+    as_json: bool,
+) -> None:
+    """A simulated cluster behind a ResourceManager's REST API and the two calls of its RPC that a controller needs.
+
+    It runs EXPERIMENT's jobs on EXPERIMENT's nodes, virtual time following the wall clock, and whatever clients submit;
+    it reads the allocation file when `refreshQueues` is called, or by itself, as an RM does. Ctrl-C ends it.
+    """
+    if (experiment is None) == (queues is None):
+        raise click.UsageError("give an experiment, or --queues N --apps M")
+    if not 1e-3 <= speed <= 1e5 or (for_s is not None and not 0 < for_s < math.inf):
+        raise click.UsageError("--speed is from 0.001 to 100000, --for above 0")
+    from harness.experiments.served import experiment_setup, synthetic_setup, with_file
+    from harness.sim.serve.live import LiveCluster
+    from harness.sim.serve.rest import RestServer
+    from harness.sim.serve.rpc import RpcServer
+
+    if experiment is not None:
+        setup = experiment_setup(experiment, policy, seed)
+    else:
+        setup = synthetic_setup(queues or 1, apps if apps is not None else 10 * (queues or 1), seed or 1)
+    stop = threading.Event()
+    with _folder(file) as path, contextlib.ExitStack() as running:
+        cluster = LiveCluster(with_file(setup, path), path, speed=speed)
+        try:
+            rest = RestServer(cluster, host, port)
+            admin = RpcServer(cluster, host, admin_port)
+            client = RpcServer(cluster, host, client_port)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise InputError(
+                f"cannot listen: {reason}", where=host, mend="choose other ports (0: a free one) or another --host"
+            ) from None
+        for part in (cluster, rest, admin, client):
+            part.start()
+            running.callback(part.stop)
+        document = {
+            "rest": rest.url,
+            "admin": str(admin.address),
+            "client": str(client.address),
+            "allocation_file": str(path),
+            "id": cluster.id,
+            "nodes": len(setup.nodes),
+            "speed": speed,
+        }
+        if as_json:
+            print_json(document)
+        else:
+            click.echo(f"rest {rest.url}  admin {admin.address}  client {client.address}")
+            click.echo(f"allocation file {path}")
+        sys.stdout.flush()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        stop.wait(for_s)

@@ -1,0 +1,103 @@
+"""What `yarnfair sim serve` serves: an experiment's cluster and jobs, or a load of given size for measurements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.simulated import setup_of
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.queues import AllocationFile, QueueSettings
+from harness.model.resources import Resource
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.allocation.render import render_allocations
+
+if TYPE_CHECKING:
+    from harness.sim.setup import SimSetup
+
+#: Of the synthetic load: a master's and a task's size, how long a task takes, tasks of one application (it never ends).
+_AM, _TASK, _TASK_S, _TASKS = Resource(1024, 1), Resource(1024, 1), 20.0, 1_000_000
+_NODE = Resource(65536, 64)
+#: Tasks that run at once, for each application, on average.
+_RUNNING = 2
+
+
+def experiment_setup(name: str, policy: str, seed: int | None) -> SimSetup:
+    """An experiment's cluster, queues and jobs, with a policy in the scheduler (``fair``: the stock one).
+
+    Raises CallError for a policy from outside: a controller is what the served cluster is there for.
+    """
+    experiment = load_experiment(name)
+    (variant,) = variants_of(experiment, policies=[policy], seeds=[seed] if seed is not None else [1])[:1]
+    if variant.mode == "outside":
+        raise CallError(
+            f"{policy} acts from outside", where="--policy", mend="serve with --policy fair and run the controller"
+        )
+    jobs, _ = jobs_of(experiment, variant.seed)
+    return setup_of(experiment, variant, jobs)
+
+
+def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
+    """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 20 s running for each.
+
+    Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
+    """
+    from harness.sim.setup import SimSetup
+
+    leaves = [f"root.q{number:04d}" for number in range(1, queues + 1)]
+    allocations = AllocationFile(
+        settings={leaf: QueueSettings(leaf, weight=1.0) for leaf in leaves},
+        configured_leaves=tuple(leaves),
+        configured_parents=("root",),
+        queue_max_am_share_default=-1.0,
+    )
+    stage = Stage("map", _TASKS, _TASK, Duration("lognormal", mu=2.870732273554, sigma=0.5))
+    jobs = [
+        JobSpec(
+            id=f"load-{number:05d}",
+            queue=leaves[number % queues],
+            kind="mapreduce",
+            am=_AM,
+            stages=(stage,),
+            name=f"load-{number:05d}",
+            # Submitted over a minute at most, as no client submits thousands at once.
+            submit_s=round(min(60.0, apps / 100) * number / apps, 3),
+        )
+        for number in range(apps)
+    ]
+    needed = apps * (_AM.memory_mb + _RUNNING * _TASK.memory_mb)
+    count = max(-(-needed // _NODE.memory_mb), 1)
+    nodes = tuple(NodeSpec(f"node-{at:04d}", _NODE.memory_mb, _NODE.vcores) for at in range(1, count + 1))
+    conf = {
+        "yarn.scheduler.maximum-allocation-mb": str(_NODE.memory_mb),
+        "yarn.scheduler.fair.assignmultiple": "true",
+    }
+    return SimSetup(nodes=nodes, allocations=allocations, jobs=jobs, conf=conf, seed=seed)
+
+
+def with_file(setup: SimSetup, file: Path) -> SimSetup:
+    """The setup with the allocation file that lies at `file`, which is written from the setup if it is not there.
+
+    Raises InputError for a file that the RM would not start with, and for one that lacks a queue of the load's.
+    """
+    if not file.exists():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(render_allocations(setup.allocations), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", where=str(file), mend="give another") from None
+        return setup
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable allocation file") from None
+    allocations = parse_allocations(text, source=str(file))
+    known = {*allocations.configured_leaves, *allocations.configured_parents, "root"}
+    return replace(
+        setup,
+        allocations=allocations,
+        entitlements={queue: weight for queue, weight in setup.entitlements.items() if queue in known},
+    )

@@ -1,0 +1,423 @@
+"""The REST server: paths and methods of a ResourceManager, its status codes and its RemoteExceptions.
+
+JSON only: a real RM writes XML for a client that prefers it. Who asks is whoever ``user.name`` says, as on a cluster
+without Kerberos.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from harness.model.errors import InputError
+from harness.model.queues import ensure_root_prefix
+from harness.model.resources import Resource
+from harness.sim.serve.documents import STATES, Documents, resource
+from harness.sim.serve.live import LiveCluster
+from harness.sim.serve.simulation import Application
+from harness.sim.serve.submission import job_of
+
+_ROOT = "/ws/v1/cluster"
+_BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
+_MISSING = "org.apache.hadoop.yarn.webapp.NotFoundException"
+_UNDECLARED = "java.lang.reflect.UndeclaredThrowableException"
+_APPLICATION = re.compile(r"application_(\d{1,19})_(\d{1,10})")
+_FINAL = ("FINISHED", "FAILED", "KILLED")
+_NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN")
+#: The largest body of a request; a submission is a few kilobytes.
+_MOST_BYTES = 4 << 20
+
+
+class Refusal(Exception):
+    """An answer with an error: status, Java's class, and its message (none: the RM gives none)."""
+
+    def __init__(self, status: int, java_class: str, message: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.java_class, self.message = status, java_class, message
+
+    def document(self) -> dict[str, Any]:
+        """As the RM writes it."""
+        text = {} if self.message is None else {"message": self.message}
+        short = self.java_class.rpartition(".")[2]
+        return {"RemoteException": {"exception": short, **text, "javaClassName": self.java_class}}
+
+
+def _bad(message: str) -> Refusal:
+    return Refusal(400, _BAD, f"java.lang.Exception: {message}")
+
+
+class Face:
+    """What each request means. One for all connections; the cluster's lock makes it safe."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self.cluster = cluster
+        self.documents = Documents(cluster)
+
+    def answer(
+        self, method: str, path: str, query: Mapping[str, list[str]], body: bytes
+    ) -> tuple[int, Any, str | None]:
+        """(status, document or text or None for nothing, Location). Raises Refusal."""
+        if path == "/conf" and method == "GET":
+            return 200, self._conf(query), None
+        parts = [part for part in path.split("/") if part]
+        if parts[:3] != ["ws", "v1", "cluster"]:
+            if not parts and method == "GET":
+                return 302, None, f"{self.documents.base}/cluster"
+            return 404, None, None
+        rest = parts[3:]
+        if method == "GET":
+            found = self._get(rest, query)
+            return (404, None, None) if found is None else (200, found, None)
+        if method == "POST" and rest == ["apps", "new-application"]:
+            return 200, self._new_application(), None
+        if method == "POST" and rest == ["apps"]:
+            return self._submit(_json(body), _user(query))
+        if method == "PUT" and rest == ["scheduler-conf"]:
+            return 400, "Configuration change only supported by MutableConfScheduler.", None
+        if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
+            return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
+        raise Refusal(503, "javax.ws.rs.WebApplicationException")
+
+    # --- reading ---
+
+    def _get(self, rest: list[str], query: Mapping[str, list[str]]) -> Any:
+        write = self.documents
+        if rest in ([], ["info"]):
+            return write.info()
+        if rest == ["metrics"]:
+            return write.metrics()
+        if rest == ["scheduler"]:
+            return write.scheduler()
+        if rest == ["scheduler-conf"]:
+            raise _Text(
+                400,
+                "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
+                "underneath scheduler FairScheduler is not an instance of MutableConfScheduler",
+            )
+        if rest == ["nodes"]:
+            return write.nodes(_states(query, _NODE_STATES, _no_node_state))
+        if len(rest) == 2 and rest[0] == "nodes":
+            node = write.node(rest[1])
+            if node is None:
+                raise Refusal(404, _MISSING, f"java.lang.Exception: nodeId, {rest[1]}, is not found")
+            return node
+        if rest == ["appstatistics"]:
+            return write.statistics(_states(query, STATES, _no_app_state), _listed(query, "applicationTypes"))
+        if rest == ["apps"]:
+            return self._apps(query)
+        if len(rest) >= 2 and rest[0] == "apps":
+            return self._of_app(self._application(rest[1]), rest[2:], query)
+        return None
+
+    def _of_app(self, app: Application, rest: list[str], query: Mapping[str, list[str]]) -> Any:
+        write = self.documents
+        if not rest:
+            return write.app(app, requests="resourceRequests" not in _listed(query, "deSelects"))
+        plain: dict[str, Callable[[], Any]] = {
+            "state": lambda: {"state": write.state(app)},
+            "queue": lambda: {"queue": app.queue},
+            "priority": lambda: {"priority": 0},
+            "timeouts": write.timeouts,
+            "appattempts": lambda: write.attempts(app),
+        }
+        if len(rest) == 1 and rest[0] in plain:
+            return plain[rest[0]]()
+        if rest == ["timeouts", "LIFETIME"]:
+            return {"timeout": write.timeouts()["timeouts"]["timeout"][0]}
+        return None
+
+    def _apps(self, query: Mapping[str, list[str]]) -> Any:
+        states = set(_states(query, STATES, _no_app_state, also="state"))
+        final = set(_listed(query, "finalStatus"))
+        users, kinds = set(_listed(query, "user")), {kind.lower() for kind in _listed(query, "applicationTypes")}
+        tags = {tag.lower() for tag in _listed(query, "applicationTags")}
+        queues = {ensure_root_prefix(queue) for queue in _listed(query, "queue")}
+        names = set(_listed(query, "name"))
+        limit = _whole(query, "limit", "limit value must be a number!")
+        if limit is not None and limit <= 0:
+            raise _bad("limit value must be greater then 0")
+        spans = []
+        for at, what in (("submitted_ms", "started"), ("finished_ms", "finished")):
+            low = _whole(query, f"{what}TimeBegin", f"{what}TimeBegin must be a number!")
+            high = _whole(query, f"{what}TimeEnd", f"{what}TimeEnd must be a number!")
+            if low is not None or high is not None:
+                spans.append((at, low or 0, high if high is not None else 1 << 62))
+        ended_as = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
+        epoch = self.cluster.epoch
+
+        def keep(app: Application, state: str) -> bool:
+            return (
+                (not states or state in states)
+                and (not final or ended_as.get(state, "UNDEFINED") in final)
+                and (not users or app.user in users)
+                and (not kinds or app.type.lower() in kinds)
+                and (not tags or not tags.isdisjoint(app.tags))
+                and (not queues or app.queue in queues)
+                and (not names or app.name in names)
+                and all(low <= (epoch(t) if (t := getattr(app, at)) >= 0 else 0) <= high for at, low, high in spans)
+            )
+
+        requests = "resourceRequests" not in _listed(query, "deSelects")
+        return self.documents.apps(keep, limit=limit, requests=requests)
+
+    def _conf(self, query: Mapping[str, list[str]]) -> Any:
+        name = (query.get("name") or [""])[0]
+        known = {
+            "yarn.resourcemanager.scheduler.class": "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair."
+            "FairScheduler",
+            "yarn.scheduler.fair.allocation.file": str(self.cluster.file),
+            **dict(self.cluster.setup.conf),
+        }
+        if name and name not in known:
+            raise _Text(404, f"Property {name} not found")
+        rows = [
+            {"key": key, "value": known[key], "isFinal": False, "resource": "yarn-site.xml"}
+            for key in ([name] if name else sorted(known))
+        ]
+        return {"property": rows[0]} if name else {"properties": rows}
+
+    def _application(self, text: str) -> Application:
+        if not text.startswith("application"):
+            raise Refusal(
+                400,
+                _BAD,
+                f"java.lang.IllegalArgumentException: Invalid ApplicationId prefix: {text}. "
+                "The valid ApplicationId should start with prefix application",
+            )
+        found = _APPLICATION.fullmatch(text)
+        if found is None:
+            raise Refusal(400, _BAD, f"java.lang.IllegalArgumentException: Invalid ApplicationId: {text}")
+        app = self.cluster.application(int(found[2])) if int(found[1]) == self.cluster.id else None
+        if app is None:
+            self.cluster.catch_up()
+            app = self.cluster.application(int(found[2])) if int(found[1]) == self.cluster.id else None
+        if app is None:
+            raise Refusal(404, _MISSING, f"java.lang.Exception: app with id: {text} not found")
+        return app
+
+    # --- changing ---
+
+    def _new_application(self) -> Any:
+        number = self.cluster.new_number()
+        most = self._largest()
+        return {
+            "application-id": f"application_{self.cluster.id}_{number:04d}",
+            "maximum-resource-capability": resource(most.memory_mb, most.vcores),
+        }
+
+    def _largest(self) -> Resource:
+        g = self.cluster.sim.scheduler.S.g[0]
+        return Resource(int(g["conf_max_mb"]), int(g["conf_max_vcores"]))
+
+    def _submit(self, body: Any, user: str) -> tuple[int, Any, str | None]:
+        given = body if isinstance(body, dict) else {}
+        text = str(given.get("application-id", ""))
+        found = _APPLICATION.fullmatch(text)
+        if found is None:
+            raise _bad(f"Could not parse application id {text}")
+        location = f"{self.documents.base}{_ROOT}/apps/{text}"
+        if int(found[1]) != self.cluster.id:
+            raise _bad(f"application {text} is of another ResourceManager")
+        number = int(found[2])
+        g = self.cluster.sim.scheduler.S.g[0]
+        try:
+            smallest = Resource(int(g["min_mb"]), int(g["min_vcores"]))
+            job, complete = job_of(given, identity=text, user=user, smallest=smallest)
+            most = self._largest()
+            if job.am.memory_mb > most.memory_mb:
+                raise _bad("Requested more memory than configured max")
+            if job.am.vcores > most.vcores:
+                raise _bad("Requested more cores than configured max")
+            with self.cluster.lock:
+                # Submitting again what is known already does nothing, as there.
+                if self.cluster.application(number) is None:
+                    self.cluster.submit(number, job, complete)
+        except InputError as error:
+            raise _bad(error.line()) from None
+        return 202, None, location
+
+    def _change(self, identity: str, what: str, body: Any, user: str) -> tuple[int, Any]:
+        app = self._application(identity)
+        given = body if isinstance(body, dict) else {}
+        if what == "state":
+            if "state" not in given:
+                raise Refusal(503, "java.lang.NullPointerException", "the target state is null")
+            if given["state"] != "KILLED":
+                raise _bad("Only 'KILLED' is allowed as a target state.")
+            if app.state:
+                return 200, {"state": app.state}
+            self.cluster.kill(app, user)
+            return 202, {"state": self.documents.state(app)}
+        if what == "queue":
+            target = given.get("queue")
+            if not isinstance(target, str) or app.state or not self.cluster.move(app, target):
+                raise Refusal(503, _UNDECLARED)
+            return 200, {"queue": app.queue}
+        if what in ("priority", "timeout"):
+            raise Refusal(503, _UNDECLARED)
+        raise Refusal(503, "javax.ws.rs.WebApplicationException")
+
+
+class _Text(Exception):
+    """An answer that is a text, with the content type of JSON, as the RM sends it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _user(query: Mapping[str, list[str]]) -> str:
+    # dr.who is whom a Hadoop web server takes for somebody who does not say.
+    return (query.get("user.name") or [""])[0][:256] or "dr.who"
+
+
+def _listed(query: Mapping[str, list[str]], name: str) -> list[str]:
+    return [part.strip() for text in query.get(name, []) for part in text.split(",") if part.strip()]
+
+
+def _states(
+    query: Mapping[str, list[str]], known: tuple[str, ...], wrong: Callable[[str], Refusal], also: str = "states"
+) -> list[str]:
+    found = []
+    for text in _listed(query, "states") + (_listed(query, also) if also != "states" else []):
+        if text.upper() not in known:
+            raise wrong(text)
+        found.append(text.upper())
+    return found
+
+
+def _no_app_state(text: str) -> Refusal:
+    known = ", ".join(STATES)
+    return _bad(f"Invalid application-state {text.lower()} specified. It should be one of [{known}]")
+
+
+def _no_node_state(text: str) -> Refusal:
+    message = f"No enum constant org.apache.hadoop.yarn.api.records.NodeState.{text.upper()}"
+    return Refusal(400, "java.lang.IllegalArgumentException", message)
+
+
+def _whole(query: Mapping[str, list[str]], name: str, wrong: str) -> int | None:
+    text = (query.get(name) or [""])[0]
+    if not text:
+        return None
+    if not re.fullmatch(r"-?\d{1,18}", text):
+        raise _bad(wrong)
+    return int(text)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "Jetty(simulated)"
+    sys_version = ""
+    timeout = 120
+    # An answer goes out whole: small segments would wait for the other side's acknowledgement.
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    face: Face
+
+    def do_GET(self) -> None:
+        self._serve("GET")
+
+    def do_PUT(self) -> None:
+        self._serve("PUT")
+
+    def do_POST(self) -> None:
+        self._serve("POST")
+
+    def do_DELETE(self) -> None:
+        self._serve("DELETE")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent: a controller asks every second."""
+
+    def _serve(self, method: str) -> None:
+        address = urlsplit(self.path)
+        try:
+            length = int(self.headers.get("Content-Length") or 0)
+        except ValueError:
+            length = -1
+        if not 0 <= length <= _MOST_BYTES:
+            self.close_connection = True
+            self._send(413, None, None)
+            return
+        body = self.rfile.read(length)
+        query = parse_qs(address.query, keep_blank_values=True)
+        try:
+            status, document, location = self.face.answer(method, address.path, query, body)
+        except Refusal as refusal:
+            status, document, location = refusal.status, refusal.document(), None
+        except _Text as text:
+            status, document, location = text.status, text.text, None
+        self._send(status, document, location)
+
+    def _send(self, status: int, document: Any, location: str | None) -> None:
+        kind = "application/json;charset=utf-8"
+        if isinstance(document, str):
+            data = document.encode()
+        elif document is not None:
+            data = json.dumps(document, separators=(",", ":")).encode()
+        elif status == 404:
+            kind, data = "text/html;charset=utf-8", b"<!DOCTYPE html><html><title>Error 404</title>Not Found</html>\n"
+        else:
+            data = b""
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Cache-Control", "no-cache")
+        if location is not None:
+            self.send_header("Location", location)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is its own affair; anything else is ours."""
+        import sys
+
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class RestServer:
+    """The REST port of a simulated ResourceManager. ``port`` 0 is a free one."""
+
+    def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.face = Face(cluster)
+        handler = type("Handler", (_Handler,), {"face": self.face})
+        self._server = _Server((host, port), handler)
+        self.port = int(self._server.server_address[1])
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self.face.documents.base = self.url
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="rest", daemon=True)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown()
+            self._server.server_close()

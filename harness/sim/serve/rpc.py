@@ -1,0 +1,230 @@
+"""Hadoop's RPC, the server's side: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port), SIMPLE only.
+
+The wire format is harness.yarn.rpc's. Connections stay open for further calls, as Java clients use them. A call that is
+not there is answered as Hadoop answers it, with RpcNoSuchMethodException.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from harness.model.queues import ensure_root_prefix
+from harness.sim.serve.live import LiveCluster
+from harness.yarn import rpc
+
+_ADMIN = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
+_CLIENT = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
+_HA = "org.apache.hadoop.ha.HAServiceProtocol"
+#: Call ids of a connection's context, a ping, and a SASL message.
+_CONTEXT, _PING, _SASL = -3, -4, -33
+_SUCCESS, _ERROR, _FATAL = 0, 1, 2
+_MOST_BYTES = 4 << 20
+_VERSION = 9
+
+
+class Exceptional(Exception):
+    """An answer that is a Java exception: its class and message."""
+
+    def __init__(self, java_class: str, message: str, code: int) -> None:
+        super().__init__(message)
+        self.java_class, self.message, self.code = java_class, message, code
+
+
+# RpcErrorCodeProto
+_ERROR_APPLICATION, _ERROR_NO_SUCH_METHOD, _ERROR_NO_SUCH_PROTOCOL = 1, 2, 3
+
+Method = Callable[[bytes], bytes]
+
+
+def _float(number: int, value: float) -> bytes:
+    return rpc.varint(number << 3 | 5) + struct.pack("<f", value)
+
+
+def _signed(number: int) -> int:
+    """What `rpc.zigzag` made, back."""
+    return number >> 1 if number & 1 == 0 else -(number >> 1) - 1
+
+
+def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
+    """Protocol -> method -> what it does."""
+
+    def refresh_queues(request: bytes) -> bytes:
+        # Hadoop 3.4 answers success whether or not the file could be loaded.
+        cluster.catch_up()
+        cluster.reload()
+        return b""
+
+    def get_queue_info(request: bytes) -> bytes:
+        try:
+            asked = dict(rpc.fields(request))
+            name = rpc.text(asked.get(1, b"root"))
+        except ValueError as error:
+            raise Exceptional("java.io.IOException", str(error), _ERROR_APPLICATION) from None
+        recursive = asked.get(4) == 1
+        children = recursive or asked.get(3) == 1
+        with cluster.lock:
+            cluster.catch_up()
+            found = _queue_info(cluster, ensure_root_prefix(name), children, recursive)
+        return rpc.field(1, found) if found is not None else b""
+
+    def service_status(request: bytes) -> bytes:
+        # GetServiceStatusResponseProto: ACTIVE, ready to become active.
+        return rpc.field(1, 1) + rpc.field(2, 1)
+
+    return {
+        _ADMIN: {"refreshQueues": refresh_queues},
+        _CLIENT: {"getQueueInfo": get_queue_info},
+        _HA: {"getServiceStatus": service_status},
+    }
+
+
+def _queue_info(cluster: LiveCluster, path: str, children: bool, recursive: bool) -> bytes | None:
+    """A QueueInfoProto as FSQueue.getQueueInfo fills it; None: there is no such queue."""
+    scheduler = cluster.sim.scheduler
+    slot = scheduler.queue_slots.get(path)
+    if slot is None:
+        return None
+    S = scheduler.S
+    g, q = S.g[0], S.q[slot]
+    total_mb, total_vc = int(g["cluster_mb"]), int(g["cluster_vcores"])
+    steady_mb, fair_mb = int(q["steady_mb"]), int(q["fair_mb"])
+    out = rpc.field(1, path)
+    out += _float(2, steady_mb / total_mb if total_mb else 0.0)
+    out += _float(4, int(q["usage_mb"]) / fair_mb if fair_mb else 0.0)
+    out += rpc.field(5, 2)  # RUNNING
+    if children:
+        for child in scheduler.manager.created():
+            if child.rpartition(".")[0] == path:
+                inner = _queue_info(cluster, child, recursive, recursive)
+                out += rpc.field(6, inner if inner is not None else b"")
+    most_mb, most_vc = min(int(q["max_mb"]), total_mb), min(int(q["max_vcores"]), total_vc)
+    out += rpc.field(10, b"")
+    out += rpc.field(11, 0 if int(q["preemptable"]) else 1)
+    out += _float(14, float(q["weight"]))
+    out += rpc.field(17, "FairScheduler")
+    # FSQueue writes the maximum's vcores where the minimum's belong.
+    out += rpc.field(18, most_vc) + rpc.field(19, int(q["min_mb"]))
+    out += rpc.field(21, most_mb) + rpc.field(22, 0) + rpc.field(23, 0)
+    out += rpc.field(24, int(q["steady_vcores"])) + rpc.field(25, steady_mb)
+    return out + rpc.field(27, int(q["max_apps"]))
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    methods: dict[str, dict[str, Method]]
+
+    def handle(self) -> None:
+        self.request.settimeout(300)
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            self._serve()
+
+    def _serve(self) -> None:
+        start = self._exactly(7)
+        if start is None or start[:4] != b"hrpc" or start[4] != _VERSION or start[6] != 0:
+            return
+        protocol = ""
+        while (frame := self._frame()) is not None:
+            size, at = rpc.read_varint(frame, 0)
+            header = dict(rpc.fields(frame[at : at + size]))
+            call = _signed(rpc.number(header.get(3, 0)))
+            client = header.get(4, b"")
+            rest = frame[at + size :]
+            if call == _PING:
+                continue
+            size, at = rpc.read_varint(rest, 0)
+            message, body = rest[at : at + size], rest[at + size :]
+            if call == _CONTEXT:
+                protocol = rpc.text(dict(rpc.fields(message)).get(3, b""))
+                continue
+            if call == _SASL or not isinstance(client, bytes):
+                return
+            self._answer(call, client, protocol, message, body)
+
+    def _answer(self, call: int, client: bytes, protocol: str, message: bytes, body: bytes) -> None:
+        what = dict(rpc.fields(message))
+        name = rpc.text(what.get(1, b""))
+        declared = rpc.text(what.get(2, b"")) or protocol
+        size, at = rpc.read_varint(body, 0) if body else (0, 0)
+        try:
+            known = self.methods.get(declared)
+            if known is None:
+                raise Exceptional(
+                    "org.apache.hadoop.ipc.RpcNoSuchProtocolException",
+                    f"Unknown protocol: {declared}",
+                    _ERROR_NO_SUCH_PROTOCOL,
+                )
+            if name not in known:
+                raise Exceptional(
+                    "org.apache.hadoop.ipc.RpcNoSuchMethodException",
+                    f"Unknown method {name} called on {declared} protocol.",
+                    _ERROR_NO_SUCH_METHOD,
+                )
+            answer = known[name](body[at : at + size])
+            header = rpc.field(1, call) + rpc.field(2, _SUCCESS) + rpc.field(3, _VERSION)
+            self._send(header + self._trailer(client), answer)
+        except Exceptional as error:
+            header = rpc.field(1, call) + rpc.field(2, _ERROR) + rpc.field(3, _VERSION)
+            header += rpc.field(4, error.java_class) + rpc.field(5, error.message) + rpc.field(6, error.code)
+            self._send(header + self._trailer(client), None)
+
+    @staticmethod
+    def _trailer(client: bytes) -> bytes:
+        return rpc.field(7, client) + rpc.field(8, rpc.zigzag(-1))
+
+    def _send(self, header: bytes, answer: bytes | None) -> None:
+        data = rpc.delimited(header) + (rpc.delimited(answer) if answer is not None else b"")
+        self.request.sendall(struct.pack(">I", len(data)) + data)
+
+    def _frame(self) -> bytes | None:
+        start = self._exactly(4)
+        if start is None:
+            return None
+        (size,) = struct.unpack(">i", start)
+        if not 0 < size <= _MOST_BYTES:
+            return None
+        return self._exactly(size)
+
+    def _exactly(self, size: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < size:
+            part = self.request.recv(min(size - len(data), 1 << 16))
+            if not part:
+                return None
+            data += part
+        return bytes(data)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, handler)
+
+
+class RpcServer:
+    """One RPC port of a simulated ResourceManager (the admin's or the clients'); ``port`` 0 is a free one."""
+
+    def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
+        handler = type("Connection", (_Connection,), {"methods": methods(cluster)})
+        self._server = _Server((host, port), handler)
+        self.port = int(self._server.server_address[1])
+        self.address = rpc.RpcAddress(host, self.port)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="rpc", daemon=True)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
