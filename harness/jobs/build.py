@@ -112,6 +112,10 @@ def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
     else:
         yield "map", spec.map.demand.resource()
         yield "reduce", spec.reduce.demand.resource()
+        for row in spec.bins if isinstance(spec, BinsWorkload) else ():
+            for label, demand in (("map", row.map_demand), ("reduce", row.reduce_demand)):
+                if demand is not None:
+                    yield f"bin {row.type!r}, {label}", demand.resource()
 
 
 def build_jobs(
@@ -180,12 +184,23 @@ def _bins(
             queue=queue,
             kind="mapreduce",
             am=spec.am.resource(),
-            stages=_mapreduce(row.maps, row.reduces, spec.map, spec.reduce, spec.slow_start, by),
+            stages=_mapreduce(
+                row.maps,
+                row.reduces,
+                _sized(spec.map, row.map_demand),
+                _sized(spec.reduce, row.reduce_demand),
+                spec.slow_start,
+                by,
+            ),
             name=row.type,
             submit_s=_milliseconds(start_s + spec.start_s + by.gaps * time),
         )
         for number, (row, time) in enumerate(zip(bins, times, strict=True), start=1)
     ]
+
+
+def _sized(task: TaskSpec, demand: DemandSpec | None) -> TaskSpec:
+    return task if demand is None else task.model_copy(update={"demand": demand})
 
 
 def _sequence(spec: SequenceWorkload, queue: str, start_s: float, by: Scale) -> list[JobSpec]:

@@ -176,12 +176,14 @@ class SubmissionSpec(Strict):
 
 
 class BinSpec(Strict):
-    """One row of LTYARN Table 3."""
+    """One row of LTYARN Table 3; with demands of its own, of QKnober's Table 1."""
 
     type: Name
     maps: int = Field(ge=1, le=MOST_TASKS)
     reduces: Tasks = 0
     jobs: int = Field(ge=1, le=MOST_JOBS)
+    map_demand: DemandSpec | None = None
+    reduce_demand: DemandSpec | None = None
 
 
 class ArrivalsSpec(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from harness.model.plan import Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, number
 from harness.policies.fair import entitlement_weights
+from harness.policies.tree import tree_of
 from harness.policies.vectors import Division, Filling, VectorScenario
 
 
@@ -24,8 +26,9 @@ class Tetris(Policy):
     """All pending tasks are sorted by dominant share / weight of their queue; among the first max(1, ceil((1 - f) *
     pending)) the one with the greatest alignment (dot product of demand and idle resources) is next.
 
-    In YARN a queue's order cannot depend on the node's idle resources: `plan` is DRF, which is Tetris at f = 1
-    (docs/decisions/qknober.md); with servers and placement it runs in ``yarnfair``'s vector simulator.
+    In the scheduler queues are ordered before a node's idle resources are looked at: alignment is with what is idle in
+    the whole cluster. From outside nothing of this can be said in weights: the plan is DRF, which is Tetris at f = 1
+    (docs/decisions/qknober.md). With servers of their own it runs in `harness.sim.vector`.
     """
 
     name = "tetris"
@@ -33,10 +36,39 @@ class Tetris(Policy):
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         return Plan(
-            order=Order(measure="stock"),
+            order=Order(measure="keys", flat=True),
             weights=entitlement_weights(snapshot),
             scheduling_policies=dict.fromkeys(snapshot.queues, "drf"),
         )
+
+    def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        """Leaves that have a task among the first come by falling alignment, the others after them by share."""
+        tree = tree_of(snapshot)
+        capacity = snapshot.capacity
+        scale = (max(capacity.memory_mb, 1), max(capacity.vcores, 1))
+        queues = [(q, snapshot.queues[tree.names[q]]) for q in tree.leaves]
+        idle = [
+            1 - sum([view.allocated.memory_mb for _, view in queues]) / scale[0],
+            1 - sum([view.allocated.vcores for _, view in queues]) / scale[1],
+        ]
+        ordered = sorted(
+            (view.allocated.dominant_share(capacity) / (tree.share[q] or 1e-9), view.name, view)
+            for q, view in queues
+            if view.pending_containers > 0
+        )
+        first = max(1, math.ceil((1 - self.settings.f) * sum([view.pending_containers for _, _, view in ordered])))
+        found = {}
+        before = 0
+        for level, name, view in ordered:
+            if before < first:
+                count = view.pending_containers
+                x = (view.demand.memory_mb - view.allocated.memory_mb) / count / scale[0]
+                y = (view.demand.vcores - view.allocated.vcores) / count / scale[1]
+                found[name] = -(x * idle[0] + y * idle[1])
+                before += count
+            else:
+                found[name] = 1.0 + level
+        return found
 
     def divide(self, scenario: VectorScenario) -> Division:
         """Whole tasks. Users without end have equally many: beside them, finite ones count for nothing in the cut."""
