@@ -49,12 +49,14 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         policy_name, settings = configured.policy, dict(configured.settings)
     policy = make_policy(policy_name, settings | read_settings(sets))
     reader, top = read_top(read_text(scenario), str(scenario))
-    answer: Allocation | VectorAnswer
+    answer: Allocation | VectorAnswer | ClustersAllocation
     if is_rates(top):
         _allocate_rates(reader, top, policy, str(scenario), as_json)
         return
     try:
-        if is_vectors(top):
+        if is_clusters(top):
+            answer = allocate_clusters(read_clusters(reader, top), policy)
+        elif is_vectors(top):
             answer = divide(read_vectors(reader, top), policy)
         else:
             answer = on_paper(read_steps(reader, top), policy)

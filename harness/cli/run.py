@@ -117,6 +117,8 @@ def run(
 
     check_backend(backend)
     given = _settings(settings)
+    if _run_mr(experiment, backend, policies, given, seeds, out, as_json):
+        return
     loaded = load_experiment(experiment)
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
     folder = output_folder(loaded, out)
@@ -150,6 +152,52 @@ def run(
         if report is not None:
             click.echo(f"\nreport: {report}")
     _verdict(ended)
+
+
+def _run_mr(
+    experiment: str,
+    backend: str,
+    policies: tuple[str, ...],
+    settings: dict[str, str],
+    seeds: tuple[int, ...],
+    out: Path | None,
+    as_json: bool,
+) -> bool:
+    """Runs an experiment of MR-clusters (docs/reference/fawkes.md); False if it is another kind of experiment."""
+    from harness.experiments.mrspec import mr_document
+
+    document = mr_document(experiment)
+    if document is None:
+        return False
+    from harness.experiments.mrrun import load_mr, mr_variants, run_mr
+    from harness.experiments.mrtables import comparison_mr
+
+    if backend != "sim":
+        raise CallError(f"MR-clusters are simulated, not run on {backend[:40]}", where="--backend", mend="use sim")
+    loaded = load_mr(document)
+    variants = mr_variants(loaded, policies, settings, seeds)
+    folder = out if out is not None else Path("runs") / f"{loaded.name}-{loaded.hash[:8]}"
+    if not as_json:
+        click.echo(f"{loaded.name}: {len(variants)} run(s) into {folder}", err=True)
+    count = len(variants)
+    done: list[str] = []
+
+    def ended_one(run: Any) -> None:
+        done.append(run.variant.name)
+        click.echo(f"[{len(done)}/{count}] {run.variant.name}: {run.summary['wall_s']:.1f} s", err=True)
+
+    ended = run_mr(loaded, variants, folder, ended_one)
+    if as_json:
+        runs = [one.document() for one in ended]
+        print_json({"experiment": loaded.name, "hash": loaded.hash, "out": str(folder), "report": None, "runs": runs})
+    else:
+        for line in comparison_mr(ended):
+            click.echo(line)
+    for one in ended:
+        if one.exit_code == 5:
+            mend = "raise time_limit_s, or ask for less"
+            raise RunTimedOut(f"{one.variant.name}: {one.why}", where=str(one.path), mend=mend)
+    return True
 
 
 def _report(ended: list[Ended], folder: Path) -> Path:

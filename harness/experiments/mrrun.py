@@ -1,0 +1,404 @@
+"""Runs experiments of MR-clusters: variants, run directories, summaries. Printing: `harness.experiments.mrtables`.
+
+The simulator is `harness.sim.mrclusters`; nothing here depends on the wall clock but ``wall_s`` and ``run.json``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.experiments.mrspec import (
+    Applications,
+    LayoutExperiment,
+    LayoutSpec,
+    MRExperiment,
+    SubmitSpec,
+    check_applications,
+    jobs_of_application,
+    jobs_of_cluster,
+    read_applications,
+    read_experiment,
+)
+from harness.jobs.yaml_file import YamlDocument
+from harness.model.errors import CallError, InputError
+from harness.policies.fawkes import FawkesPolicy
+from harness.policies.registry import make_policy, settings_of
+from harness.results.metrics import percentile
+from harness.results.store import RunDirectory, write_json
+from harness.sim.mrclusters import ClusterSetup, Constants, MRJob, Profile, Result, Setup, simulate
+from harness.sim.mrclusters.model import Growth
+
+
+@dataclass(frozen=True, slots=True)
+class MRVariant:
+    """One run: a policy with its settings and growth (or a layout), and the seed."""
+
+    name: str
+    policy: str
+    settings: Mapping[str, Any]
+    growth: Growth
+    seed: int
+    layout: LayoutSpec | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """As it stands in ``run.json``."""
+        return {
+            "variant": self.name,
+            "policy": {"name": self.policy, "mode": "mr-clusters", "settings": dict(self.settings)},
+            "growth": self.growth,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedMR:
+    """An experiment of MR-clusters with its applications read."""
+
+    spec: MRExperiment | LayoutExperiment
+    document: YamlDocument
+    known: Applications
+    hash: str
+
+    @property
+    def name(self) -> str:
+        return self.spec.experiment
+
+
+@dataclass(slots=True)
+class EndedMR:
+    """One run that ended."""
+
+    variant: MRVariant
+    path: Path
+    summary: dict[str, Any] = field(default_factory=dict)
+    exit_code: int = 0
+    why: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As ``run --json`` prints it."""
+        return {
+            **self.variant.identity(),
+            "directory": str(self.path),
+            "exit": self.exit_code,
+            **({"why": self.why} if self.why else {}),
+            "summary": self.summary,
+        }
+
+
+def load_mr(document: YamlDocument) -> LoadedMR:
+    """Everything a user can get wrong is found here. InputError with the file, and the line where there is one."""
+    spec = read_experiment(document)
+    known = read_applications(spec.applications, document)
+    if isinstance(spec, MRExperiment):
+        check_applications(known, {name: cluster.submit for name, cluster in spec.clusters.items()}, document)
+        _ = mr_variants(LoadedMR(spec, document, known, ""))
+    else:
+        check_applications(known, {"submit": spec.submit}, document)
+    resolved = {**spec.model_dump(mode="json", exclude={"seed", "policies"}), "known": known.model_dump(mode="json")}
+    digest = hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
+    return LoadedMR(spec, document, known, digest)
+
+
+def mr_variants(
+    loaded: LoadedMR,
+    policies: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = (),
+) -> list[MRVariant]:
+    """What is to run. CallError for policies, settings or options that do not fit, InputError where the file does."""
+    spec = loaded.spec
+    given = dict(settings or {})
+    chosen = list(dict.fromkeys(seeds or spec.seeds))
+    found: list[MRVariant] = []
+    if isinstance(spec, LayoutExperiment):
+        if policies or given:
+            raise CallError("layouts have no policy", where="--policy, --set", mend="leave them out")
+        found = [MRVariant(name, "layout", {}, "transient-core", 0, layout) for name, layout in spec.layouts.items()]
+    else:
+        uses = [(use.policy, use.settings, use.growth, use.name) for use in spec.policies]
+        if policies:
+            own = {use[3] or use[0]: use for use in uses} | {use[0]: use for use in uses}
+            uses = [own.get(policy, (policy, {}, None, None)) for policy in policies]
+        taken: set[str] = set()
+        for policy, its_settings, growth, name in uses:
+            takes = set(settings_of(policy))
+            merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
+            merged |= {key: value for key, value in given.items() if key in takes}
+            taken |= set(given) & takes
+            _policy_of(policy, merged, loaded)
+            used = growth or spec.growth
+            label = name or (policy if growth is None else f"{policy},growth={growth}")
+            found.append(MRVariant(label, policy, merged, used, 0))
+        for key in given:
+            if key not in taken:
+                raise CallError(f"none of the policies has a setting {key[:60]!r}", where="--set", mend="see fawkes.md")
+    names = [variant.name for variant in found]
+    if len(set(names)) < len(names):
+        raise InputError("two policies have one name", where=loaded.document.where(("policies",)), mend="give names")
+    several = len(chosen) > 1
+    return [
+        replace(variant, seed=seed, name=f"{variant.name},seed={seed}" if several else variant.name)
+        for seed in chosen
+        for variant in found
+    ]
+
+
+def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> FawkesPolicy:
+    policy = make_policy(name, settings)
+    if not isinstance(policy, FawkesPolicy):
+        raise CallError(
+            f"{name} does not divide nodes among MR-clusters",
+            where=loaded.document.where(("policies",)),
+            mend="give fawkes-... policies",
+        )
+    return policy
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def alone_s(profile: Profile, input_gb: float, nodes: int, constants: Constants) -> float:
+    """Execution time of one job alone on a static MR-cluster of core nodes (section 5.3, Fig. 2), without spread."""
+    job = MRJob("alone", profile, input_gb)
+    setup = Setup(
+        nodes, (ClusterSetup("reference", nodes, (job,), ready=True),), None, constants=replace(constants, spread=0.0)
+    )
+    return simulate(setup).makespan_s
+
+
+def _references(jobs: Sequence[MRJob], nodes: int, constants: Constants) -> dict[tuple[str, float], float]:
+    return {(job.profile.name, job.input_gb): alone_s(job.profile, job.input_gb, nodes, constants) for job in jobs}
+
+
+def run_mr_variant(loaded: LoadedMR, variant: MRVariant) -> tuple[dict[str, Any], Result, list[dict[str, Any]]]:
+    """(summary, result, rows of jobs) of one variant of ``kind: mr-clusters``."""
+    spec = loaded.spec
+    assert isinstance(spec, MRExperiment)
+    constants = spec.constants.constants()
+    clusters = tuple(
+        ClusterSetup(
+            name,
+            cluster.core,
+            jobs_of_cluster(loaded.known, cluster, variant.seed, name),
+            arrival_s=cluster.arrival_s,
+            data_gb=cluster.data_gb,
+            from_activation=True,
+        )
+        for name, cluster in spec.clusters.items()
+    )
+    reference_s = _references([job for c in clusters for job in c.jobs], spec.reference_nodes, constants)
+    setup = Setup(
+        spec.nodes,
+        clusters,
+        _policy_of(variant.policy, variant.settings, loaded),
+        growth=variant.growth,
+        constants=constants,
+        sample_s=spec.sample_s,
+        seed=variant.seed,
+        time_limit_s=spec.time_limit_s,
+        reference_s=reference_s,
+    )
+    result = simulate(setup)
+    rows = []
+    for job in result.jobs:
+        alone = reference_s[job.profile, job.input_gb]
+        took = job.finished_s - job.submitted_s if job.finished_s is not None else None
+        rows.append({**asdict(job), "completion_s": took, "slowdown": took / alone if took is not None else None})
+    slots = constants.map_slots + constants.reduce_slots
+    end_s = result.makespan_s or 1.0
+    summary: dict[str, Any] = {
+        "makespan_s": round(result.makespan_s, 3),
+        **_spread([row["slowdown"] for row in rows if row["slowdown"] is not None], "slowdown"),
+        "reconfigurations": result.reconfigurations,
+        "nodes_moved": result.nodes_moved,
+        "killed_tasks": result.killed_tasks,
+        "replicated_gb": round(result.replicated_gb, 3),
+        "utilisation": {
+            "nodes": round(result.node_s / (spec.nodes * end_s), 6),
+            "slots": round(result.slot_s / (spec.nodes * slots * end_s), 6),
+        },
+        "global_discrimination": {
+            "mean": round(statistics.fmean([float(u.global_discrimination) for u in result.updates] or [0.0]), 6),
+            "max": round(max([float(u.global_discrimination) for u in result.updates] or [0.0]), 6),
+        },
+        "overall_discrimination_variance": round(statistics.pvariance(list(result.overall.values()) or [0.0]), 6),
+        "queues": {name: _cluster_figures(name, rows, result) for name in spec.clusters},
+        "finished": result.finished,
+        "events": 2 * result.task_events,
+    }
+    return summary, result, rows
+
+
+def _spread(values: Sequence[float], what: str) -> dict[str, float | None]:
+    if not values:
+        return {f"{key}_{what}": None for key in ("mean", "median", "min", "max")}
+    return {
+        f"mean_{what}": round(statistics.fmean(values), 6),
+        f"median_{what}": round(statistics.median(values), 6),
+        f"min_{what}": round(min(values), 6),
+        f"max_{what}": round(max(values), 6),
+    }
+
+
+def _cluster_figures(name: str, rows: Sequence[Mapping[str, Any]], result: Result) -> dict[str, Any]:
+    own = [row for row in rows if row["cluster"] == name]
+    ended = [row for row in own if row["completion_s"] is not None]
+    took = [row["completion_s"] for row in ended]
+    samples = [s for s in result.samples if s.cluster == name]
+    return {
+        "jobs": len(own),
+        "failed": len(own) - len(ended),
+        "tasks": sum(row["tasks"] for row in own),
+        "mean_completion_s": round(statistics.fmean(took), 3) if took else None,
+        "p95_completion_s": percentile(pd.Series(took, dtype=float).to_numpy(), 95) if took else None,
+        **_spread([row["slowdown"] for row in ended], "slowdown"),
+        "workload_s": round(max(r["finished_s"] for r in ended) - min(r["submitted_s"] for r in ended), 3)
+        if ended
+        else None,
+        "last_end_s": round(max(r["finished_s"] for r in ended), 3) if ended else None,
+        "mean_waiting_jobs": round(statistics.fmean(s.waiting_jobs for s in samples), 6) if samples else None,
+        "max_waiting_jobs": max((s.waiting_jobs for s in samples), default=None),
+        "max_nodes": max((s.nodes for s in samples), default=None),
+        "overall_discrimination_s": round(result.overall.get(name, 0.0), 6),
+    }
+
+
+def run_layout(loaded: LoadedMR, variant: MRVariant) -> dict[str, Any]:
+    """Each application alone on one layout: its time and, where nodes leave, how long they took."""
+    spec, layout = loaded.spec, variant.layout
+    assert isinstance(spec, LayoutExperiment)
+    assert layout is not None
+    constants = spec.constants.constants()
+    applications: dict[str, Any] = {}
+    for use in spec.submit:
+        jobs = jobs_of_application(loaded.known, use, use.application, 0.0)
+        size_gb = use.size_gb or loaded.known.applications[use.application].input_gb
+        result = simulate(_layout_setup(layout, tuple(jobs), size_gb, constants, variant.seed))
+        applications[_label(use)] = {
+            "runtime_s": round(result.makespan_s, 3),
+            "left_after_s": round(result.last_drained_s, 3),
+            "replicated_gb": round(result.replicated_gb, 3),
+        }
+    figures: dict[str, Any] = {"applications": applications}
+    if layout.shrink_by and layout.shrink_gb is not None:
+        idle = simulate(_layout_setup(layout, (), 0.0, constants, variant.seed))
+        figures["idle"] = {
+            "left_after_s": round(idle.last_drained_s, 3),
+            "per_node_s": round(idle.last_drained_s / layout.shrink_by, 3),
+        }
+    return figures
+
+
+def _label(use: SubmitSpec) -> str:
+    return use.application if use.size_gb is None else f"{use.application}-{use.size_gb:g}GB"
+
+
+def _layout_setup(
+    layout: LayoutSpec, jobs: tuple[MRJob, ...], size_gb: float, constants: Constants, seed: int
+) -> Setup:
+    storing = layout.core + layout.transient_core
+    shrink_gb = layout.shrink_gb if layout.shrink_gb is not None else constants.replicas * size_gb / storing
+    cluster = ClusterSetup(
+        "c-1",
+        layout.core,
+        jobs,
+        fixed=(("transient", layout.transient), ("transient-core", layout.transient_core)),
+        ready=True,
+        sites=layout.sites,
+        everywhere=layout.everywhere,
+        shrink_by=layout.shrink_by,
+        shrink_gb=shrink_gb,
+    )
+    return Setup(storing + layout.transient, (cluster,), None, constants=constants, seed=seed)
+
+
+# --- all runs ---------------------------------------------------------------------------------------------------------
+
+
+def run_mr(
+    loaded: LoadedMR,
+    variants: Sequence[MRVariant],
+    folder: Path,
+    on_end: Callable[[EndedMR], None] | None = None,
+) -> list[EndedMR]:
+    """Runs all variants one after the other, a run directory each."""
+    ended: list[EndedMR] = []
+    for variant in variants:
+        path = folder / variant.name
+        identity = {
+            **variant.identity(),
+            "backend": "sim",
+            "hash": loaded.hash,
+            "experiment": loaded.spec.model_dump(mode="json"),
+        }
+        directory = RunDirectory(path, identity)
+        run = EndedMR(variant, path)
+        began = time.perf_counter()
+        try:
+            if variant.layout is not None:
+                run.summary = run_layout(loaded, variant)
+            else:
+                run.summary, result, rows = run_mr_variant(loaded, variant)
+                directory.write_table("jobs.parquet", pd.DataFrame(rows))
+                directory.write_table("allocations.parquet", pd.DataFrame([asdict(s) for s in result.samples]))
+                directory.write_lines("decisions.jsonl", _decisions(result))
+                if not result.finished:
+                    run.exit_code, run.why = 5, f"not ended after {_limit(loaded):g} s of virtual time"
+            run.summary["wall_s"] = round(time.perf_counter() - began, 3)
+            directory.write_summary(run.summary)
+        except BaseException as error:
+            RunDirectory.close(path, 130 if isinstance(error, KeyboardInterrupt) else 1, f"{type(error).__name__}")
+            raise
+        RunDirectory.close(path, run.exit_code, run.why)
+        ended.append(run)
+        if on_end is not None:
+            on_end(run)
+    _beside_reference(loaded, ended)
+    return ended
+
+
+def _beside_reference(loaded: LoadedMR, ended: Sequence[EndedMR]) -> None:
+    """Times on a layout over those on the reference layout (same seed), into the summaries."""
+    spec = loaded.spec
+    if not isinstance(spec, LayoutExperiment) or spec.reference is None:
+        return
+    layout = spec.layouts[spec.reference]
+    references = {run.variant.seed: run.summary for run in ended if run.variant.layout == layout}
+    for run in ended:
+        for name, figures in run.summary["applications"].items():
+            alone = references[run.variant.seed]["applications"][name]["runtime_s"]
+            figures["over_reference"] = round(figures["runtime_s"] / alone, 6)
+        write_json(run.path / "summary.json", run.summary)
+
+
+def _limit(loaded: LoadedMR) -> float:
+    return loaded.spec.time_limit_s if isinstance(loaded.spec, MRExperiment) else 0.0
+
+
+def _decisions(result: Result) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {"time_s": at, "cluster": name, "event": what} for at, name, what in result.events if what != "resized"
+    ]
+    for update in result.updates:
+        found.append(
+            {
+                "time_s": float(update.time_s),
+                "weights": {name: float(w) for name, w in update.weights.items()},
+                "temporal_discrimination": {name: float(d) for name, d in update.temporal.items()},
+                "discrimination": {name: float(d) for name, d in update.interval.items()},
+                "global_discrimination": float(update.global_discrimination),
+                "resized": update.resized,
+            }
+        )
+    return sorted(found, key=lambda entry: entry["time_s"])
