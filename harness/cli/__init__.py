@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "enforce": ("harness.cli.enforce:enforce", "Enforce a policy on a running cluster, from outside, as a service."),
     "sim": ("harness.cli.sim:sim", "A simulated cluster that answers as a ResourceManager does: sim serve."),
+    "explain": ("harness.cli.explain:explain", "Why a queue gets what it gets, in plain words and figures."),
+    "top": ("harness.cli.top:top", "The live view in the terminal."),
     "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
     "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
     "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),

@@ -1,0 +1,45 @@
+"""``yarnfair explain``: why a queue gets what it gets. Parsing and printing only."""
+
+from __future__ import annotations
+
+import click
+
+from harness.cli.live_view import Source, source_options
+from harness.cli.output import json_option, print_json
+from harness.model.errors import CallError
+from harness.model.queues import ensure_root_prefix
+
+
+@click.command()
+@click.argument("queue")
+@source_options
+@json_option
+def explain(
+    queue: str,
+    rms: tuple[str, ...],
+    config_file: str | None,
+    ledger: str | None,
+    run_folder: str | None,
+    at_s: float | None,
+    as_json: bool,
+) -> None:
+    """Why QUEUE gets what it gets: from a running cluster and the controller's ledger, or from a run."""
+    from harness.control.explain import document, moment
+    from harness.control.explain import explain as words
+
+    source = Source(rms, config_file, ledger, run_folder, at_s)
+    try:
+        view = source.view()
+    finally:
+        source.close()
+    path = ensure_root_prefix(queue)
+    if path not in view.queues:
+        known = ", ".join(list(view.queues)[:12])
+        raise CallError(f"no queue {queue[:60]!r}", where=view.source, mend=f"one of {known}")
+    if as_json:
+        print_json(document(view, path))
+        return
+    policy = f", policy {view.policy}" if view.policy else ""
+    click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
+    for line in words(view, path):
+        click.echo(f"  {line}")

@@ -1,0 +1,193 @@
+"""``yarnfair top``: all queues, live in the terminal. Parsing and printing only."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.live_view import Source, source_options
+from harness.cli.output import json_option, print_json
+from harness.model.errors import YarnfairError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from harness.control.view import QueueRow, View
+
+_WIDTH = 80
+
+
+@click.command()
+@source_options
+@click.option("--every", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--once", is_flag=True, help="Print one frame and end.")
+@json_option
+def top(
+    rms: tuple[str, ...],
+    config_file: str | None,
+    ledger: str | None,
+    run_folder: str | None,
+    at_s: float | None,
+    every: float,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
+    source = Source(rms, config_file, ledger, run_folder, at_s)
+    try:
+        if as_json:
+            _print_document(source.view())
+        elif once or not sys.stdout.isatty():
+            from rich.console import Console
+
+            # 80 columns wherever it goes; a wide terminal shows no more.
+            Console(width=_WIDTH, highlight=False).print(frame(source.view()))
+        else:
+            _live(source, every)
+    finally:
+        source.close()
+
+
+def _live(source: Source, every: float) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    shown: RenderableType = frame(source.view())
+    console = Console(highlight=False)
+    with _keys() as key, Live(shown, console=console, screen=True, auto_refresh=False) as live:
+        live.refresh()
+        while True:
+            end = time.monotonic() + every
+            while (left := end - time.monotonic()) > 0:
+                if key(min(left, 0.5)) in ("q", "Q", "\x1b"):
+                    return
+            problem = ""
+            try:
+                shown = frame(source.view())
+            except YarnfairError as error:
+                problem = error.line()
+            live.update(Group(shown, Text(problem, style="red")) if problem else shown, refresh=True)
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[Any]:
+    """Keys as they are pressed, without Enter; the terminal is put back whatever happens."""
+    if not sys.stdin.isatty():
+        yield _no_key
+        return
+    import termios
+    import tty
+
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+
+    def key(timeout_s: float) -> str:
+        ready, _, _ = select.select([handle], [], [], timeout_s)
+        return sys.stdin.read(1) if ready else ""
+
+    try:
+        tty.setcbreak(handle)
+        yield key
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _no_key(timeout_s: float) -> str:
+    time.sleep(timeout_s)
+    return ""
+
+
+def frame(view: View) -> RenderableType:
+    """One picture of 80 columns: a head, the queues, the last decisions, alarms."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from harness.control.explain import moment
+
+    table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
+    table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
+    for name in ("due", "has", "wants", "accum.", "deficit", "weight", "changed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in view.queues.values():
+        if row.parent is not None:
+            table.add_row(*_cells(view, row), style=None if row.leaf else "bold")
+    unit = {"memory": "GiB·s", "vcores": "vcore·s", "dominant": "cluster·s"}.get(view.unit, view.unit)
+    policy = f" · {view.policy}" if view.policy else ""
+    used = view.queues["root"].allocated_mb / max(view.capacity_mb, 1) if "root" in view.queues else 0.0
+    head = Text(
+        f"yarnfair top · {moment(view, view.time_s)}{policy} · {100 * used:.0f} % of {view.capacity_mb:,} MiB used"
+    )
+    lines: list[RenderableType] = [head, Text(view.source, style="dim"), table, Text(f"accum., deficit: {unit}", "dim")]
+    for decision in view.decisions[-3:]:
+        lines.append(Text(_said(view, decision), no_wrap=True, overflow="ellipsis"))
+    if view.accounts_age_s is not None and view.accounts_age_s > 60:
+        lines.append(Text("the accounts are old: is the controller running?", style="red"))
+    lines += [Text(f"{kind}: {text}", style="red", no_wrap=True, overflow="ellipsis") for kind, text in view.alarms[:3]]
+    return Group(*lines)
+
+
+def _cells(view: View, row: QueueRow) -> list[str]:
+    from harness.control.explain import seconds
+
+    capacity = max(view.capacity_mb, 1)
+    depth = row.path.count(".") - 1
+    name = "  " * depth + (row.path.removeprefix("root.") if depth == 0 else row.path.rpartition(".")[2])
+    scale = 1024.0 if view.unit == "memory" else 1.0
+    changed = ""
+    if row.changed_s is not None:
+        arrow = (
+            "" if row.weight_before is None or row.weight is None else "↑" if row.weight > row.weight_before else "↓"
+        )
+        changed = f"{arrow}{seconds(max(view.time_s - row.changed_s, 0.0))}"
+    return [
+        name,
+        f"{100 * row.share:.1f}%",
+        f"{100 * row.allocated_mb / capacity:.1f}%",
+        f"{100 * row.demand_mb / capacity:.0f}%",
+        "" if row.accumulated is None else _short(row.accumulated / scale),
+        "" if row.deficit is None else _short(row.deficit / scale),
+        "" if row.weight is None else f"{row.weight:.4g}",
+        changed,
+    ]
+
+
+def _short(value: float) -> str:
+    """At most seven characters."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.1f}{letter}"
+    return f"{value:.1f}"
+
+
+def _said(view: View, decision: Any) -> str:
+    from harness.control.explain import moment
+
+    weights = decision["weights"]
+    parts = [f"{queue.removeprefix('root.')} {weights[queue]:.4g}" for queue in decision["changed"] if queue in weights]
+    reasons = [f"{queue.removeprefix('root.')} {why}" for queue, why in decision.get("reasons", {}).items()]
+    return f"{moment(view, decision['time_s'])} {', '.join([*reasons, *parts])}"
+
+
+def _print_document(view: View) -> None:
+    from harness.control.explain import row_document
+
+    print_json(
+        {
+            "time_s": view.time_s,
+            "source": view.source,
+            "policy": view.policy,
+            "unit": view.unit,
+            "capacity_mb": view.capacity_mb,
+            "queues": {path: row_document(view, row) for path, row in view.queues.items()},
+            "decisions": [dict(decision) for decision in view.decisions],
+            "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+        }
+    )

@@ -1,0 +1,169 @@
+"""Why a queue gets what it gets, in plain words and figures, from a `View`. Words only; nothing is decided here."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from harness.control.view import QueueRow, View, rivals
+
+_UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
+
+
+def amount(value: float, unit: str) -> str:
+    """Accumulated resources with a unit that keeps the number short: GiB·s, GiB·h (vcores alike)."""
+    if unit == "memory":
+        value /= 1024.0
+    name = _UNITS.get(unit, unit)
+    if abs(value) >= 10_000:
+        return f"{value / 3600:,.1f} {name}·h"
+    return f"{value:,.1f} {name}·s"
+
+
+def percent(part: float) -> str:
+    return f"{100 * part:.1f} %"
+
+
+def seconds(value: float) -> str:
+    """A duration for people."""
+    if value < 120:
+        return f"{value:.0f} s"
+    if value < 7200:
+        return f"{value / 60:.0f} min"
+    if value < 172_800:
+        return f"{value / 3600:.1f} h"
+    return f"{value / 86_400:.1f} days"
+
+
+def moment(view: View, at_s: float) -> str:
+    """A moment of the view's clock: the time of day, or seconds of the run."""
+    if not view.wall_clock:
+        return f"{at_s:.1f} s"
+    return time.strftime("%H:%M:%S" if view.time_s - at_s < 43_200 else "%Y-%m-%d %H:%M:%S", time.localtime(at_s))
+
+
+def explain(view: View, path: str) -> list[str]:
+    """The explanation, a sentence or two a line."""
+    row = view.queues[path]
+    lines = [_now(view, row)]
+    if (accounts := _accounts(view, row)) is not None:
+        lines.append(accounts)
+    if row.parent is not None:
+        lines += [*_weight(view, row), *_next(view, row)]
+    if view.accounts_age_s is not None and view.accounts_age_s > 60:
+        lines.append(f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?")
+    lines += [f"The controller says ({kind}): {text}" for kind, text in view.alarms]
+    return lines
+
+
+def _now(view: View, row: QueueRow) -> str:
+    capacity = max(view.capacity_mb, 1)
+    text = (
+        f"Entitled to {percent(row.share)} of the cluster; holds {percent(row.allocated_mb / capacity)} "
+        f"({row.allocated_mb:,} of {view.capacity_mb:,} MiB)"
+    )
+    if row.demand_mb > row.allocated_mb:
+        more = row.demand_mb - row.allocated_mb
+        waiting = f", {row.pending} containers" if row.pending else ""
+        since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
+        return f"{text} and waits{since} for {more:,} MiB more{waiting}."
+    return f"{text} and wants no more." if row.allocated_mb else f"{text} and wants nothing."
+
+
+def _accounts(view: View, row: QueueRow) -> str | None:
+    if row.accumulated is None or row.deficit is None:
+        return None
+    total = view.queues["root"].accumulated or 0.0 if "root" in view.queues else 0.0
+    since = "" if view.began_s is None or not view.wall_clock else f" since {moment(view, view.began_s)}"
+    if total <= 0:
+        return f"Nothing has been accumulated{since}."
+    text = (
+        f"Accumulated{since}: {amount(row.accumulated, view.unit)}, {percent(row.accumulated / total)} of all; "
+        f"its part is {percent(row.share)}"
+    )
+    if row.parent is None:
+        return f"Accumulated{since}: {amount(row.accumulated, view.unit)}."
+    if abs(row.deficit) < 0.001 * total:
+        return f"{text}: it is even."
+    if row.deficit > 0:
+        return f"{text}: it has had {amount(row.deficit, view.unit)} too little, which is to be given back to it."
+    return f"{text}: it has had {amount(-row.deficit, view.unit)} too much, which the others get back first."
+
+
+def _weight(view: View, row: QueueRow) -> list[str]:
+    if row.weight is None:
+        return []
+    siblings = [other for other in view.queues.values() if other.parent == row.parent and other.weight is not None]
+    total = sum(other.weight or 0.0 for other in siblings)
+    text = f"Weight {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
+    if row.changed_s is None:
+        return [f"{text}; the controller has not changed it as far as its decisions go back."]
+    when = moment(view, row.changed_s)
+    before = row.weight_before
+    if before is None or before == row.weight:
+        change = f"; last decided at {when}"
+    else:
+        change = f"; {'raised' if row.weight > before else 'lowered'} from {before:g} at {when}"
+    why = ""
+    if row.reason:
+        why = f": {row.reason}"
+    elif before is not None and row.deficit is not None:
+        side = "had too little so far" if row.deficit > 0 else "had too much so far"
+        why = f", because by then it had {side}" if row.deficit else ""
+    return [f"{text}{change}{why}."]
+
+
+def _next(view: View, row: QueueRow) -> list[str]:
+    """Who gets the next container among the siblings."""
+    order = rivals(view, row.path)
+    waiting = [rival for rival in order if rival.wants]
+    if not waiting:
+        return ["None of its siblings waits for containers now."] if len(order) > 1 else []
+    shown = ", ".join(f"{rival.path} {rival.usage_over_weight:.3g}" for rival in waiting[:5])
+    places = [rival.path for rival in waiting]
+    if row.path in places:
+        place = places.index(row.path) + 1
+        lead = "It is next" if place == 1 else f"It is number {place} of {len(places)}"
+    else:
+        lead = "It wants nothing now"
+    return [f"{lead}: the scheduler serves the smallest usage / weight first ({shown} MiB per unit of weight)."]
+
+
+def document(view: View, path: str) -> dict[str, Any]:
+    """The same as figures."""
+    return {
+        "queue": path,
+        "time_s": view.time_s,
+        "source": view.source,
+        "policy": view.policy,
+        "unit": view.unit,
+        **row_document(view, view.queues[path]),
+        "next": [
+            {"queue": rival.path, "usage_over_weight": rival.usage_over_weight, "wants": rival.wants}
+            for rival in rivals(view, path)
+        ],
+        "words": explain(view, path),
+        "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+    }
+
+
+def row_document(view: View, row: QueueRow) -> dict[str, Any]:
+    """One queue's figures."""
+    capacity = max(view.capacity_mb, 1)
+    return {
+        "leaf": row.leaf,
+        "entitlement": row.entitlement,
+        "entitled_share": row.share,
+        "allocated_mb": row.allocated_mb,
+        "share": row.allocated_mb / capacity,
+        "demand_mb": row.demand_mb,
+        "pending_containers": row.pending,
+        "applications": row.apps,
+        "fair_share_mb": row.fair_mb,
+        "weight": row.weight,
+        "accumulated": row.accumulated,
+        "deficit": row.deficit,
+        "changed_s": row.changed_s,
+        "weight_before": row.weight_before,
+        "reason": row.reason,
+    }

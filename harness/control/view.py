@@ -1,0 +1,248 @@
+"""What `explain` and `top` show: every queue's share, entitlement, accounts and weight, and what changed. No printing.
+
+A `View` is made from a controller's ledger, from a live ResourceManager, from both, or (harness.control.view_run) from
+a run directory; what a source does not know is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.ledger.store import read_decisions, read_documents
+from harness.model.errors import InputError
+from harness.yarn.answers import AppStatus, SchedulerStatus
+
+#: Decisions that are looked through for a queue's last change.
+MOST_DECISIONS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """One queue. Resources are MiB; accumulated resources are in the view's unit; times are the view's clock, seconds.
+
+    ``share``: the part of the cluster that it is entitled to. ``accumulated``: what counts of what it used; a parent's
+    is the sum of its leaves'. ``deficit``: its share of all that has been accumulated, less its own.
+    """
+
+    path: str
+    parent: str | None
+    leaf: bool
+    entitlement: float
+    share: float = 0.0
+    allocated_mb: int = 0
+    demand_mb: int = 0
+    pending: int | None = None
+    apps: int | None = None
+    waits_since_s: float | None = None
+    weight: float | None = None
+    accumulated: float | None = None
+    deficit: float | None = None
+    #: The last decision that changed it: when, from which weight, and in what words.
+    changed_s: float | None = None
+    weight_before: float | None = None
+    accumulated_before: float | None = None
+    reason: str | None = None
+    #: What the RM computed as its fair share.
+    fair_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All queues at one moment, parents before children. ``unit``: memory, vcores or dominant."""
+
+    time_s: float
+    source: str
+    policy: str
+    capacity_mb: int
+    queues: Mapping[str, QueueRow]
+    unit: str = "memory"
+    flat: bool = False
+    began_s: float | None = None
+    #: How old the accounts are (None: as old as the rest).
+    accounts_age_s: float | None = None
+    alarms: tuple[tuple[str, str], ...] = ()
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    #: Whether times are seconds since 1970 (else of a run).
+    wall_clock: bool = True
+
+
+def with_sums(view: View) -> View:
+    """The view with shares, parents' sums and deficits filled in."""
+    queues = view.queues
+    children: dict[str, list[str]] = {}
+    for path, row in queues.items():
+        if row.parent is not None:
+            children.setdefault(row.parent, []).append(path)
+    leaves = [path for path, row in queues.items() if row.leaf and row.parent is not None]
+    share: dict[str, float] = {"root": 1.0}
+    if view.flat:
+        total = sum(queues[leaf].entitlement for leaf in leaves) or 1.0
+        share.update({path: 0.0 for path in queues if path != "root"})
+        for leaf in leaves:
+            for path in _path(leaf, queues):
+                if path != "root":
+                    share[path] += queues[leaf].entitlement / total
+    else:
+        for path, below in children.items():
+            total = sum(queues[child].entitlement for child in below) or 1.0
+            for child in below:
+                share[child] = share.get(path, 0.0) * queues[child].entitlement / total
+    known = [leaf for leaf in leaves if queues[leaf].accumulated is not None]
+    accumulated: dict[str, float] = {}
+    for leaf in known:
+        for path in _path(leaf, queues):
+            accumulated[path] = accumulated.get(path, 0.0) + (queues[leaf].accumulated or 0.0)
+    all_of_it = accumulated.get("root", 0.0)
+    rows = {
+        path: replace(
+            row,
+            share=share.get(path, 0.0),
+            accumulated=accumulated.get(path, 0.0) if known else None,
+            deficit=share.get(path, 0.0) * all_of_it - accumulated.get(path, 0.0) if known else None,
+        )
+        for path, row in queues.items()
+    }
+    return replace(view, queues=rows)
+
+
+def _path(leaf: str, queues: Mapping[str, QueueRow]) -> Iterable[str]:
+    at: str | None = leaf
+    while at is not None and at in queues:
+        yield at
+        at = queues[at].parent
+
+
+def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
+    """The view with each queue's last change, of decisions in the order in which they were made."""
+    made = [decision for decision in decisions if isinstance(decision.get("weights"), dict)]
+    rows = dict(view.queues)
+    open_ = set(rows)
+    for at in range(len(made) - 1, -1, -1):
+        decision, before = made[at], made[at - 1] if at else {}
+        for path in open_ & set(decision.get("changed", ())):
+            rows[path] = replace(
+                rows[path],
+                changed_s=decision["time_s"],
+                weight_before=before.get("weights", {}).get(path),
+                accumulated_before=before.get("counted", {}).get(path),
+                reason=decision.get("reasons", {}).get(path),
+            )
+            open_.discard(path)
+        if not open_:
+            break
+    return replace(view, queues=rows, decisions=tuple(made[-20:]))
+
+
+def from_ledger(path: Path) -> View:
+    """The controller's own view: its last look and its accounts. InputError when there is none yet."""
+    documents = read_documents(path, ["look", "ledger", "policy"])
+    look, ledger = documents["look"], documents["ledger"]
+    try:
+        name, settings = documents["policy"]
+        accounts = {leaf: float(a[0] + a[1] + a[3]) for leaf, a in ledger["accounts"].items()}
+        rows = {
+            queue: QueueRow(
+                path=queue,
+                parent=queue.rpartition(".")[0] or None,
+                leaf=bool(q["leaf"]),
+                entitlement=float(q["entitlement"]),
+                allocated_mb=q["allocated"][0],
+                demand_mb=q["demand"][0],
+                pending=q["pending"],
+                apps=q["apps"],
+                waits_since_s=_later(q["backlog_since_s"], q["last_start_s"]),
+                weight=q["weight"],
+                accumulated=accounts.get(queue),
+            )
+            for queue, q in look["queues"].items()
+        }
+        view = View(
+            time_s=float(look["time_s"]),
+            source=str(path),
+            policy=name,
+            capacity_mb=look["capacity"][0],
+            queues=rows,
+            unit=str(settings.get("resource", "memory")),
+            flat=name == "ltrf",
+            began_s=look["began_s"],
+            alarms=tuple((kind, text) for kind, text in look["alarms"]),
+        )
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError):
+        raise InputError(
+            "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
+        ) from None
+    return with_changes(with_sums(view), read_decisions(path, most=MOST_DECISIONS))
+
+
+def _later(backlog_s: float | None, start_s: float | None) -> float | None:
+    if backlog_s is None:
+        return None
+    return backlog_s if start_s is None else max(backlog_s, start_s)
+
+
+def from_rm(
+    time_s: float,
+    source: str,
+    status: SchedulerStatus,
+    weights: Mapping[str, float],
+    apps: Iterable[AppStatus],
+    kept: View | None = None,
+) -> View:
+    """The RM's own view, now; accounts and entitlements from a controller's ``kept`` one, if there is one.
+
+    Without it the weights in force are taken for entitlements, and accumulated is what the RM still retains.
+    """
+    retained: dict[str, float] = {}
+    for app in apps:
+        retained[app.queue] = retained.get(app.queue, 0.0) + app.memory_seconds
+    rows: dict[str, QueueRow] = {}
+    for path, queue in status.queues.items():
+        known = kept.queues.get(path) if kept is not None else None
+        row = known or QueueRow(path, queue.parent, queue.leaf, weights.get(path, 1.0))
+        accumulated = row.accumulated if kept is not None else retained.get(path, 0.0)
+        rows[path] = replace(
+            row,
+            leaf=queue.leaf,
+            parent=queue.parent,
+            allocated_mb=max(queue.used.memory_mb, 0),
+            demand_mb=max(queue.demand.memory_mb, queue.used.memory_mb, 0),
+            pending=queue.containers_pending,
+            apps=queue.active_apps + queue.pending_apps,
+            weight=weights.get(path, row.weight),
+            accumulated=accumulated,
+            fair_mb=queue.fair_share.memory_mb,
+        )
+    view = View(time_s, source, "", status.capacity.memory_mb, rows)
+    if kept is not None:
+        view = replace(
+            kept,
+            time_s=time_s,
+            source=source,
+            capacity_mb=view.capacity_mb,
+            queues=rows,
+            accounts_age_s=max(time_s - kept.time_s, 0.0),
+        )
+    return with_sums(view)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A queue that competes for the next container: the Fair Scheduler compares usage over weight (smallest first)."""
+
+    path: str
+    usage_over_weight: float
+    wants: bool
+
+
+def rivals(view: View, path: str) -> list[Rival]:
+    """The queue and its siblings in the order in which the stock Fair Scheduler would serve them, min shares aside."""
+    row = view.queues[path]
+    found = [
+        Rival(other.path, other.allocated_mb / other.weight, other.demand_mb > other.allocated_mb)
+        for other in view.queues.values()
+        if other.parent == row.parent and other.parent is not None and other.weight
+    ]
+    return sorted(found, key=lambda rival: (not rival.wants, rival.usage_over_weight, rival.path))

@@ -1,0 +1,120 @@
+"""A `View` from a run directory of an experiment, at any moment of it: allocations.parquet and decisions.jsonl."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.control.view import QueueRow, View, with_changes, with_sums
+from harness.model.errors import InputError
+
+
+def from_run(folder: Path, *, at_s: float | None = None) -> View:
+    """The last sample at or before ``at_s`` (None: the latest). InputError for a folder that is no run's."""
+    import pandas as pd
+
+    identity = _identity(folder)
+    path = folder / "allocations.parquet"
+    try:
+        # Samples of all queues at one moment stand together.
+        table: Any = pd.read_parquet(path)
+        needed = ["time_s", "queue", "allocated_mb", "demand_mb", "share_mb", "weight", "counted_mb_s", "fair_share_mb"]
+        table = table[needed]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"no samples of queues: {error}", where=str(path), mend="let the run end, or run it again"
+        ) from None
+    if at_s is not None:
+        table = table[table["time_s"] <= at_s]
+    if not len(table):
+        raise InputError("no sample so early", where=str(path), mend="give a later --at")
+    time_s = float(table["time_s"].iloc[-1])
+    rows = {str(row.queue): row for row in table[table["time_s"] == time_s].itertuples()}
+    names = set(rows)
+    parents = {name.rpartition(".")[0] for name in names}
+    configured = _entitlements(identity)
+    queues = {
+        name: QueueRow(
+            path=name,
+            parent=name.rpartition(".")[0] if "." in name else None,
+            leaf=name not in parents,
+            entitlement=configured.get(name, 1.0),
+            allocated_mb=int(row.allocated_mb),
+            demand_mb=int(row.demand_mb),
+            weight=_weight(row.weight),
+            accumulated=float(row.counted_mb_s),
+            fair_mb=int(row.fair_share_mb),
+        )
+        for name, row in sorted(rows.items(), key=lambda item: item[0].split("."))
+    }
+    policy = identity.get("policy") or {}
+    view = View(
+        time_s=time_s,
+        source=str(folder),
+        policy=str(identity.get("variant") or policy.get("name") or "?"),
+        capacity_mb=int(identity.get("capacity_mb") or 0),
+        queues=queues,
+        flat=policy.get("name") == "ltrf",
+        began_s=0.0,
+        wall_clock=False,
+    )
+    decisions, alarms = _decisions(folder / "decisions.jsonl", time_s)
+    return with_changes(with_sums(replace(view, alarms=tuple(alarms[-3:]))), decisions)
+
+
+def _weight(value: Any) -> float | None:
+    weight = float(value)
+    return weight if weight == weight else None
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not JSON"
+        raise InputError(f"no run directory ({reason})", where=str(path), mend="give one run's directory") from None
+    if not isinstance(found, dict):
+        raise InputError("no run directory", where=str(path), mend="give one run's directory")
+    return found
+
+
+def _entitlements(identity: dict[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+
+    def walk(queues: Any, prefix: str) -> None:
+        if not isinstance(queues, dict):
+            return
+        for name, said in queues.items():
+            if isinstance(said, dict):
+                weight = said.get("weight")
+                found[f"{prefix}.{name}"] = float(weight) if isinstance(weight, int | float) else 1.0
+                walk(said.get("children"), f"{prefix}.{name}")
+
+    experiment = identity.get("experiment")
+    walk(experiment.get("queues") if isinstance(experiment, dict) else None, "root")
+    return found
+
+
+def _decisions(path: Path, until_s: float) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
+    """Decisions and alarms until a moment. A last line that is half written is passed over."""
+    decisions: list[dict[str, Any]] = []
+    alarms: list[tuple[str, str]] = []
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                try:
+                    said = json.loads(line)
+                    if said["time_s"] > until_s:
+                        break
+                except (ValueError, KeyError, TypeError):
+                    continue
+                if "alarm" in said:
+                    alarms.append((str(said["alarm"]), str(said.get("text", ""))))
+                else:
+                    decisions.append(said)
+    except OSError:
+        return [], []
+    return decisions, alarms
