@@ -194,6 +194,8 @@ class LocalCluster:
         options = [
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
+            # A NodeManager starts some twenty programs a container (chmod, mostly): without Java's helper between.
+            "-Djdk.lang.Process.launchMechanism=VFORK",
             "-Dlog4j.configuration=file:" + str(folder.path("conf", "log4j.properties")),
         ]
         commands = {"rm": (java, *_OPENS, *options, f"-Xmx{spec.rm_heap_mb}m", "-cp", class_path, _RM)}

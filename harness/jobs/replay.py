@@ -1,0 +1,226 @@
+"""Jobs as files for the replayed load (workloads/replay), and its records of what ran: writing and reading both.
+
+How long each task takes is drawn here exactly as the simulator draws it (harness.sim.durations), from the run's seed:
+a job sleeps on a real cluster for the milliseconds that it works in the simulator. Submitting is harness.jobs.submit's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.sim.durations import (
+    KINDS,
+    LISTED,
+    STREAM_DURATION,
+    STREAM_FAILS,
+    STREAM_FAILS_AT,
+    STREAM_STRAGGLES,
+    draw_ms,
+    job_key,
+    unit,
+    whole_ms,
+)
+
+#: Attempts whose times are drawn beforehand, where tasks may fail; later ones are like the last of them.
+_DRAWN_ATTEMPTS = 4
+NO_FAULTS = TaskFaults()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """How a master of the replayed load behaves.
+
+    ``rm`` is the scheduler address of the ResourceManager (HOST:PORT) as the nodes see it; ``am_heartbeat_ms`` and
+    ``am_response_heartbeats`` are those of `harness.sim.setup.Delays`.
+    """
+
+    rm: str
+    seed: int
+    am_heartbeat_ms: int = 1000
+    am_response_heartbeats: int = 0
+    faults: TaskFaults = NO_FAULTS
+
+
+def stages_in_order(job: JobSpec) -> list[Stage]:
+    """The stages as the simulator numbers them: by priority, those of equal priority as they stand in the job."""
+    return sorted(job.stages, key=lambda stage: stage.priority)
+
+
+def durations_ms(job: JobSpec, seed: int, faults: TaskFaults = NO_FAULTS) -> list[list[list[tuple[int, bool]]]]:
+    """What every attempt of every task takes: [stage][task][attempt] -> (ms, whether it then fails)."""
+    key, attempts = job_key(seed, job.id), _DRAWN_ATTEMPTS if faults.failure > 0 else 1
+    return [
+        [[_attempt(key, at, stage.duration, task, n, faults) for n in range(attempts)] for task in range(stage.tasks)]
+        for at, stage in enumerate(stages_in_order(job))
+    ]
+
+
+def _attempt(key: int, at: int, duration: Duration, task: int, attempt: int, faults: TaskFaults) -> tuple[int, bool]:
+    kind, a, b = KINDS.index(duration.kind), duration.value_s, 0.0
+    if duration.kind == "lognormal":
+        a, b = duration.mu, duration.sigma
+    elif duration.kind == "uniform":
+        a, b = duration.low_s, duration.high_s
+    values = np.asarray(duration.values_s, dtype=np.float64)
+    if kind == LISTED:
+        ms = float(values[task]) * 1000.0
+    else:
+        ms = draw_ms(unit(key, at, task, attempt, STREAM_DURATION), kind, a, b, values, 0, len(values))
+    if faults.straggler > 0 and unit(key, at, task, attempt, STREAM_STRAGGLES) < faults.straggler:
+        ms *= faults.straggler_factor
+    fails = faults.failure > 0 and unit(key, at, task, attempt, STREAM_FAILS) < faults.failure
+    if fails:
+        ms *= unit(key, at, task, attempt, STREAM_FAILS_AT)
+    return int(whole_ms(ms)), fails
+
+
+def job_file(job: JobSpec, options: ReplayOptions, records: str) -> str:
+    """What the application master of one job is told (workloads/replay/am.py reads it); ``records`` is where it writes.
+
+    Raises InputError for what a replayed job cannot do.
+    """
+    if options.faults.speculation:
+        raise InputError(
+            "speculative copies are not replayed",
+            where="faults.speculation",
+            mend="set it to false, or use --backend sim",
+        )
+    if any(character.isspace() for character in options.rm + records):
+        raise InputError("a path or address with white space in it", where=records, mend="use a folder without")
+    stages = stages_in_order(job)
+    rank = {stage.name: at for at, stage in enumerate(stages)}
+    lines = [
+        f"id {_word(job.id)}",
+        f"kind {job.kind}",
+        f"rm {options.rm}",
+        f"records {records}",
+        f"heartbeat_ms {options.am_heartbeat_ms}",
+        f"lag_heartbeats {options.am_response_heartbeats}",
+        f"max_attempts {options.faults.max_attempts}",
+    ]
+    if job.kind == "spark":
+        size = job.executor_demand
+        lines += [
+            f"executors {job.executors}",
+            f"executor_slots {job.executor_slots}",
+            f"executor_mb {size.memory_mb}",
+            f"executor_vcores {size.vcores}",
+        ]
+    if job.kind == "service" and job.lifetime_s is not None:
+        lines.append(f"lifetime_ms {whole_ms(job.lifetime_s * 1000)}")
+    for stage in stages:
+        after = ",".join(str(rank[name]) for name in stage.after) or "-"
+        size = stage.demand
+        lines.append(
+            f"stage {_word(stage.name)} {size.memory_mb} {size.vcores} {stage.slow_start!r} {after} {stage.tasks}"
+        )
+    for at, tasks in enumerate(durations_ms(job, options.seed, options.faults) if job.kind != "service" else []):
+        for first in range(0, len(tasks), 100):
+            words = (
+                ",".join(f"{ms}f" if fails else str(ms) for ms, fails in attempts)
+                for attempts in tasks[first : first + 100]
+            )
+            lines.append(f"tasks {at} {' '.join(words)}")
+    return "\n".join([*lines, "end", ""])
+
+
+def _word(text: str) -> str:
+    """A name as one word."""
+    return re.sub(r"\s+", "_", text) or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """One attempt of a task, as the application master recorded it. Milliseconds since 1970, by the nodes' clocks.
+
+    ``asked``: the ask that it belongs to was sent (Spark: the task began). ``granted``: the RM made the container.
+    ``heard``: the master got it. ``launched``: the node took it. ``started``, ``ended``: the task's own process began
+    and ended to work. ``told``: the master heard of the end.
+    """
+
+    stage: int
+    task: int
+    attempt: int
+    container: str
+    node: str
+    asked_ms: int
+    granted_ms: int
+    heard_ms: int
+    launched_ms: int
+    started_ms: int
+    ended_ms: int
+    told_ms: int
+    outcome: str  # finished, failed, killed
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """What one application master recorded. Times are 0 where it did not come so far; ``why``: of a failed job."""
+
+    master: str = ""
+    submitted_ms: int = 0
+    first_heartbeat_ms: int = 0
+    ended_ms: int = 0
+    outcome: str = ""
+    why: str = ""
+    tasks: tuple[TaskRecord, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+def read_records(text: str, where: str) -> JobRecord:
+    """A record file, complete or as far as it was written (a last line without an end is left out).
+
+    Raises InputError with file and line for anything else than records.
+    """
+    found: dict[str, Any] = {}
+    tasks: list[TaskRecord] = []
+    troubles: list[str] = []
+    for line, words in _lines(text):
+        try:
+            kind = words[0]
+            if kind == "task":
+                tasks.append(_task(words[1:]))
+            elif kind == "master":
+                found.update(master=words[1], submitted_ms=int(words[2]), first_heartbeat_ms=int(words[3]))
+            elif kind == "end":
+                why = words[3].replace("_", " ") if words[3] != "-" else ""
+                found.update(ended_ms=int(words[1]), outcome=words[2], why=why)
+            elif kind == "trouble":
+                troubles.append(" ".join(words[1:]))
+            else:
+                raise ValueError(kind)
+        except (ValueError, IndexError):
+            raise InputError(
+                f"{' '.join(words)[:60]!r} is no record of the replayed load",
+                where=f"{where}:{line}",
+                mend="the file is damaged",
+            ) from None
+    return JobRecord(tasks=tuple(tasks), troubles=tuple(troubles), **found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    complete = text[: text.rfind("\n") + 1]
+    for number, line in enumerate(complete.splitlines(), start=1):
+        if line.strip():
+            yield number, line.split()
+
+
+def _task(words: Sequence[str]) -> TaskRecord:
+    if len(words) != 13 or words[12] not in ("finished", "failed", "killed"):
+        raise ValueError(words)
+    stage, task, attempt = map(int, words[:3])
+    times = [int(word) for word in words[5:12]]
+    if not all(0 <= time < math.inf for time in times):
+        raise ValueError(words)
+    asked, granted, heard, launched, started, ended, told = times
+    return TaskRecord(
+        stage, task, attempt, words[3], words[4], asked, granted, heard, launched, started, ended, told, words[12]
+    )

@@ -1,0 +1,212 @@
+"""Replayed jobs on a real ResourceManager: their files put where the nodes see them, submitted, collected, killed.
+
+The application master is workloads/replay/am.py, what it is told and what it records harness.jobs.replay's. When a job
+is submitted, and what its times mean, is the caller's business (harness.experiments.real).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import sys
+import tarfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness.jobs.replay import JobRecord, ReplayOptions, job_file, read_records
+from harness.model.data import data_path
+from harness.model.errors import InputError, YarnfairError
+from harness.model.jobs import JobSpec
+from harness.yarn.answers import AppStatus
+from harness.yarn.errors import BadAnswer
+from harness.yarn.rest import RestClient, Submission
+
+#: Files of the application master.
+PROGRAM = ("am.py", "hadoop.py")
+#: What the containers of a replayed load need of a NodeManager, and what they can do without: it then spends half as
+#: much on a container. Memory is not watched, because these containers hold none to speak of.
+NODE_PROPERTIES: Mapping[str, str] = {
+    "yarn.nodemanager.log-container-debug-info.enabled": "false",
+    "yarn.nodemanager.container-monitor.enabled": "false",
+    "yarn.nodemanager.container-metrics.enable": "false",
+}
+
+
+class SharedFolder(ABC):
+    """A folder that every node of the cluster sees under the same path."""
+
+    #: Its path on the nodes.
+    path: str
+
+    @abstractmethod
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Puts files there. Raises InputError."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """What a file holds now; None while there is none. Raises InputError."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Takes the folder away."""
+
+
+class LocalFolder(SharedFolder):
+    """A folder of this machine, which the nodes see as it is (local processes, NFS)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.path = str(self.folder)
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # The nodes' containers may be another user's, and write their records here.
+            self.folder.chmod(0o777)
+            for name, content in files.items():
+                (self.folder / name).write_bytes(content)
+        except OSError as error:
+            raise InputError(
+                f"cannot be written: {error.strerror}", where=self.path, mend="check disk and rights"
+            ) from None
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=f"{self.path}/{name}") from None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class ContainerFolder(SharedFolder):
+    """A folder of a volume that all containers of a Docker cluster mount, reached through one of them."""
+
+    def __init__(self, container: Any, path: str) -> None:
+        self.container, self.path = container, path
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            folder = tarfile.TarInfo(PurePosixPath(self.path).name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o777
+            archive.addfile(folder)
+            for name, content in files.items():
+                entry = tarfile.TarInfo(f"{folder.name}/{name}")
+                entry.size, entry.mode = len(content), 0o644
+                archive.addfile(entry, io.BytesIO(content))
+        with self._errors():
+            self.container.put_archive(str(PurePosixPath(self.path).parent), packed.getvalue())
+
+    def read(self, name: str) -> bytes | None:
+        import docker
+
+        with self._errors():
+            try:
+                parts, _ = self.container.get_archive(f"{self.path}/{name}")
+            except docker.errors.NotFound:
+                return None
+            with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
+                found = archive.extractfile(archive.next())  # type: ignore[arg-type]
+                return found.read() if found is not None else None
+
+    def remove(self) -> None:
+        with self._errors():
+            self.container.exec_run(["rm", "-rf", self.path])
+
+    @contextlib.contextmanager
+    def _errors(self) -> Any:
+        import requests
+
+        import docker
+
+        try:
+            yield
+        except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
+            raise InputError(f"Docker: {str(error)[:200]}", where=self.path) from None
+
+
+def scheduler_address(rest: RestClient) -> str:
+    """Where application masters reach the ResourceManager, as its configuration says it: HOST:PORT.
+
+    Raises BadAnswer.
+    """
+    name = "yarn.resourcemanager.scheduler.address"
+    answer = rest.http.request("GET", "/conf", params={"name": name, "format": "json"}, repeatable=True)
+    found = answer.document.get("property", {}) if isinstance(answer.document, dict) else {}
+    value = found.get("value") if isinstance(found, dict) else None
+    if not isinstance(value, str) or ":" not in value or any(character.isspace() for character in value):
+        raise BadAnswer(f"no {name} in its configuration", where=answer.url)
+    return value
+
+
+class Replayer:
+    """Submits replayed jobs to one ResourceManager. ``tag`` marks its applications, to find and kill them."""
+
+    def __init__(
+        self, rest: RestClient, shared: SharedFolder, options: ReplayOptions, *, tag: str, python: str | None = None
+    ) -> None:
+        self.rest, self.shared, self.options, self.tag = rest, shared, options, tag
+        #: The interpreter on the nodes.
+        self.python = python or sys.executable
+        #: Application id by job id, the latest one of each.
+        self.apps: dict[str, str] = {}
+        self._tries: dict[str, int] = {}
+        source = data_path("workloads", "replay")
+        shared.write({name: (source / name).read_bytes() for name in PROGRAM})
+
+    def submit(self, job: JobSpec) -> str:
+        """Submits a job (again, if it was before); the application's id."""
+        number = self._tries[job.id] = self._tries.get(job.id, 0) + 1
+        name = _file_name(job.id, number)
+        records = f"{self.shared.path}/{name}.records"
+        text = job_file(job, self.options, records)
+        self.shared.write({f"{name}.job": text.encode()})
+        # -S -E: no site packages, no environment of somebody else's.
+        command = f"exec {self.python} -S -E {self.shared.path}/am.py {self.shared.path}/{name}.job 2><LOG_DIR>/stderr"
+        identity = self.rest.submit(
+            Submission(
+                name=job.id,
+                queue=job.queue,
+                command=command,
+                resource=job.am,
+                type="REPLAY",
+                tags=[self.tag],
+                max_attempts=1,
+            )
+        )
+        self.apps[job.id] = identity
+        return identity
+
+    def record(self, job_id: str) -> JobRecord:
+        """What a job's master has recorded so far."""
+        name = f"{_file_name(job_id, self._tries[job_id])}.records"
+        content = self.shared.read(name)
+        if content is None:
+            return JobRecord()
+        return read_records(content.decode(errors="replace"), f"{self.shared.path}/{name}")
+
+    def live(self) -> list[AppStatus]:
+        """The applications that have not ended."""
+        return self.rest.apps(states=("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"), tags=[self.tag])
+
+    def kill_all(self) -> int:
+        """Kills what has not ended; how many that were. What cannot be killed is left to the ResourceManager."""
+        killed = 0
+        for app in self.live():
+            with contextlib.suppress(YarnfairError):
+                self.rest.kill(app.id, timeout_s=15.0)
+                killed += 1
+        return killed
+
+
+def _file_name(job_id: str, number: int) -> str:
+    """A job's files are named after it: its id with nothing but letters, digits and a few signs, and which try."""
+    plain = "".join(c if c.isalnum() and c.isascii() or c in "._-" else f"%{ord(c):x}" for c in job_id)
+    return plain if number == 1 else f"{plain}.{number}"
