@@ -1,0 +1,98 @@
+"""Accepted changes: a file in which each alarm that is meant stands with its reason and its last day."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from harness.jobs.spec import Strict
+from harness.jobs.yaml_file import read_yaml, validated
+from harness.model.errors import InputError
+from harness.results.catalogue import Key
+
+
+def _day(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("write a day as YYYY-MM-DD") from None
+
+
+class _One(Strict):
+    metric: Annotated[str, Field(min_length=1, max_length=300)]
+    reason: Annotated[str, Field(min_length=3, max_length=2000)]
+    expires: Annotated[str, AfterValidator(_day)]
+    experiment: str = "*"
+    variant: str = "*"
+    #: The worst value that is accepted; absent: any.
+    up_to: Annotated[float, Field(allow_inf_nan=False)] | None = None
+
+
+class _File(Strict):
+    acknowledge: list[_One]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """One accepted change. Metric, experiment and variant are patterns (``*``, ``?``)."""
+
+    where: str
+    metric: str
+    reason: str
+    expires: str
+    experiment: str
+    variant: str
+    up_to: float | None
+
+    def expired(self, today: str) -> bool:
+        """Whether the day is past; on the day itself it still holds."""
+        return today > self.expires
+
+
+def _fits(pattern: str, text: str) -> bool:
+    # Brackets stand for themselves: they hold a queue's name.
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+def find(
+    accepted: Sequence[Acknowledgement], experiment: str, variant: str, key: Key, value: float | None
+) -> Acknowledgement | None:
+    """The first acknowledgement that fits an alarm and accepts its value."""
+    for one in accepted:
+        if not (_fits(one.metric, key.text()) and _fits(one.experiment, experiment) and _fits(one.variant, variant)):
+            continue
+        if one.up_to is None:
+            return one
+        lower = key.metric.better != "higher"
+        if value is not None and (value <= one.up_to if lower else value >= one.up_to):
+            return one
+    return None
+
+
+def read_acknowledgements(path: Path) -> list[Acknowledgement]:
+    """Reads the file.
+
+    Raises InputError with file and line: a reason or a day is missing, a key is unknown ...
+    """
+    document = read_yaml(path)
+    if document.data == {"acknowledge": None}:
+        raise InputError("no acknowledgements in it", where=str(path), mend="write a list below acknowledge:")
+    found = validated(_File, document)
+    return [
+        Acknowledgement(
+            document.where(("acknowledge", at)),
+            one.metric,
+            " ".join(one.reason.split()),
+            one.expires,
+            one.experiment,
+            one.variant,
+            one.up_to,
+        )
+        for at, one in enumerate(found.acknowledge)
+    ]

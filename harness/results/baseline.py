@@ -1,0 +1,334 @@
+"""Recorded bounds: what runs of one experiment and policy gave, from which runs, and how far another may lie from it.
+
+Two kinds of bounds stand side by side. A run of the simulator with a recorded seed is held to the recorded figures
+exactly: the same seed gives the same figures, so any difference is a change of the code. Any other run is held by the
+spread of the recorded ones. docs/how-to/check-for-regressions.md says how the bounds are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.model.errors import InputError, RunInvalid, RunTimedOut
+from harness.results.catalogue import Key, key_of
+from harness.results.runs import RunRecord
+from harness.results.store import read_json, write_json
+
+FORMAT = 1
+#: Bounds are set so that an unchanged run breaks any of them with at most this probability, all metrics together.
+#: A tenth of what is promised (1 %): the tails of the metrics are heavier than a logarithm makes normal (measured).
+FALSE_ALARMS = 0.001
+#: With fewer runs than this their spread says too little: only what is exact, counted or given a margin is held.
+FEWEST = 5
+#: A difference of less than this part of the recorded median is never an alarm in a bound by spread.
+LEAST_PART = 0.01
+#: The figures of `yarnfair bench` are ratios on a shared machine; few of them are recorded, so they get a margin.
+BENCH_MARGIN = 0.15
+
+Scale = Literal["log", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One metric over the recorded runs; ``centre`` and ``deviation`` are of its logarithm when ``scale`` says so."""
+
+    n: int
+    median: float
+    least: float
+    greatest: float
+    scale: Scale
+    centre: float
+    deviation: float
+
+    @property
+    def constant(self) -> bool:
+        return self.least == self.greatest
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is recorded of one variant of one experiment on one backend."""
+
+    experiment: str
+    variant: str
+    backend: str
+    hashes: tuple[str, ...]
+    runs: tuple[Mapping[str, Any], ...]
+    #: seed -> metric -> value; empty where nothing is deterministic.
+    exact: Mapping[str, Mapping[Key, float]]
+    spread: Mapping[Key, Spread]
+    #: A part of the recorded median that is allowed instead of the spread's bound; None: the spread decides.
+    margin: float | None
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return (self.experiment, self.variant, self.backend)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A baseline file."""
+
+    path: str
+    entries: Sequence[Entry]
+
+    def entry(self, run: RunRecord) -> Entry | None:
+        name = (run.experiment, run.variant, run.backend)
+        return next((entry for entry in self.entries if entry.name == name), None)
+
+
+def held_by_spread(key: Key) -> bool:
+    """Whether a metric has a bound when its run is not exactly repeatable: it has a direction, and is no clock's."""
+    metric = key.metric
+    return metric.better != "neither" and not metric.count and (metric.deterministic or key.key.startswith("engine."))
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    """Centre and deviation, on a logarithmic scale when all values have one sign (ratios are then what varies)."""
+    found = np.asarray(values, dtype=np.float64)
+    logarithmic = bool((found > 0).all() or (found < 0).all())
+    scaled = np.log(np.abs(found)) if logarithmic else found
+    return Spread(
+        n=len(found),
+        median=float(np.median(found)),
+        least=float(found.min()),
+        greatest=float(found.max()),
+        scale="log" if logarithmic else "linear",
+        centre=float(scaled.mean()),
+        deviation=float(scaled.std(ddof=1)) if len(found) > 1 else 0.0,
+    )
+
+
+def floor(key: Key, spread: Spread) -> float:
+    """The smallest distance from the recorded values that counts, in the metric's unit."""
+    size = abs(spread.median)
+    matters = key.metric.matters
+    # What matters is said in absolute terms; of a small figure it is at most a twentieth.
+    return max(LEAST_PART * size, min(matters, 0.05 * size) if size else matters)
+
+
+def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: float | None = None) -> float | None:
+    """The worst value that counts as unchanged, for the mean of `runs` runs; None where there is no bound.
+
+    A prediction bound of Student's t on the spread's scale, at FALSE_ALARMS / `metrics` on the worse side, and never
+    nearer than the recorded range beyond the worst recorded value, or than `floor`. With a margin: that part of
+    the median beyond the worst recorded value.
+    """
+    if key.metric.better == "neither":
+        return None
+    worse = 1.0 if key.metric.better == "lower" else -1.0
+    extreme = spread.greatest if worse > 0 else spread.least
+    if margin is not None:
+        return extreme + worse * max(margin * abs(spread.median), key.metric.matters if not spread.median else 0.0)
+    if spread.n < FEWEST:
+        return None
+    from scipy.stats import t
+
+    distance = float(t.isf(FALSE_ALARMS / max(1, metrics), spread.n - 1))
+    reach = distance * spread.deviation * math.sqrt(1 / spread.n + 1 / runs)
+    if spread.scale == "log":
+        sign = 1.0 if spread.median > 0 else -1.0
+        # With negative values (a loss) the worse side is the larger size.
+        by_spread = sign * math.exp(min(700.0, spread.centre + worse * sign * reach))
+    else:
+        by_spread = spread.centre + worse * reach
+    beyond = extreme + worse * max((spread.greatest - spread.least) / math.sqrt(runs), floor(key, spread))
+    return max(by_spread, beyond) if worse > 0 else min(by_spread, beyond)
+
+
+def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[Entry]:
+    """Entries from runs, one for each experiment, variant and backend, in the order of the runs.
+
+    Raises
+    ------
+    RunInvalid, RunTimedOut
+        A run does not count.
+    InputError
+        Two runs of one seed on the simulator differ, or two different experiments have one name.
+    """
+    groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+    for run in runs:
+        bad = run.invalid()
+        if bad is not None:
+            error = RunTimedOut if bad[0] == 5 else RunInvalid
+            raise error(bad[1], where=str(run.path), mend="record baselines from runs that ended well")
+        groups.setdefault((run.experiment, run.variant, run.backend), []).append(run)
+    return [_entry(name, own, margin) for name, own in groups.items()]
+
+
+def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float | None) -> Entry:
+    hashes = tuple(dict.fromkeys(run.hash for run in runs if run.hash))
+    if len(hashes) > 1:
+        raise InputError(
+            f"runs of {name[0]}, {name[1]} are of {len(hashes)} different experiments of that name",
+            where=str(runs[0].path),
+            mend="record them from one version of the experiment",
+        )
+    exact: dict[str, dict[Key, float]] = {}
+    for run in runs:
+        if run.deterministic and run.seed is not None:
+            values = {key: value for key, value in run.values.items() if key.metric.deterministic}
+            known = exact.setdefault(str(run.seed), values)
+            if known != values:
+                differing = next(key for key in {**known, **values} if known.get(key) != values.get(key))
+                raise InputError(
+                    f"two runs of seed {run.seed} differ in {differing.text()}",
+                    where=str(run.path),
+                    mend="record runs of one version only",
+                )
+    by_key: dict[Key, list[float]] = {}
+    for run in runs:
+        for key, value in run.values.items():
+            by_key.setdefault(key, []).append(value)
+    # A metric that some runs lack has no bound: whether it is there is chance.
+    whole = {key: values for key, values in by_key.items() if len(values) == len(runs)}
+    if margin is None and name[2] == "bench":
+        margin = BENCH_MARGIN
+    return Entry(
+        *name,
+        hashes=hashes,
+        runs=tuple(_provenance(run) for run in runs),
+        exact=exact,
+        spread={key: spread_of(values) for key, values in whole.items() if key.metric.count or held_by_spread(key)},
+        margin=margin,
+    )
+
+
+def _provenance(run: RunRecord) -> dict[str, Any]:
+    """Which run: its directory's name (not where it lies), seed, time, versions, machine."""
+    found: dict[str, Any] = {"run": f"{run.path.resolve().parent.name}/{run.path.name}", "seed": run.seed}
+    if run.repeat != 1:
+        found["repeat"] = run.repeat
+    for key in ("start", "versions", "machine", "version"):
+        if run.info.get(key):
+            found[key] = run.info[key]
+    return found
+
+
+# --- the file ----------------------------------------------------------------------------------------------------
+
+
+def _why(entry: Entry, metrics: int) -> str:
+    parts = []
+    if entry.exact:
+        parts.append(
+            "runs of the recorded seeds are held exactly, because the simulator gives the same figures for a seed"
+        )
+    n = len(entry.runs)
+    if entry.margin is not None:
+        parts.append(f"others may be worse than the worst recorded value by {entry.margin:.0%} of the median, as given")
+    elif n < FEWEST:
+        parts.append(f"{n} run(s) do not show a spread (at least {FEWEST} do): of others only counts are held")
+    else:
+        parts.append(
+            f"others are held by the spread of {n} runs: Student's t with {n - 1} degrees of freedom at "
+            f"{FALSE_ALARMS:g}/{metrics} on the worse side, at least the range beyond the worst value"
+        )
+    return "; ".join(parts)
+
+
+def document(entries: Sequence[Entry], command: str) -> dict[str, Any]:
+    """The baseline as it is written."""
+    return {
+        "yarnfair_baseline": FORMAT,
+        "command": command,
+        "false_alarms": FALSE_ALARMS,
+        "entries": [_entry_document(entry) for entry in entries],
+    }
+
+
+def _entry_document(entry: Entry) -> dict[str, Any]:
+    held = [key for key in entry.spread if held_by_spread(key)]
+    bounds = {}
+    for key, spread in entry.spread.items():
+        limit = None
+        if held_by_spread(key):
+            limit = bound(key, spread, metrics=len(held), margin=entry.margin)
+        bounds[key.text()] = {
+            "unit": key.metric.unit,
+            "better": key.metric.better,
+            **asdict(spread),
+            # Counts are held exactly; they have no bound on one side.
+            "bound": limit,
+            "allows": None if limit is None or not spread.median else round(abs(limit / spread.median - 1), 4),
+        }
+    return {
+        "experiment": entry.experiment,
+        "variant": entry.variant,
+        "backend": entry.backend,
+        "hashes": list(entry.hashes),
+        "why": _why(entry, len(held)),
+        "margin": entry.margin,
+        "runs": [dict(run) for run in entry.runs],
+        "bounds": bounds,
+        "exact": {
+            seed: {key.text(): value for key, value in values.items()} for seed, values in sorted(entry.exact.items())
+        },
+    }
+
+
+def write_baseline(path: Path, entries: Sequence[Entry], command: str) -> None:
+    """Writes a baseline file, whole or not at all.
+
+    Raises InputError when the disk refuses.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(path), mend="choose another -o") from None
+    write_json(path, document(entries, command))
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Reads what `write_baseline` wrote.
+
+    Raises InputError when it is something else, or damaged.
+    """
+    found = read_json(path)
+    if found.get("yarnfair_baseline") != FORMAT:
+        raise InputError(
+            f"not a baseline of format {FORMAT}", where=str(path), mend="record one: yarnfair baseline RUN... -o FILE"
+        )
+    try:
+        entries = [_read_entry(entry) for entry in found["entries"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"a damaged baseline ({type(error).__name__}: {str(error)[:80]})", where=str(path), mend="record it anew"
+        ) from None
+    return Baseline(str(path), entries)
+
+
+def _read_entry(found: Mapping[str, Any]) -> Entry:
+    spread = {}
+    for text, one in found["bounds"].items():
+        if one["scale"] not in ("log", "linear"):
+            raise ValueError(f"scale {one['scale']!r}")
+        numbers = {name: float(one[name]) for name in ("median", "least", "greatest", "centre", "deviation")}
+        spread[key_of(text)] = Spread(n=int(one["n"]), scale=one["scale"], **numbers)
+    margin = found.get("margin")
+    return Entry(
+        experiment=str(found["experiment"]),
+        variant=str(found["variant"]),
+        backend=str(found["backend"]),
+        hashes=tuple(str(one) for one in found["hashes"]),
+        runs=tuple(dict(run) for run in found["runs"]),
+        exact={
+            str(seed): {key_of(text): float(value) for text, value in values.items()}
+            for seed, values in found["exact"].items()
+        },
+        spread=spread,
+        margin=float(margin) if margin is not None else None,
+    )
+
+
+def merged(entries: Iterable[Entry], keep: Sequence[Entry]) -> list[Entry]:
+    """`entries`, and of `keep` those that they do not replace."""
+    new = list(entries)
+    names = {entry.name for entry in new}
+    return [*(entry for entry in keep if entry.name not in names), *new]

@@ -1,0 +1,333 @@
+"""A run against recorded bounds, metric by metric: `check`. And a history of runs against itself: `check_history`.
+
+What a user accepted (harness.results.acknowledge) is applied here; printing and exit codes are harness.cli.check's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.model.errors import InputError
+from harness.results.acknowledge import Acknowledgement, find
+from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, held_by_spread
+from harness.results.catalogue import Key, Metric
+from harness.results.compare import number_text
+from harness.results.runs import RunRecord
+from harness.results.stats import change_points
+
+Verdict = Literal["fine", "worse", "changed", "missing", "not judged", "acknowledged"]
+#: The history's change points: the probability that a series without any is said to have one, all metrics together.
+HISTORY_ALPHA = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One metric of one run (or of several, by their mean) held against what is recorded."""
+
+    experiment: str
+    variant: str
+    backend: str
+    run: str
+    key: Key
+    value: float | None
+    recorded: float | None
+    bound: float | None
+    how: str
+    verdict: Verdict
+    words: str
+
+    @property
+    def alarm(self) -> bool:
+        return self.verdict in ("worse", "changed", "missing")
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment,
+            "variant": self.variant,
+            "backend": self.backend,
+            "run": self.run,
+            "metric": self.key.text(),
+            "unit": self.key.metric.unit,
+            "better": self.key.metric.better,
+            "value": self.value,
+            "recorded": self.recorded,
+            "bound": self.bound,
+            "how": self.how,
+            "verdict": self.verdict,
+            "words": self.words,
+        }
+
+
+@dataclass(slots=True)
+class Checked:
+    """The outcome of a check."""
+
+    held: list[Held] = field(default_factory=list)
+    #: Runs that do not count: (run, exit code, why).
+    invalid: list[tuple[str, int, str]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def alarms(self) -> list[Held]:
+        return [one for one in self.held if one.alarm]
+
+
+def _text(value: float, metric: Metric) -> str:
+    unit = f" {metric.unit}" if metric.unit else ""
+    return number_text(value, metric.digits) + unit
+
+
+def _moved(metric: Metric, value: float, recorded: float) -> str:
+    """How a value lies to what is recorded, in words."""
+    part = f" ({value / recorded - 1:+.2%})" if recorded > 0 else ""
+    digits = metric.digits
+    while digits < 12 and number_text(value, digits) == number_text(recorded, digits):
+        digits += 1
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"{number_text(value, digits)}{unit} against {number_text(recorded, digits)}{unit} recorded{part}"
+
+
+def is_worse(metric: Metric, value: float, recorded: float) -> bool | None:
+    """Whether a difference is for the worse; None when the metric has no direction."""
+    if metric.better == "neither":
+        return None
+    return (value > recorded) == (metric.better == "lower")
+
+
+def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
+    """Every run against its entry of the baseline.
+
+    Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held by
+    the spread, together: the mean of several repeats has a nearer bound than one.
+
+    Raises InputError when the baseline has an entry for none of the runs.
+    """
+    found = Checked()
+    groups: dict[tuple[str, str, str], list[RunRecord]] = {}
+    entries: dict[tuple[str, str, str], Entry] = {}
+    unknown = []
+    for run in runs:
+        bad = run.invalid()
+        entry = baseline.entry(run)
+        if bad is not None:
+            found.invalid.append((str(run.path), *bad))
+            continue
+        lost = _lost_jobs(run)
+        if lost:
+            found.invalid.append((str(run.path), 4, lost))
+            continue
+        if entry is None:
+            unknown.append(run)
+            continue
+        entries[entry.name] = entry
+        if entry.hashes and run.hash and run.hash not in entry.hashes:
+            found.remarks.append(
+                f"{run.path}: the experiment is not the one that was recorded (hash {run.hash[:12]}, recorded "
+                f"{entry.hashes[0][:12]}); what follows may come from that"
+            )
+        if str(run.seed) in entry.exact and run.deterministic:
+            found.held += _exactly(run, entry)
+        else:
+            groups.setdefault(entry.name, []).append(run)
+    if unknown and not entries and not found.invalid:
+        known = "; ".join(f"{e.experiment}, {e.variant}, {e.backend}" for e in baseline.entries[:6])
+        run = unknown[0]
+        raise InputError(
+            f"the baseline has nothing of {run.experiment}, {run.variant}, {run.backend} (it has {known})",
+            where=baseline.path,
+            mend="record it: yarnfair baseline RUN... -o FILE",
+        )
+    found.remarks += [f"{run.path}: nothing is recorded of {run.experiment}, {run.variant}" for run in unknown]
+    total = max(1, sum(len(_bounded(entries[name])) for name in groups))
+    for name, own in groups.items():
+        found.held += _by_spread(own, entries[name], total)
+    if len(runs) > 1:
+        seen = set(entries)
+        found.remarks += [
+            f"{baseline.path}: no run of {entry.experiment}, {entry.variant}, {entry.backend} was given"
+            for entry in baseline.entries
+            if entry.name not in seen and any(entry.experiment == other[0] for other in seen)
+        ]
+    return found
+
+
+def _lost_jobs(run: RunRecord) -> str | None:
+    """Jobs that neither ended nor failed, of a run that is said to have ended."""
+    if run.summary.get("finished") is False and not _cut(run):
+        return "jobs neither ended nor failed"
+    return None
+
+
+def _cut(run: RunRecord) -> bool:
+    experiment = run.info.get("experiment")
+    limits = experiment.get("limits") if isinstance(experiment, dict) else None
+    return isinstance(limits, dict) and limits.get("duration_s") is not None
+
+
+def _held(run: str, entry: Entry, key: Key, **more: Any) -> Held:
+    return Held(entry.experiment, entry.variant, entry.backend, run, key, **more)
+
+
+def _exactly(run: RunRecord, entry: Entry) -> list[Held]:
+    recorded = entry.exact[str(run.seed)]
+    how = f"exactly, seed {run.seed}"
+    out = []
+    for key, known in sorted(recorded.items(), key=lambda item: item[0].order()):
+        value = run.values.get(key)
+        more: dict[str, Any] = {"value": value, "recorded": known, "bound": known, "how": how}
+        if value is None:
+            gone: Verdict = "not judged" if key.metric.other_run else "missing"
+            out.append(_held(str(run.path), entry, key, verdict=gone, words="the run does not have it", **more))
+        elif value == known:
+            out.append(_held(str(run.path), entry, key, verdict="fine", words="as recorded", **more))
+        else:
+            worse = is_worse(key.metric, value, known)
+            tail = "" if worse is None else ", worse" if worse else ", better"
+            words = f"{_moved(key.metric, value, known)}{tail}; held exactly"
+            verdict: Verdict = "worse" if worse else "changed"
+            out.append(_held(str(run.path), entry, key, verdict=verdict, words=words, **more))
+    return out
+
+
+def _bounded(entry: Entry) -> list[Key]:
+    return [key for key in entry.spread if held_by_spread(key)]
+
+
+def _mean(values: Sequence[float], spread: Spread) -> float:
+    """The mean on the spread's scale."""
+    if len(values) == 1:
+        return values[0]
+    if spread.scale == "log" and all(value * spread.median > 0 for value in values):
+        return math.copysign(math.exp(fmean(math.log(abs(value)) for value in values)), spread.median)
+    return fmean(values)
+
+
+def _by_spread(runs: Sequence[RunRecord], entry: Entry, metrics: int) -> list[Held]:
+    name = str(runs[0].path) if len(runs) == 1 else f"{len(runs)} runs"
+    out = []
+    for key, spread in sorted(entry.spread.items(), key=lambda item: item[0].order()):
+        values = [run.values[key] for run in runs if key in run.values]
+        more: dict[str, Any] = {"recorded": spread.median}
+        if len(values) < len(runs):
+            gone: Verdict = "not judged" if key.metric.other_run else "missing"
+            words = "not every run has it" if values else "the run does not have it"
+            out.append(_held(name, entry, key, value=None, bound=None, how="-", verdict=gone, words=words, **more))
+            continue
+        if key.metric.count:
+            out.append(_count(name, entry, key, spread, values))
+            continue
+        value = _mean(values, spread)
+        limit = bound(key, spread, metrics=metrics, runs=len(values), margin=entry.margin)
+        how = f"margin of {entry.margin:.0%}" if entry.margin is not None else f"spread of {spread.n} runs"
+        if limit is None:
+            words = f"{spread.n} recorded run(s) show no spread; at least {FEWEST} do"
+            out.append(
+                _held(name, entry, key, value=value, bound=None, how=how, verdict="not judged", words=words, **more)
+            )
+            continue
+        beyond = value > limit if key.metric.better == "lower" else value < limit
+        words = _moved(key.metric, value, spread.median)
+        if beyond:
+            words += f", beyond the bound of {_text(limit, key.metric)} ({how})"
+        verdict: Verdict = "worse" if beyond else "fine"
+        out.append(_held(name, entry, key, value=value, bound=limit, how=how, verdict=verdict, words=words, **more))
+    return out
+
+
+def _count(name: str, entry: Entry, key: Key, spread: Spread, values: Sequence[float]) -> Held:
+    """Counts that never varied do not vary by chance."""
+    value = next((v for v in values if v != spread.median), values[0])
+    more: dict[str, Any] = {"value": value, "recorded": spread.median, "bound": spread.median, "how": "a count"}
+    if not spread.constant:
+        words = "the count differs from seed to seed"
+        return _held(name, entry, key, verdict="not judged", words=words, **more)
+    if value == spread.median:
+        return _held(name, entry, key, verdict="fine", words="as recorded", **more)
+    worse = is_worse(key.metric, value, spread.median)
+    words = f"{_moved(key.metric, value, spread.median)}; the same in all {spread.n} recorded run(s)"
+    return _held(name, entry, key, verdict="worse" if worse else "changed", words=words, **more)
+
+
+def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: str) -> Checked:
+    """The outcome with what is accepted taken out of the alarms; expired and unused acknowledgements are remarked.
+
+    ``today`` as YYYY-MM-DD.
+    """
+    used: set[int] = set()
+    out = []
+    remarks = list(checked.remarks)
+    for held in checked.held:
+        match = find(accepted, held.experiment, held.variant, held.key, held.value) if held.alarm else None
+        if match is None:
+            out.append(held)
+            continue
+        used.add(id(match))
+        if match.expired(today):
+            remarks.append(f"{match.where}: the acknowledgement of {match.metric} expired on {match.expires}")
+            out.append(held)
+            continue
+        words = f"{held.words}; acknowledged until {match.expires}: {match.reason}"
+        out.append(replace(held, verdict="acknowledged", words=words))
+    remarks += [
+        f"{one.where}: the acknowledgement of {one.metric} was not needed" for one in accepted if id(one) not in used
+    ]
+    return Checked(out, checked.invalid, list(dict.fromkeys(remarks)))
+
+
+# --- history ----------------------------------------------------------------------------------------------------
+
+
+def check_history(runs: Iterable[RunRecord]) -> list[Held]:
+    """Lasting changes within the history of runs, oldest first by their start; one outcome for each metric.
+
+    Runs of one experiment, variant and backend are one series. A change to the worse that still lasts is an alarm; one
+    to the better, or one that was undone since, is only told.
+    """
+    series: dict[tuple[str, str, str], list[RunRecord]] = {}
+    for run in runs:
+        if run.invalid() is None:
+            series.setdefault((run.experiment, run.variant, run.backend), []).append(run)
+    keys = {
+        name: sorted({key for run in own for key in run.values if held_by_spread(key)}, key=lambda key: key.order())
+        for name, own in series.items()
+    }
+    # As in a check: all metrics together, each on its own side.
+    alpha = HISTORY_ALPHA / max(1, sum(map(len, keys.values())))
+    out = []
+    for name, own in series.items():
+        ordered = sorted(own, key=lambda run: (run.start, str(run.path)))
+        for key in keys[name]:
+            having = [run for run in ordered if key in run.values]
+            out.append(_series(name, key, having, alpha))
+    return out
+
+
+def _series(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alpha: float) -> Held:
+    values = np.array([run.values[key] for run in runs])
+    how = f"history of {len(runs)} runs"
+    last = runs[-1]
+    points = change_points(values, alpha)
+    if not points:
+        words = "no lasting change" if len(runs) >= 8 else "too short to see a change"
+        verdict: Verdict = "fine" if len(runs) >= 8 else "not judged"
+        return Held(*name, str(last.path), key, float(values[-1]), median(values.tolist()), None, how, verdict, words)
+    metric = key.metric
+    told = []
+    for point in points:
+        at = runs[point.at]
+        told.append(
+            f"from {_text(point.before, metric)} to {_text(point.after, metric)} with "
+            f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
+        )
+    worse = is_worse(metric, points[-1].after, points[0].before) and points[-1].after != points[0].before
+    worse = bool(worse) and bool(is_worse(metric, points[-1].after, points[-1].before))
+    words = f"changed {', then '.join(told)}" + ("" if worse else "; not for the worse by now")
+    return Held(
+        *name, str(last.path), key, points[-1].after, points[0].before, None, how, "worse" if worse else "fine", words
+    )

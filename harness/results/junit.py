@@ -1,0 +1,80 @@
+"""A check's outcome as JUnit XML, which CI servers show: one suite a run, one case a metric."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from harness.results.check import Checked, Held
+from harness.results.store import replace_file
+
+#: What XML 1.0 does not allow.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _attr(text: str) -> str:
+    return quoteattr(_FORBIDDEN.sub("?", text))
+
+
+def _case(held: Held) -> list[str]:
+    name = f"yarnfair.{held.experiment}.{held.variant}".replace(" ", "_")
+    begin = f'    <testcase classname={_attr(name)} name={_attr(held.key.text())} time="0"'
+    if held.alarm:
+        body = escape(_FORBIDDEN.sub("?", f"{held.run}: {held.key.title()}: {held.words}"))
+        failure = f"      <failure type={_attr(held.verdict)} message={_attr(held.words)}>{body}</failure>"
+        return [begin + ">", failure, "    </testcase>"]
+    if held.verdict in ("acknowledged", "not judged"):
+        return [begin + ">", f"      <skipped message={_attr(held.words)}/>", "    </testcase>"]
+    return [begin + "/>"]
+
+
+def junit(checked: Checked) -> str:
+    """The XML document."""
+    suites: dict[str, list[Held]] = {}
+    for held in checked.held:
+        name = f"{held.experiment}, {held.variant}, {held.backend}: {held.run}, {held.how.partition(',')[0]}"
+        suites.setdefault(name, []).append(held)
+    lines = []
+    totals = [0, 0, 0, 0]
+    for name, cases in suites.items():
+        counts = _counts(cases)
+        totals = [a + b for a, b in zip(totals, (*counts[:2], 0, counts[2]), strict=True)]
+        lines.append(
+            f'  <testsuite name={_attr(name)} tests="{counts[0]}" failures="{counts[1]}" errors="0" '
+            f'skipped="{counts[2]}" time="0">'
+        )
+        for held in cases:
+            lines += _case(held)
+        lines.append("  </testsuite>")
+    for run, code, why in checked.invalid:
+        totals = [totals[0] + 1, totals[1], totals[2] + 1, totals[3]]
+        lines += [
+            f'  <testsuite name={_attr(run)} tests="1" failures="0" errors="1" skipped="0" time="0">',
+            f'    <testcase classname="yarnfair" name={_attr(run)} time="0">',
+            f'      <error type="exit {code}" message={_attr(why)}/>',
+            "    </testcase>",
+            "  </testsuite>",
+        ]
+    head = (
+        f'<testsuites name="yarnfair check" tests="{totals[0]}" failures="{totals[1]}" errors="{totals[2]}" '
+        f'skipped="{totals[3]}" time="0">'
+    )
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *lines, "</testsuites>", ""])
+
+
+def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
+    skipped = sum(one.verdict in ("acknowledged", "not judged") for one in cases)
+    return len(cases), sum(one.alarm for one in cases), skipped
+
+
+def write_junit(checked: Checked, path: Path) -> None:
+    """Writes the document, whole or not at all."""
+    text = junit(checked)
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, write)
