@@ -519,6 +519,7 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
     entry.failed_attempts = job.failed_attempts
     entry.failed = job.failed
     g.jobs_done += 1
+    S.x[job.queue].apps_done += 1
     g.jobs_failed += job.failed
     g.last_end_ms = now
     if job.endless == 0:

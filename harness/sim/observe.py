@@ -20,7 +20,7 @@ from harness.sim.scheduler.state import S as State
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 from harness.sim.world import W as World
 
-_COLUMNS = 14
+_COLUMNS = 16
 (
     _MB,
     _VC,
@@ -36,12 +36,14 @@ _COLUMNS = 14
     _MB_MS,
     _VC_MS,
     _AHEAD,
+    _WAITING,
+    _APPS_DONE,
 ) = range(_COLUMNS)
 
 
 @kernel
 def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
-    """Fill (queues + 1, 14) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster."""
+    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster."""
     n = S.xg[0].n
     roll_rounds(S, now)
     ints[:, :] = 0
@@ -60,6 +62,7 @@ def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
         wanted = 0
         if job.am_ms == NEVER:
             wanted = 1
+            ints[job.queue, _WAITING] += 1
         elif job.kind == SPARK:
             wanted = job.ex_wanted
         else:
@@ -78,6 +81,7 @@ def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
         ints[leaf, _LAST_START] = x.last_start_ms
         counted = total_of(S, leaf, now)
         ahead = max(x.ahead_a - now * x.ahead_b, 0.0) if x.ahead_b > 0.0 else 0.0
+        ints[leaf, _APPS_DONE] = x.apps_done
         pending_n = ints[leaf, _PENDING_N]
         i = leaf
         while i >= 0:
@@ -120,6 +124,8 @@ class Observer:
         self._ints = np.zeros((size + 1, _COLUMNS), np.int64)  # the last row: the cluster's MiB and vcores
         self._reals = np.zeros((size, 2))
         self.leaves = [q.path for q in tree if q.leaf]
+        #: Applications and tasks that had ended at the last look, by leaf.
+        self._ended: dict[str, tuple[int, int]] = {}
 
     def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
         """A queue's minimum or maximum share was rewritten."""
@@ -158,7 +164,12 @@ class Observer:
                 row[_LAST_START] / 1000.0 if row[_LAST_START] >= 0 else None,
                 row[_TASK_MS] / (1000.0 * row[_TASKS]) if row[_TASKS] else None,
                 row[_OLDEST] / 1000.0 if row[_OLDEST] >= 0 else None,
+                row[_WAITING],
+                row[_APPS_DONE] - self._ended.get(path, (0, 0))[0],
+                row[_TASKS] - self._ended.get(path, (0, 0))[1],
             )
+            if leaf:
+                self._ended[path] = (row[_APPS_DONE], row[_TASKS])
         return Snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
 
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:

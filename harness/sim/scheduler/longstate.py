@@ -32,6 +32,7 @@ X = np.dtype(
         ("last_end_ms", "i8"),
         ("tasks_done", "i8"),
         ("task_ms", "i8"),
+        ("apps_done", "i8"),
         ("arrived", "i8"),  # active in this round
         ("policy_leaf", "i8"),
         ("g", "f8"),
