@@ -1,0 +1,252 @@
+"""A ResourceManager in memory, in virtual time, whose true consumption is known: for tests of what looks at one.
+
+Figures behave as Hadoop 3.4.2's: what ended is exact, what runs is kept for 3 s, a container that ends renews it. It is
+no stand-in for a real RM (those tests are in tests/cluster); it is there to count exactly and to fail on command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from harness.model.resources import ZERO, Resource
+from harness.yarn import adminrpc
+from harness.yarn.adminrpc import EffectiveQueue
+from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.answers import AppStatus, ClusterInfo, QueueStatus, SchedulerStatus
+from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.files import AllocationPlace
+from harness.yarn.rmclient import NotEffective
+
+CAPACITY = Resource(100 * 1024, 100)
+
+
+@dataclass
+class Container:
+    size: Resource
+    began_s: float
+    ended_s: float | None = None
+
+    def used(self, until_s: float, since_s: float = 0.0) -> tuple[int, int]:
+        """As the RM counts: whole milliseconds, whole results."""
+        end = until_s if self.ended_s is None else min(self.ended_s, until_s)
+        ms = round(max(end - max(self.began_s, since_s), 0.0) * 1000)
+        return self.size.memory_mb * ms // 1000, self.size.vcores * ms // 1000
+
+
+@dataclass
+class App:
+    queue: str
+    containers: list[Container] = field(default_factory=list)
+    final: bool = False
+    finished_s: float = 0.0
+    pending: int = 0
+    cached_s: float = -1e9
+    cached: tuple[int, int] = (0, 0)
+    #: What an RM that began anew does not know of: containers that ended before, and those whose node is not back.
+    forgotten: set[int] = field(default_factory=set)
+
+    def live(self) -> list[Container]:
+        return [c for c in self.containers if c.ended_s is None and id(c) not in self.forgotten]
+
+    def held(self) -> Resource:
+        return sum((c.size for c in self.live()), ZERO)
+
+    def figure(self, now_s: float) -> tuple[int, int]:
+        ended = [c.used(now_s) for c in self.containers if c.ended_s is not None and id(c) not in self.forgotten]
+        if now_s - self.cached_s > 3.0:
+            live = [c.used(now_s) for c in self.live()]
+            self.cached, self.cached_s = (sum(m for m, _ in live), sum(v for _, v in live)), now_s
+        return sum(m for m, _ in ended) + self.cached[0], sum(v for _, v in ended) + self.cached[1]
+
+
+class MemoryPlace(AllocationPlace):
+    """An allocation file in memory that can fail on command."""
+
+    name = "memory"
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.writes: list[bytes] = []
+        self.fail: Exception | None = None
+
+    def read(self) -> bytes:
+        return self.data
+
+    def _put(self, data: bytes) -> None:
+        if self.fail is not None:
+            raise self.fail
+        self.data = data
+        self.writes.append(data)
+
+
+class RmModel:
+    """The RM and a client for it in one. ``down`` makes every call fail; ``answers`` overrides single ones."""
+
+    def __init__(self, place: MemoryPlace, now_s: float = 1000.0) -> None:
+        self.place, self.now_s = place, now_s
+        self.apps: dict[str, App] = {}
+        self.began_ms = 1
+        self.down: Exception | None = None
+        self.refreshes = 0
+        #: Whether the RM takes the file when it is told to.
+        self.loads = True
+        self.extra_queues: list[str] = []
+        self._load()
+        http = SimpleNamespace(current="http://rm", request=self._jmx)
+        self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
+        self.rms = [SimpleNamespace(rest="http://rm")]
+
+    # --- what happens on the cluster ---
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def submit(self, app: str, queue: str) -> App:
+        self.apps[app] = found = App(queue)
+        return found
+
+    def start(self, app: str, memory_mb: int = 1024, vcores: int = 1) -> Container:
+        container = Container(Resource(memory_mb, vcores), self.now_s)
+        self.apps[app].containers.append(container)
+        return container
+
+    def end(self, app: str, container: Container) -> None:
+        container.ended_s = self.now_s
+        self.apps[app].cached_s = -1e9
+
+    def finish(self, app: str) -> None:
+        found = self.apps[app]
+        for container in found.live():
+            self.end(app, container)
+        found.final, found.finished_s, found.pending = True, self.now_s, 0
+
+    def restart(self) -> None:
+        """The RM begins anew and recovers its applications; no node is back yet."""
+        self.began_ms += 1
+        self._load()
+        for app in self.apps.values():
+            app.forgotten |= {id(c) for c in app.containers} if not app.final else set()
+            app.cached_s = -1e9
+
+    def node_back(self, containers: list[Container]) -> None:
+        """A node shows the recovering RM its containers that still run."""
+        for app in self.apps.values():
+            app.forgotten -= {id(c) for c in containers if c.ended_s is None}
+            app.cached_s = -1e9
+
+    def truth(self, queue: str) -> tuple[float, float]:
+        """What a queue has really used."""
+        used = [c.used(self.now_s) for app in self.apps.values() if app.queue == queue for c in app.containers]
+        return float(sum(m for m, _ in used)), float(sum(v for _, v in used))
+
+    # --- what a client sees ---
+
+    def _load(self) -> None:
+        self.file = parse_allocations(self.place.data)
+        self.tree = queue_tree(self.file)
+
+    def _check(self) -> None:
+        if self.down is not None:
+            raise self.down
+
+    def _info(self) -> ClusterInfo:
+        self._check()
+        return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", "3.4.2")
+
+    def _jmx(self, *_: Any, **__: Any) -> Any:
+        raise Refused("HTTP 404", status=404)
+
+    def _scheduler(self) -> SchedulerStatus:
+        self._check()
+        queues = {queue.path: (queue.parent, queue.leaf) for queue in self.tree}
+        for path in self.extra_queues:
+            queues[path] = (path.rpartition(".")[0], True)
+        found = {}
+        for path in sorted(queues, key=lambda path: path.split(".")):
+            parent, leaf = queues[path]
+            inside = [a for a in self.apps.values() if (a.queue + ".").startswith(path + ".") and not a.final]
+            held = sum((a.held() for a in inside), ZERO)
+            pending = sum(a.pending for a in inside)
+            found[path] = QueueStatus(
+                path=path,
+                parent=parent,
+                leaf=leaf,
+                policy="fair",
+                minimum=self.file.min_resources(path),
+                maximum=CAPACITY,
+                used=held,
+                am_used=ZERO,
+                am_maximum=CAPACITY,
+                demand=held + Resource(1024, 1) * pending,
+                steady_share=ZERO,
+                fair_share=ZERO,
+                reserved=ZERO,
+                containers_allocated=sum(len(a.live()) for a in inside),
+                containers_pending=pending,
+                containers_reserved=0,
+                max_apps=100,
+                pending_apps=0,
+                active_apps=len(inside),
+                preemptable=True,
+            )
+        return SchedulerStatus("fairScheduler", CAPACITY, found)
+
+    def _apps(self, *, states: Any = (), finished_from_ms: int | None = None) -> list[AppStatus]:
+        self._check()
+        found = []
+        for name, app in self.apps.items():
+            state = "FINISHED" if app.final else "RUNNING"
+            if states and state not in states:
+                continue
+            if finished_from_ms is not None and app.finished_s * 1000 < finished_from_ms:
+                continue
+            memory, vcores = app.figure(self.now_s)
+            found.append(
+                AppStatus(
+                    id=name,
+                    user="u",
+                    name=name,
+                    queue=app.queue,
+                    state=state,
+                    final_status="",
+                    type="",
+                    tags=frozenset(),
+                    progress_percent=0.0,
+                    started_ms=1,
+                    launched_ms=1,
+                    finished_ms=round(app.finished_s * 1000),
+                    allocated=app.held(),
+                    reserved=ZERO,
+                    running_containers=len(app.live()),
+                    memory_seconds=memory,
+                    vcore_seconds=vcores,
+                    preempted_memory_seconds=0,
+                    preempted_vcore_seconds=0,
+                    diagnostics="",
+                )
+            )
+        return found
+
+    def refresh_queues(self) -> float:
+        self._check()
+        self.refreshes += 1
+        if self.loads:
+            self._load()
+        return 0.001
+
+    def effective_queues(self) -> Mapping[str, EffectiveQueue]:
+        self._check()
+        return {queue.path: EffectiveQueue(queue.path, queue.parent, queue.weight, ZERO, 1) for queue in self.tree}
+
+    def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
+        if wrong := adminrpc.weights_differ(wanted, dict(self.effective_queues())):
+            raise NotEffective(wrong, where="rm", waited_s=timeout_s)
+        return 0.001
+
+
+def silence() -> Unreachable:
+    return Unreachable("nothing answers", where="http://rm")

@@ -1,0 +1,64 @@
+"""The controller's configuration file: read strictly, each mistake in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.control.config import read_config
+from harness.model.errors import YarnfairError
+
+GOOD = "policy: ltrf\nallocation_file: f.xml\nledger: l.db\n"
+
+
+def read(tmp_path: Path, text: str) -> object:
+    (tmp_path / "c.yaml").write_text(text)
+    return read_config(tmp_path / "c.yaml")
+
+
+def test_the_example_is_one(root: Path) -> None:
+    config = read_config(root / "yarn-policy" / "enforce.yaml")
+    assert config.make_policy().name == "ltrf"
+    assert config.place().name == "/etc/hadoop/conf/fair-scheduler.xml"
+    assert config.control_settings().lease_s == 30.0
+
+
+def test_queues_may_be_named_without_root(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(GOOD + "queues: {a: 2, root.b: 0.5}\nrms: [{rest: 'rm1:8088', admin: 'rm1:1'}]\n")
+    config = read_config(tmp_path / "c.yaml")
+    assert config.control_settings().entitlements == {"root.a": 2.0, "root.b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("polcy: x\n", "unknown key"),
+        ("queues: {a: 0}\n", "queues.a"),
+        ("queues: {a: .nan}\n", "queues.a"),
+        ("period_s: 0\n", "period_s"),
+        ("period_s: .inf\n", "period_s"),
+        ("refresh: never\n", "refresh"),
+        ("lease_s: 3\n", "two periods"),
+        ("metrics: {port: 70000}\n", "metrics.port"),
+        ("rms: [{adress: x}]\n", "rms"),
+        ("ledger: [l]\n", "stands twice"),
+    ],
+)
+def test_mistakes_are_one_line_with_a_place(tmp_path: Path, more: str, said: str) -> None:
+    with pytest.raises(YarnfairError, match=said) as caught:
+        read(tmp_path, GOOD + more)
+    assert "\n" not in caught.value.line()
+    assert "c.yaml" in caught.value.line()
+
+
+def test_policy_settings_and_addresses_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(GOOD + "settings: {horizon: 3}\n")
+    with pytest.raises(YarnfairError, match="no setting 'horizon'"):
+        read_config(tmp_path / "c.yaml").make_policy()
+    (tmp_path / "c.yaml").write_text(GOOD)
+    config = read_config(tmp_path / "c.yaml")
+    with pytest.raises(YarnfairError, match="no ResourceManager given"):
+        config.addresses(())
+    with pytest.raises(YarnfairError, match="no address"):
+        config.addresses(("ftp://x",))

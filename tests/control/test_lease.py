@@ -1,0 +1,75 @@
+"""Two controllers and one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.control.lease import HeldByAnother, Lease, lease_place
+from harness.model.errors import InputError
+from harness.yarn.files import LocalPlace, SftpPlace, WebHdfsPlace
+
+
+class Time:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pair(folder: Path) -> tuple[Lease, Lease, Time]:
+    time, place = Time(), lease_place(LocalPlace(folder / "fair-scheduler.xml"))
+    return Lease(place, "one", 30.0, time), Lease(place, "two", 30.0, time), time
+
+
+def test_the_second_waits_until_the_first_is_silent_for_the_leases_time(tmp_path: Path) -> None:
+    one, two, time = pair(tmp_path)
+    one.hold()
+    for time.now in (0.0, 20.0, 40.0, 60.0):
+        one.hold()
+        with pytest.raises(HeldByAnother, match="another controller writes this file"):
+            two.hold()
+    time.now = 89.0
+    with pytest.raises(HeldByAnother, match="1 s after its last sign of life"):
+        two.hold()
+    time.now = 90.0
+    two.hold()
+    time.now = 100.0
+    with pytest.raises(HeldByAnother):
+        one.hold()
+
+
+def test_given_back_it_is_free_at_once_and_a_restart_goes_on_at_once(tmp_path: Path) -> None:
+    one, two, time = pair(tmp_path)
+    one.hold()
+    again = Lease(one.place, "one", 30.0, time)
+    again.hold()
+    again.give_back()
+    two.hold()
+    # What is no longer one's own cannot be given back.
+    one.give_back()
+    with pytest.raises(HeldByAnother):
+        Lease(one.place, "one", 30.0, time).hold()
+
+
+@pytest.mark.parametrize("content", [b"", b"torn {", b"[1]", b'{"owner": 7}', b'{"owner": "x", "lease_s": "long"}'])
+def test_a_lease_that_cannot_be_read_is_nobodys_or_ends(tmp_path: Path, content: bytes) -> None:
+    one, _, time = pair(tmp_path)
+    one.place.write(content)
+    try:
+        one.hold()
+    except HeldByAnother:
+        time.now = 31.0
+        one.hold()
+
+
+def test_no_folder_is_told(tmp_path: Path) -> None:
+    lease = Lease(lease_place(LocalPlace(tmp_path / "none" / "f.xml")), "one", 30.0, Time())
+    with pytest.raises(InputError, match="cannot"):
+        lease.hold()
+
+
+def test_it_lies_beside_the_file_wherever_that_is() -> None:
+    assert lease_place(SftpPlace("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
+    assert lease_place(WebHdfsPlace("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"

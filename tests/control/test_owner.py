@@ -1,0 +1,179 @@
+"""The attributes of an allocation file that a controller owns, beside administrators who edit the same file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness.control.events import Attributes
+from harness.control.owner import FileOwner
+from harness.model.errors import InputError
+from harness.model.resources import Resource
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.files import FileChanged
+from tests.control.rm_model import MemoryPlace
+
+FILE = b"""<?xml version="1.0"?>
+<allocations>
+  <!-- the site's -->
+  <queue name="a"><weight>3.0</weight><maxRunningApps>7</maxRunningApps></queue>
+  <queue name="b">
+    <minResources>10 mb, 1 vcores</minResources>
+  </queue>
+  <queue name="g" type="parent"><weight>2</weight></queue>
+</allocations>
+"""
+
+
+def owner(data: bytes = FILE) -> tuple[FileOwner, MemoryPlace]:
+    place = MemoryPlace(data)
+    found = FileOwner(place)
+    found.read()
+    return found, place
+
+
+def put(own: FileOwner, **attributes: object) -> None:
+    own.write(own.prepare(Attributes(**attributes)))  # type: ignore[arg-type]
+
+
+def test_the_administrators_weights_are_the_entitlements_before_and_after_the_first_write() -> None:
+    own, place = owner()
+    expected = {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
+    assert own.configured_weights() == expected
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    assert own.configured_weights() == expected
+    # A restarted controller has what the ledger kept.
+    again = FileOwner(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.ours)))
+    assert again.read() == []
+    assert again.configured_weights() == expected
+
+
+def test_only_owned_attributes_change_and_go_back_exactly() -> None:
+    own, place = owner()
+    put(
+        own,
+        weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0},
+        min_shares={"root.a": Resource(100, 1), "root.b": Resource(200, 2)},
+        max_shares={"root.a": Resource(5000, 5)},
+    )
+    file = parse_allocations(place.data)
+    assert file.min_resources("root.b") == Resource(200, 2)
+    assert file.settings["root.a"].max_running_apps == 7
+    assert b"<!-- the site's -->" in place.data
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0}, min_shares={"root.a": Resource(1, 1)})
+    file = parse_allocations(place.data)
+    assert file.min_resources("root.b") == Resource(10, 1), "no longer declared: back to the administrator's"
+    assert file.settings["root.a"].max_resources is None
+    own.write(own.original())
+    assert parse_allocations(place.data) == parse_allocations(FILE)
+
+
+def test_somebody_elses_other_settings_stay() -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    place.data = place.data.replace(b"<maxRunningApps>7<", b"<maxRunningApps>9<").replace(
+        b"</allocations>", b'<queue name="new"><weight>5</weight></queue></allocations>'
+    )
+    assert own.read() == []
+    assert own.configured_weights()["root.new"] == 5.0
+    put(own, weights={"root.a": 1.0, "root.b": 2.0, "root.g": 3.0, "root.new": 4.0})
+    file = parse_allocations(place.data)
+    assert file.settings["root.a"].max_running_apps == 9
+    assert file.weight("root.new") == 4.0
+
+
+def test_a_weight_that_somebody_else_wrote_is_noticed_and_no_entitlement() -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0})
+    place.data = place.data.replace(b"<weight>500<", b"<weight>7<")
+    (found,) = own.read()
+    assert (found.queue, found.attribute, found.text) == ("root.a", "weight", "7.0")
+    assert own.configured_weights()["root.a"] == 3.0
+    assert own.read() == [], "said once"
+    put(own, weights={"root.a": 500.0})
+    assert parse_allocations(place.data).weight("root.a") == 500.0
+
+
+def test_a_limit_that_somebody_else_wrote_is_what_it_goes_back_to() -> None:
+    own, place = owner()
+    put(own, min_shares={"root.b": Resource(200, 2)})
+    place.data = place.data.replace(b"200 mb, 2 vcores", b"77 mb, 3 vcores")
+    assert [found.attribute for found in own.read()] == ["min_resources"]
+    put(own)
+    assert parse_allocations(place.data).min_resources("root.b") == Resource(77, 3)
+
+
+def test_a_controller_killed_between_keeping_and_writing_takes_neither_value_for_anothers() -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0})
+    own.prepare(Attributes(weights={"root.a": 600.0}))
+    kept = json.loads(json.dumps([own.baseline, own.ours]))
+    for data in (place.data, place.data.replace(b"<weight>500<", b"<weight>600<")):
+        again = FileOwner(MemoryPlace(data), *json.loads(json.dumps(kept)))
+        assert again.read() == []
+
+
+def test_who_writes_meanwhile_is_not_overwritten() -> None:
+    own, place = owner()
+    prepared = own.prepare(Attributes(weights={"root.a": 500.0}))
+    place.data = FILE.replace(b"7", b"8")
+    with pytest.raises(FileChanged):
+        own.write(prepared)
+    assert place.data == FILE.replace(b"7", b"8")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        FILE[:90],
+        b"<allocations><queue/></allocations>",
+        b"\x00\xff" * 50,
+        b"<!DOCTYPE x [<!ENTITY y 'z'>]><allocations/>",
+    ],
+)
+def test_a_torn_or_hostile_file_is_neither_taken_nor_touched(broken: bytes) -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0})
+    prepared = own.prepare(Attributes(weights={"root.a": 600.0}))
+    place.data = broken
+    with pytest.raises(InputError):
+        own.read()
+    with pytest.raises(InputError):
+        own.write(prepared)
+    assert place.data == broken
+    assert own.configured_weights()["root.a"] == 3.0
+
+
+def test_weights_of_a_hostile_file_are_no_entitlements() -> None:
+    own, _ = owner(FILE.replace(b"3.0", b"NaN").replace(b"<weight>2<", b"<weight>1e30<"))
+    assert own.configured_weights() == {"root.a": 1.0, "root.b": 1.0, "root.g": 1e6}
+    put(own, weights={"root.a": 500.0})
+
+
+def test_ad_hoc_queues_keep_weight_one_and_the_others_are_scaled() -> None:
+    own, place = owner()
+    prepared = own.prepare(Attributes(weights={"root.a": 500.0, "root.b": 250.0, "root.bob": 250.0}))
+    assert prepared.ad_hoc == ("root.bob",)
+    own.write(prepared)
+    file = parse_allocations(place.data)
+    assert (file.weight("root.a"), file.weight("root.b")) == (2.0, 1.0)
+    assert prepared.in_force == {"root.a": 2.0, "root.b": 1.0}
+
+
+def test_limits_of_ad_hoc_queues_are_problems_in_words() -> None:
+    own, _ = owner()
+    prepared = own.prepare(Attributes(weights={"root.bob": 1.0}, min_shares={"root.bob": Resource(1, 1)}))
+    assert prepared.problems == ("root.bob is not in the file: its limits cannot be set",)
+
+
+def test_drf_is_written_only_where_the_file_does_not_say_so() -> None:
+    own, place = owner()
+    put(own, scheduling_policies={"root.a": "fair", "root.b": "fair"})
+    assert place.writes == []
+    prepared = own.prepare(Attributes(scheduling_policies={"root": "drf"}))
+    assert "root needs the scheduling policy drf" in prepared.problems[0]
+    own, place = owner(b"<allocations><queue name='root'><queue name='a'/></queue></allocations>")
+    put(own, scheduling_policies={"root": "drf", "root.a": "drf"})
+    assert parse_allocations(place.data).settings["root.a"].scheduling_policy == "drf"

@@ -1,0 +1,193 @@
+"""Accounts from an RM's figures against what was really used, with the figures as an RM shows them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.control.look import looks_of
+from harness.ledger.accounts import CACHE_S, AppLook, RmAccounts
+from harness.model.resources import ZERO, Resource
+from tests.control.rm_model import MemoryPlace, RmModel
+
+FILE = b"<allocations><queue name='a'/><queue name='b'/></allocations>"
+
+
+def looked(rm: RmModel, accounts: RmAccounts, **options: bool) -> None:
+    accounts.observe(rm.now_s, looks_of(rm.rest.apps()), **options)
+
+
+def wander(rm: RmModel, rng: random.Random, number: int) -> None:
+    """Something happens on the cluster."""
+    running = [name for name, app in rm.apps.items() if not app.final]
+    what = rng.random()
+    if what < 0.25 or not running:
+        name = f"app{number}"
+        rm.submit(name, rng.choice(["root.a", "root.b"]))
+        rm.start(name)
+    elif what < 0.6:
+        rm.start(rng.choice(running), rng.choice([256, 1024, 3000]), rng.choice([1, 2]))
+    elif what < 0.9:
+        name = rng.choice(running)
+        if live := rm.apps[name].live():
+            rm.end(name, rng.choice(live))
+    else:
+        rm.finish(rng.choice(running))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from([0.4, 1.0, 5.0, 20.0]))
+def test_sums_follow_what_was_used_and_are_exact_when_nothing_runs(rng: random.Random, period_s: float) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    before = dict(accounts.consumed())
+    for number in range(60):
+        rm.now_s += rng.uniform(0.05, 1.0) * period_s
+        wander(rm, rng, number)
+        if rng.random() < 0.7:
+            looked(rm, accounts)
+            now = accounts.consumed()
+            assert all(now[queue] >= used for queue, used in before.items()), "a sum fell"
+            before = now
+            for queue in ("root.a", "root.b"):
+                held = sum(a.held().memory_mb for a in rm.apps.values() if a.queue == queue)
+                assert now.get(queue, (0.0, 0.0))[0] <= rm.truth(queue)[0] + held * (CACHE_S + 20 * period_s) + 2e5
+    for name in [name for name, app in rm.apps.items() if not app.final]:
+        rm.finish(name)
+    rm.now_s += period_s
+    looked(rm, accounts)
+    for queue in ("root.a", "root.b"):
+        sums = accounts.queues.get(queue)
+        assert ((sums.memory_mb_s, sums.vcore_s) if sums else (0.0, 0.0)) == rm.truth(queue)
+
+
+def test_between_two_movements_of_the_figure_what_is_held_counts() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x", 1000, 2)
+    looked(rm, accounts)
+    for _ in range(20):
+        rm.now_s += 0.5
+        looked(rm, accounts)
+        assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=2)
+        assert accounts.consumed()["root.a"][1] == pytest.approx(rm.truth("root.a")[1], abs=2)
+
+
+def test_nothing_is_assumed_for_longer_than_a_figure_can_stand_still() -> None:
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    stuck = AppLook("x", "root.a", 100, 1, Resource(1000, 1), False)
+    for second in range(1, 60):
+        accounts.observe(float(second), [stuck])
+    assert accounts.consumed()["root.a"][0] <= 100 + 1000 * (CACHE_S + 1)
+
+
+def test_what_was_used_before_the_first_look_does_not_count_and_all_afterwards_does() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    rm.submit("old", "root.a")
+    rm.start("old")
+    rm.now_s += 100
+    looked(rm, accounts)
+    rm.now_s += 10
+    rm.submit("new", "root.a")
+    rm.start("new")
+    rm.now_s += 10
+    rm.finish("new")
+    rm.finish("old")
+    looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == 1024 * (20 + 10)
+
+
+def test_a_long_outage_of_the_link_loses_nothing_that_the_rm_retains() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    for number in range(5):
+        rm.submit(f"x{number}", "root.b")
+        rm.start(f"x{number}")
+    looked(rm, accounts)
+    rm.now_s += 3600
+    rm.finish("x0")
+    rm.submit("meanwhile", "root.a")
+    rm.start("meanwhile")
+    rm.now_s += 100
+    rm.finish("meanwhile")
+    rm.now_s += 100
+    looked(rm, accounts)
+    for queue in ("root.a", "root.b"):
+        assert accounts.consumed()[queue] == rm.truth(queue)
+
+
+def test_an_application_that_moves_uses_for_its_new_queue_from_then_on() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x")
+    rm.now_s += 10
+    looked(rm, accounts)
+    rm.apps["x"].queue = "root.b"
+    rm.now_s += 10
+    looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == 10 * 1024
+    assert accounts.consumed()["root.b"][0] == 10 * 1024
+
+
+@pytest.mark.parametrize("outage_s", [5.0, 40.0])
+@pytest.mark.parametrize("delay_s", [0.0, 6.0])
+def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_on(
+    outage_s: float, delay_s: float
+) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    short = rm.start("x", 512)
+    first, second = rm.start("x", 1024), rm.start("x", 2048)
+    for _ in range(50):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    rm.end("x", short)
+    rm.now_s += 1.0
+    looked(rm, accounts)
+    rm.now_s += outage_s
+    rm.restart()
+    looked(rm, accounts, rm_began_anew=True)
+    for node in ([first], [second]):
+        for _ in range(max(round(delay_s), 1)):
+            rm.now_s += 1.0
+            looked(rm, accounts)
+        rm.node_back(node)
+    for _ in range(200):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=2 * 3072)
+    rm.finish("x")
+    looked(rm, accounts)
+    truth = rm.truth("root.a")[0]
+    assert accounts.consumed()["root.a"][0] == pytest.approx(truth, rel=0.02)
+
+
+def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    for second, figure in enumerate([100, 200, 50, 300, 400], start=1):
+        accounts.observe(float(second), [AppLook("x", "root.a", figure, 1, ZERO, False)])
+    assert accounts.consumed()["root.a"][0] == 400
+
+
+def test_an_application_that_the_rm_forgets_keeps_what_it_was_counted() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x")
+    rm.now_s += 50
+    looked(rm, accounts)
+    rm.apps.clear()
+    rm.now_s += 1
+    looked(rm, accounts)
+    accounts.forget([])
+    assert accounts.apps == {}
+    # Its last second was never shown: what it held then counts.
+    assert accounts.consumed()["root.a"][0] == 51 * 1024

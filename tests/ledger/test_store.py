@@ -1,0 +1,171 @@
+"""The ledger file: what is kept comes back, a killed writer leaves the state before or after, damage is told."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.ledger.accounts import AppLook, RmAccounts
+from harness.ledger.store import LedgerStore, StoreFull, copy_ledger, read_decisions, read_documents
+from harness.model.errors import InputError
+from harness.model.resources import Resource
+
+
+def filled(accounts: RmAccounts, at: int) -> None:
+    accounts.observe(
+        float(at), [AppLook(f"x{n}", f"root.{n % 3}", at * 10, at, Resource(5, 1), False) for n in range(4)]
+    )
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "ledger.db"
+    with LedgerStore(path) as store:
+        identity, accounts = store.identity, store.accounts()
+        assert accounts.looked_s is None
+        filled(accounts, 0)
+        filled(accounts, 1)
+        decision = {"time_s": 1.0, "weights": {"root.ä": 2.0}}
+        store.commit(accounts=accounts, documents={"look": {"ü": [1, None]}}, decision=decision)
+        filled(accounts, 2)
+        store.commit(accounts=accounts)
+    with LedgerStore(path) as store:
+        again = store.accounts()
+        assert store.identity == identity
+        assert (again.apps, again.queues, again.looked_s) == (accounts.apps, accounts.queues, 2.0)
+        assert again.consumed() == accounts.consumed()
+    assert read_documents(path, ["look", "none"]) == {"look": {"ü": [1, None]}, "none": None}
+    assert read_decisions(path) == [decision]
+    copy_ledger(path, tmp_path / "copy.db")
+    with LedgerStore(tmp_path / "copy.db") as store:
+        assert store.identity == identity
+
+
+def test_applications_that_are_gone_are_gone_from_the_file(tmp_path: Path) -> None:
+    with LedgerStore(tmp_path / "l.db") as store:
+        accounts = store.accounts()
+        filled(accounts, 1)
+        store.commit(accounts=accounts)
+        accounts.forget(["x1"])
+        store.commit(accounts=accounts)
+        assert set(store.accounts().apps) == {"x1"}
+
+
+def test_one_controller_has_a_ledger(tmp_path: Path) -> None:
+    with LedgerStore(tmp_path / "l.db"):
+        with pytest.raises(InputError, match="another controller is at work"):
+            LedgerStore(tmp_path / "l.db")
+        # Whoever only looks may.
+        assert read_documents(tmp_path / "l.db", ["identity"])["identity"]
+    with LedgerStore(tmp_path / "l.db"):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to be taken for one" * 99, b"\0" * 5000])
+def test_what_is_no_ledger_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "l.db"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="the ledger cannot be read") as caught:
+        LedgerStore(path)
+    assert "\n" not in caught.value.line()
+    with pytest.raises(InputError):
+        read_documents(path, ["look"])
+    assert path.read_bytes() == content
+
+
+def test_another_version_and_a_damaged_page(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with LedgerStore(path) as store:
+        store.commit(documents={f"d{n}": "x" * 3000 for n in range(50)})
+    data = bytearray(path.read_bytes())
+    data[8192:40000] = random.Random(1).randbytes(40000 - 8192)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="move it away"):
+        LedgerStore(path)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE t (x)")
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(InputError, match="no ledger of this version"):
+        LedgerStore(other)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be used"):
+        LedgerStore(tmp_path / "file" / "l.db")
+    with pytest.raises(InputError, match="no such ledger"):
+        read_documents(tmp_path / "none.db", ["look"])
+
+
+def test_a_full_disk_keeps_the_last_state_and_later_all_is_made_up(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with LedgerStore(path) as store:
+        accounts = store.accounts()
+        filled(accounts, 0)
+        store.commit(accounts=accounts)
+        # SQLite's own limit refuses as a full disk does, with the same error.
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages}")
+        filled(accounts, 1)
+        with pytest.raises(StoreFull, match="full"):
+            store.commit(accounts=accounts, documents={"big": "x" * 1_000_000})
+        assert store.accounts().looked_s == 0.0
+        store._db.execute("PRAGMA max_page_count=1000000")
+        store.commit(accounts=accounts, documents={"big": "x"})
+        assert store.accounts().consumed() == accounts.consumed()
+
+
+#: Commits the same figure to an application, a queue and a document, over and over.
+WRITER = """
+import sys
+from pathlib import Path
+from harness.ledger.store import LedgerStore
+from harness.ledger.accounts import AppLook
+from harness.model.resources import ZERO
+with LedgerStore(Path(sys.argv[1])) as store:
+    accounts = store.accounts()
+    at = int(accounts.looked_s or 0)
+    while True:
+        at += 1
+        accounts.observe(float(at), [AppLook("x", "root.a", at, at, ZERO, False)])
+        store.commit(accounts=accounts, documents={"at": at}, decision={"time_s": float(at)})
+        print(at, flush=True)
+"""
+
+
+def kill_and_look(path: Path, rng: random.Random) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = int(process.stdout.readline())
+        time.sleep(rng.uniform(0.0, 0.1))
+        os.kill(process.pid, signal.SIGKILL)
+        told = max([told, *(int(line) for line in process.stdout if line.endswith("\n"))])
+    with LedgerStore(path) as store:
+        accounts = store.accounts()
+        at = store.document("at")
+        assert at >= told, "what was told to be kept was lost"
+        assert accounts.looked_s == at
+        assert accounts.apps["x"].memory_mb_s == at
+        # The first look sets the base: all after it counts.
+        assert accounts.queues["root.a"].memory_mb_s == at - 1
+    assert read_decisions(path, most=1) == [{"time_s": float(at)}]
+
+
+def test_a_writer_that_is_killed_leaves_one_whole_state(tmp_path: Path) -> None:
+    for number in range(5):
+        kill_and_look(tmp_path / "l.db", random.Random(number))
+
+
+@pytest.mark.long
+def test_a_writer_that_is_killed_fifty_times(tmp_path: Path) -> None:
+    for number in range(50):
+        kill_and_look(tmp_path / "l.db", random.Random(number))
