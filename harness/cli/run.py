@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class _Progress:
     """Progress on standard error: bars on a terminal, else a line when a run ends."""
 
-    def __init__(self, variants: list[Variant]) -> None:
+    def __init__(self, variants: list[Variant], what: str = "simulated") -> None:
         self.bars: Any = None
+        self.what = what
         self.ended, self.count = 0, len(variants)
         if sys.stderr.isatty():
             from rich.console import Console
@@ -44,6 +45,13 @@ class _Progress:
         if self.bars is not None:
             self.bars.stop()
 
+    def say(self, text: str) -> None:
+        """What happens before the first run."""
+        if self.bars is not None:
+            self.bars.console.print(text)
+        else:
+            click.echo(text, err=True)
+
     def step(self, variant: Variant, at: Step) -> None:
         if self.bars is None or variant.name not in self.tasks:
             return
@@ -56,7 +64,7 @@ class _Progress:
         makespan = run.summary.get("makespan_s", 0.0)
         wall = run.summary.get("wall_s", 0.0)
         if self.bars is None:
-            text = f"[{self.ended}/{self.count}] {run.variant.name}: {makespan:,.0f} s simulated in {wall:.1f} s"
+            text = f"[{self.ended}/{self.count}] {run.variant.name}: {makespan:,.0f} s {self.what} in {wall:.1f} s"
             click.echo(text + (f" ({run.why})" if run.why else ""), err=True)
         elif run.variant.name in self.tasks:
             self.bars.update(self.tasks[run.variant.name], total=1, completed=1, at=f"{makespan:,.0f} s")
@@ -76,17 +84,32 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def _policies(given: tuple[str, ...]) -> tuple[str, ...]:
+    """``--policy fair,ltrf`` as two; names of variants (``hltrf,t_wait=10``) stay whole."""
+    return tuple(
+        part.strip()
+        for text in given
+        for part in ([text] if "=" in text else text.split(","))
+        if part.strip() or not text
+    )
+
+
 @click.command(short_help="Run one experiment under each of its policies.")
 @click.argument("experiment")
 @click.option(
-    "--backend", default="sim", show_default=True, metavar="NAME", help="Where it runs: sim (others come later)."
+    "--backend",
+    default="sim",
+    show_default=True,
+    metavar="NAME",
+    help="Where it runs: sim (virtual time), local or docker (a real YARN, brought up for the run).",
 )
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     metavar="P",
-    help="Only this policy, NAME or NAME@outside (repeat for more); one that the file lacks runs with its defaults.",
+    help="Only these policies, NAME or NAME@outside (with commas between, or repeat it); one that the file lacks runs "
+    "with its defaults.",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies that know it, or period=SECONDS."
@@ -95,6 +118,11 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
 @click.option("--no-report", is_flag=True, help="Write no HTML report.")
+@click.option("--rm", metavar="URL", help="With a real backend: this ResourceManager, instead of bringing one up.")
+@click.option("--admin", metavar="HOST:PORT", help="Its admin RPC [port 8033 of the same host].")
+@click.option("--client", metavar="HOST:PORT", help="Its client RPC [port 8032 of the same host].")
+@click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp:// or webhdfs://.")
+@click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
 @json_option
 def run(
     experiment: str,
@@ -105,6 +133,11 @@ def run(
     out: Path | None,
     jobs: int | None,
     no_report: bool,
+    rm: str | None,
+    admin: str | None,
+    client: str | None,
+    allocations: str | None,
+    shared: str | None,
     as_json: bool,
 ) -> None:
     """Run EXPERIMENT (a YAML file, or the name of one that the project brings along) under each of its policies.
@@ -117,16 +150,36 @@ def run(
 
     check_backend(backend)
     given = _settings(settings)
+    policies = _policies(policies)
+    if backend == "sim" and any((rm, admin, client, allocations, shared)):
+        raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     if _run_mr(experiment, backend, policies, given, seeds, out, as_json):
+        return
+    if _run_cloud(experiment, backend, policies, given, seeds, out, as_json):
         return
     loaded = load_experiment(experiment)
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
-    folder = output_folder(loaded, out)
+    target = None
+    if backend != "sim":
+        from harness.experiments.real import real_variants
+        from harness.experiments.real_cluster import Target
+
+        variants = real_variants(variants)
+        target = Target(rm, admin, client, allocations, shared)
+    folder = output_folder(loaded, out, backend)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(variants)} run(s) into {folder}", err=True)
-    with _Progress(variants) as progress:
+    with _Progress(variants, "simulated" if backend == "sim" else "of wall-clock time") as progress:
         ended = run_experiment(
-            loaded, variants, folder, backend=backend, processes=jobs, on_step=progress.step, on_end=progress.end
+            loaded,
+            variants,
+            folder,
+            backend=backend,
+            processes=jobs,
+            on_step=progress.step,
+            on_end=progress.end,
+            target=target,
+            on_progress=progress.say,
         )
     report = None if no_report else _report(ended, folder)
     if as_json:
@@ -197,6 +250,45 @@ def _run_mr(
         if one.exit_code == 5:
             mend = "raise time_limit_s, or ask for less"
             raise RunTimedOut(f"{one.variant.name}: {one.why}", where=str(one.path), mend=mend)
+    return True
+
+
+def _run_cloud(
+    experiment: str,
+    backend: str,
+    policies: tuple[str, ...],
+    settings: dict[str, str],
+    seeds: tuple[int, ...],
+    out: Path | None,
+    as_json: bool,
+) -> bool:
+    """Runs an experiment of computing rates or pools (docs/reference/progress-share.md); False if it is none."""
+    from harness.experiments.cloud import cloud_document, comparison_cloud, load_cloud, run_cloud
+
+    document = cloud_document(experiment)
+    if document is None:
+        return False
+    if backend != "sim":
+        raise CallError(f"this experiment is simulated, not run on {backend[:40]}", where="--backend", mend="use sim")
+    loaded = load_cloud(document, policies, settings, seeds)
+    folder = out if out is not None else Path("runs") / f"{loaded.name}-{loaded.hash[:8]}"
+    count = len(loaded.runs)
+    if not as_json:
+        click.echo(f"{loaded.name}: {count} run(s) into {folder}", err=True)
+    done: list[str] = []
+
+    def ended_one(run: Any) -> None:
+        done.append(run.name)
+        if count <= 40 or len(done) % 10 == 0 or len(done) == count:
+            click.echo(f"[{len(done)}/{count}] {run.name}: {run.summary['wall_s']:.1f} s", err=True)
+
+    ended = run_cloud(loaded, folder, ended_one)
+    if as_json:
+        runs = [one.document() for one in ended]
+        print_json({"experiment": loaded.name, "hash": loaded.hash, "out": str(folder), "report": None, "runs": runs})
+    else:
+        for line in comparison_cloud(loaded, ended):
+            click.echo(line)
     return True
 
 

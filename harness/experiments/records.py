@@ -24,9 +24,12 @@ from harness.model.data import data_path
 from harness.model.errors import InputError, YarnfairError
 from harness.policies import make_policy
 from harness.policies.allocate import allocate
-from harness.policies.scenario import read_scenario
+from harness.policies.rates_scenario import answer_document, read_rates, slot_chooser
+from harness.policies.scenario import read_scenario, read_top
+from harness.results.catalogue import flat
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.results.store import read_json, versions, write_json
+from harness.sim.rates import simulate_rates
 
 #: Measures of a summary that a record keeps, over seeds.
 MEASURES = ("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s")
@@ -112,6 +115,13 @@ def variant_values(runs: Runs, name: str) -> dict[str, Any]:
     return values
 
 
+def all_values(runs: Runs, name: str) -> dict[str, Any]:
+    """Every number of one variant's summaries over its seeds, for kinds of experiments with measures of their own."""
+    figures = [flat(summary) for _, _, summary in runs[name].values()]
+    shared = [key for key in figures[0] if all(key in other for other in figures) and key.metric.deterministic]
+    return {key.text(): _of(runs[name], lambda summary, key=key: flat(summary)[key]) for key in shared}  # type: ignore[misc]
+
+
 def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> float:
     """The greatest excess of a leaf's longest wait over T_wait + period + mean time between container ends in its
     parent's subtree (negative: within the bound)."""
@@ -187,12 +197,13 @@ def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:
 def record(folder: Path, command: str) -> dict[str, Any]:
     """The record of a folder of run directories."""
     runs = collect(folder)
-    info = next(iter(next(iter(runs.values())).values()))[1]
+    _, info, summary = next(iter(next(iter(runs.values())).values()))
+    values_of = variant_values if "sharing_benefit" in summary else all_values
     values: dict[str, Any] = {
         "experiment": info["experiment"]["experiment"],
         "hash": info["hash"],
         "seeds": sorted({seed for own in runs.values() for seed in own}),
-        "variants": {name: variant_values(runs, name) for name in runs},
+        "variants": {name: values_of(runs, name) for name in runs},
     }
     if "naive-hltrf" in runs and info["experiment"]["experiment"] == "t-wait":
         values["running_tasks_of_TPC-H"] = running_tasks(runs, "TPC-H")
@@ -213,6 +224,16 @@ EXAMPLES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
 )
 
 
+def _rates_example(name: str) -> dict[str, Any]:
+    """HotCloud 2011's two jobs on two slots of N1 and four of N2, without the single steps."""
+    path = data_path("workloads", "scenarios", "progress-share.yaml")
+    scenario = read_rates(*read_top(path.read_text(encoding="utf-8"), path.name))
+    policy = make_policy(name, {})
+    choose, calibrate = slot_chooser(policy)
+    answer = answer_document(policy, scenario, simulate_rates(scenario, choose, calibrate=calibrate))
+    return {key: value for key, value in answer.items() if key != "steps"}
+
+
 def examples() -> dict[str, Any]:
     """The papers' worked examples on paper, as ``yarnfair allocate`` answers them."""
     values: dict[str, Any] = {}
@@ -228,6 +249,8 @@ def examples() -> dict[str, Any]:
             values[name]["first unit of B after step 28"] = next(
                 number for number, step in enumerate(steps, start=1) if number >= 28 and step["B"] > 0
             )
+    for policy in ("fair", "progress-share"):
+        values[f"progress-share {policy}"] = _rates_example(policy)
     command = "python -m harness.experiments.records examples -o docs/records/worked-examples.json"
     return {"command": command, "version": versions()["yarnfair"], "values": values}
 

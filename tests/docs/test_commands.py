@@ -21,6 +21,8 @@ PAGES = {
         "tree.yaml": (ROOT / "docs" / "how-to" / "try-a-policy-on-paper.md", 0),
         "two-users.yaml": TWO_USERS,
     },
+    "reference/decay.md": {},
+    "reference/progress-share.md": {},
     "how-to/write-an-allocation-file.md": {
         "queues.yaml": (ROOT / "docs" / "how-to" / "write-an-allocation-file.md", 0),
     },

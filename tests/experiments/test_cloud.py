@@ -1,0 +1,104 @@
+"""Experiments of computing rates and of pools: from the file to run directories and the comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+
+RATES = """
+kind: computing-rates
+experiment: small
+configurations:
+  one: {n1: 4}
+  two: {n1: 2, n2: 2}
+jobs:
+  A: {tasks: 40, seconds: 10, sigma: 0.3, rates: {n1: 1, n2: 5}}
+  B: {tasks: 40, seconds: 10, sigma: 0.3, rates: {n1: 1, n2: 1}}
+policies: [fair, progress-share]
+seed: [1, 2]
+"""
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    out = capsys.readouterr()
+    return int(stop.value.code or 0), out.out, out.err
+
+
+def test_progress_share_is_sooner_where_node_types_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.yaml").write_text(RATES)
+    code, out, _ = call(capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "runs"), "--json")
+    assert code == 0
+    runs = {run["variant"]: run["summary"] for run in json.loads(out)["runs"]}
+    assert len(runs) == 8
+    for seed in (1, 2):
+        # On slots that are all alike the two policies are one.
+        assert _of(runs[f"one,fair,seed={seed}"]) == _of(runs[f"one,progress-share,seed={seed}"])
+        fair, ours = runs[f"two,fair,seed={seed}"], runs[f"two,progress-share,seed={seed}"]
+        assert ours["makespan_s"] < fair["makespan_s"]
+        assert ours["sum_progress_share"] > fair["sum_progress_share"]
+    run = json.loads((tmp_path / "runs" / "two,fair,seed=1" / "run.json").read_text())
+    assert run["exit"] == 0
+    assert run["policy"]["name"] == "fair"
+    for name in ("summary.json", "jobs.parquet", "allocations.parquet"):
+        assert (tmp_path / "runs" / "two,fair,seed=1" / name).is_file()
+    code, out, _ = call(
+        capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "again"), "--policy", "fair", "--seed", "1"
+    )
+    assert code == 0
+    assert "makespan (s)" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    first, second = (
+        tmp_path / part / name / "allocations.parquet"
+        for part, name in (("runs", "two,fair,seed=1"), ("again", "two,fair"))
+    )
+    assert first.read_bytes() == second.read_bytes()
+
+
+def _of(summary: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key != "wall_s"}
+
+
+def test_the_production_queries_of_figure_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "run", "cloud-production", "--out", str(tmp_path / "runs"), "--json")
+    assert code == 0
+    runs = {run["variant"]: run["summary"] for run in json.loads(out)["runs"]}
+    assert runs["5m1"]["overloaded"]
+    assert not runs["9m1"]["overloaded"]
+    assert runs["5m1+6c1"]["cost_dollars"] == pytest.approx(8.84)
+    assert runs["driver"]["nodes"] == {"core": 5, "accelerators": 6}
+    decision = json.loads((tmp_path / "runs" / "driver" / "decisions.jsonl").read_text())
+    assert decision["accelerators"] == {"c1.medium": 6}
+
+
+@pytest.mark.parametrize(
+    ("change", "says", "code"),
+    [
+        (("n2: 5", "n9: 5"), "no rate on n2", 1),
+        (("tasks: 40", "tasks: -1"), "tasks", 1),
+        (("[fair, progress-share]", "[ltrf]"), "does not hand out slots", 2),
+        (("[fair, progress-share]", "[fair, fair]"), "one name", 1),
+        (("seconds: 10", "seconds: .nan"), "seconds", 1),
+    ],
+)
+def test_mistakes_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], says: str, code: int
+) -> None:
+    (tmp_path / "small.yaml").write_text(RATES.replace(*change))
+    found, _, error = call(capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "runs"))
+    assert found == code
+    assert says in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_policies_do_not_apply_to_pools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = call(capsys, "run", "cloud-production", "--policy", "fair", "--out", str(tmp_path / "x"))
+    assert code == 2
+    assert "neither policies nor seeds" in error
