@@ -50,6 +50,7 @@ def shown(page: Path) -> list[tuple[list[str], str]]:
 
 
 def prepare(folder: Path, files: dict[str, tuple[Path, int]]) -> None:
+    (folder / "workloads").symlink_to(ROOT / "workloads")
     for name, (page, number) in files.items():
         (folder / name).write_text(yaml_block(page, number))
     if "tree.yaml" in files:
