@@ -10,7 +10,7 @@ from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
-from harness.model.queues import AllocationFile, QueueSettings
+from harness.model.queues import ROOT, AllocationFile, QueueSettings
 from harness.model.resources import Resource
 from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.allocation.render import render_allocations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 #: Of the synthetic load: a master's and a task's size, how long a task takes, tasks of one application (it never ends).
-_AM, _TASK, _TASK_S, _TASKS = Resource(1024, 1), Resource(1024, 1), 20.0, 1_000_000
+_AM, _TASK, _TASKS = Resource(1024, 1), Resource(1024, 1), 1_000_000
+#: Log-normal with a mean of 120 s.
+_DURATION = Duration("lognormal", mu=4.662491742782046, sigma=0.5)
 _NODE = Resource(65536, 64)
 #: Tasks that run at once, for each application, on average.
 _RUNNING = 2
@@ -41,7 +43,7 @@ def experiment_setup(name: str, policy: str, seed: int | None) -> SimSetup:
 
 
 def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
-    """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 20 s running for each.
+    """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 120 s running for each.
 
     Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
     """
@@ -54,7 +56,7 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
         configured_parents=("root",),
         queue_max_am_share_default=-1.0,
     )
-    stage = Stage("map", _TASKS, _TASK, Duration("lognormal", mu=2.870732273554, sigma=0.5))
+    stage = Stage("map", _TASKS, _TASK, _DURATION)
     jobs = [
         JobSpec(
             id=f"load-{number:05d}",
@@ -78,6 +80,17 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
     return SimSetup(nodes=nodes, allocations=allocations, jobs=jobs, conf=conf, seed=seed)
 
 
+def _with_root(allocations: AllocationFile) -> AllocationFile:
+    """With root's settings written out, as reading any file gives them."""
+    root = QueueSettings(
+        ROOT,
+        min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
+        fair_share_preemption_timeout_ms=allocations.default_fair_share_preemption_timeout_ms,
+        fair_share_preemption_threshold=allocations.default_fair_share_preemption_threshold,
+    )
+    return replace(allocations, settings={ROOT: root, **allocations.settings})
+
+
 def with_file(setup: SimSetup, file: Path) -> SimSetup:
     """The setup with the allocation file that lies at `file`, which is written from the setup if it is not there.
 
@@ -86,7 +99,7 @@ def with_file(setup: SimSetup, file: Path) -> SimSetup:
     if not file.exists():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(render_allocations(setup.allocations), encoding="utf-8")
+            file.write_text(render_allocations(_with_root(setup.allocations)), encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", where=str(file), mend="give another") from None
         return setup

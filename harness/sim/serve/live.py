@@ -142,7 +142,7 @@ class LiveCluster:
             self.reload()
 
     def reload(self) -> bool:
-        """Read the allocation file now; False: it could not be loaded, the queues stay as they are, and the log says why."""
+        """Read the allocation file now; False: it could not be loaded, the queues stay, and the log says why."""
         with self.lock:
             mtime = self._mtime()
             try:

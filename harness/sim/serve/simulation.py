@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from harness.model.jobs import JobSpec
-from harness.model.queues import AllocationFile
+from harness.model.queues import AllocationFile, ensure_root_prefix
 from harness.sim import world as w
 from harness.sim.events import E_LIFETIME, push
 from harness.sim.feed import _in_order
@@ -283,9 +283,9 @@ class LiveSimulation(Simulation):
         Raises InputError for what no node can hold.
         """
         self._reserved.discard(number)
-        leaf = self._leaf(job.queue)
+        path = self._placed_in(job.queue, job.user)
+        leaf = self._leaf(path)
         if leaf is None:
-            path = job.queue if job.queue.startswith("root") else f"root.{job.queue}"
             app = Application(number, job.name, job.user, path, "YARN", self.now_ms, state="FAILED")
             app.finished_ms = self.now_ms
             app.diagnostics = f"{path} is not a leaf queue"
@@ -310,6 +310,21 @@ class LiveSimulation(Simulation):
         change(app)
         self._note_applications()
         return app
+
+    def _placed_in(self, name: str, user: str) -> str:
+        """The queue that the RM's own placement gives, without rules in the file: as named, the user's, or default."""
+        conf = self.scheduler.conf
+        if name not in ("", "default", "root.default"):
+            path = ensure_root_prefix(name)
+            if path in self.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True):
+                return path
+            return "root.default"
+        of_user = f"root.{user.replace('.', '_dot_')}"
+        if conf.flag("yarn.scheduler.fair.user-as-default-queue", True) and (
+            of_user in self.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True)
+        ):
+            return of_user
+        return "root.default"
 
     def _leaf(self, name: str) -> str | None:
         """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
