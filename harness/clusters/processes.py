@@ -74,6 +74,12 @@ def _stat(pid: int) -> tuple[str, int] | None:
     return parts[0], int(parts[19])
 
 
+def of_pid(pid: int) -> list[Process]:
+    """The process that has this number now: one, or none."""
+    found = _stat(pid)
+    return [Process(pid, found[1], boot_id())] if found is not None and found[0] != "Z" else []
+
+
 def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> Process:
     """Starts a command in a session of its own (a Ctrl-C here does not reach it), its output appended to `log`."""
     with log.open("ab") as out:

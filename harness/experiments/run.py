@@ -14,20 +14,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.experiments.resolve import LoadedExperiment, Variant
-from harness.experiments.simulated import Step, capacity_of, run_variant
+from harness.experiments.simulated import Outcome, Step, capacity_of, run_variant
 from harness.model import errors
 from harness.model.errors import CallError, YarnfairError
 from harness.results.store import RunDirectory, plain, read_json, write_json
 from harness.results.summary import add_speedups
 
+if TYPE_CHECKING:
+    from harness.experiments.real_cluster import Target
+
 #: What ``run --backend`` takes, and whether it is there.
-BACKENDS = {"sim": True, "local": False, "docker": False, "ssh": False}
+BACKENDS = {"sim": True, "local": True, "docker": True, "ssh": False}
 INTERRUPTED = 130
 
 OnStep = Callable[[Variant, Step], None]
+#: Carries one variant out: harness.experiments.simulated.run_variant, or a real backend's.
+Runner = Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]
 
 
 @dataclass(slots=True)
@@ -59,9 +64,13 @@ def check_backend(name: str) -> None:
         raise CallError(f"not available in this version: {name}", where="--backend", mend="use sim")
 
 
-def output_folder(experiment: LoadedExperiment, out: Path | None) -> Path:
-    """Where the run directories go: ``--out``, or ``runs/<experiment>-<hash8>`` below the working directory."""
-    return out if out is not None else Path("runs") / f"{experiment.spec.experiment}-{experiment.hash[:8]}"
+def output_folder(experiment: LoadedExperiment, out: Path | None, backend: str = "sim") -> Path:
+    """Where the run directories go: ``--out``, or ``runs/<experiment>-<hash8>`` below the working directory.
+
+    Real backends have their name behind it.
+    """
+    name = f"{experiment.spec.experiment}-{experiment.hash[:8]}" + ("" if backend == "sim" else f"-{backend}")
+    return out if out is not None else Path("runs") / name
 
 
 def _open(experiment: LoadedExperiment, variant: Variant, path: Path, backend: str) -> RunDirectory:
@@ -87,8 +96,13 @@ def run_experiment(
     processes: int | None = None,
     on_step: OnStep | None = None,
     on_end: Callable[[Ended], None] | None = None,
+    target: Target | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> list[Ended]:
     """Runs all variants; results do not depend on how many run side by side.
+
+    On a real backend they run one after another on one cluster, brought up for them or the given `target`;
+    `on_progress` is told what it does meanwhile.
 
     Raises what a run raises (its directory then carries the exit code), and KeyboardInterrupt (130).
     """
@@ -96,7 +110,13 @@ def run_experiment(
     runs = [Ended(variant, folder / variant.name) for variant in variants]
     workers = min(len(runs), processes if processes is not None else os.cpu_count() or 1)
     try:
-        if workers <= 1:
+        if backend != "sim":
+            from harness.experiments.real import real_runner
+            from harness.experiments.real_cluster import Target
+
+            with real_runner(experiment, backend, target or Target(), on_progress) as runner:
+                _one_by_one(experiment, runs, backend, on_step, on_end, runner)
+        elif workers <= 1:
             _one_by_one(experiment, runs, backend, on_step, on_end)
         else:
             _side_by_side(experiment, runs, backend, workers, on_step, on_end)
@@ -114,6 +134,7 @@ def _one_by_one(
     backend: str,
     on_step: OnStep | None,
     on_end: Callable[[Ended], None] | None,
+    runner: Runner = run_variant,
 ) -> None:
     for run in runs:
 
@@ -122,7 +143,7 @@ def _one_by_one(
                 on_step(variant, at)
 
         directory = _open(experiment, run.variant, run.path, backend)
-        outcome = run_variant(experiment, run.variant, directory, step)
+        outcome = runner(experiment, run.variant, directory, step)
         run.summary, run.exit_code, run.why = outcome.summary, outcome.exit_code, outcome.why
         if on_end is not None:
             on_end(run)

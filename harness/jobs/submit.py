@@ -208,5 +208,5 @@ class Replayer:
 
 def _file_name(job_id: str, number: int) -> str:
     """A job's files are named after it: its id with nothing but letters, digits and a few signs, and which try."""
-    plain = "".join(c if c.isalnum() and c.isascii() or c in "._-" else f"%{ord(c):x}" for c in job_id)
+    plain = "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else f"%{ord(c):x}" for c in job_id)
     return plain if number == 1 else f"{plain}.{number}"

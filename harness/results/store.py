@@ -13,11 +13,12 @@ import os
 import platform
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.model.errors import InputError
 
@@ -30,8 +31,13 @@ FILES = (
     "summary.json",
     "jobs.parquet",
     "allocations.parquet",
+    "tasks.parquet",
     "decisions.jsonl",
     "slots.jsonl",
+    "ledger.sqlite",
+    "ledger.sqlite-wal",
+    "ledger.sqlite-shm",
+    "ledger.sqlite.lock",
     "report.html",
 )
 
@@ -96,6 +102,38 @@ def versions() -> dict[str, str]:
 def machine() -> dict[str, Any]:
     """The machine that runs: system, processor, cores."""
     return {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()}
+
+
+class Pace:
+    """When to write again what has been gathered: seldom enough that writing takes a small part of the time.
+
+    ::
+
+        pace = Pace()
+        while ...:
+            if pace.due():
+                with pace:
+                    write everything
+    """
+
+    #: Not more often than this, and so many times as long as the last writing took.
+    LEAST_S, TIMES = 2.0, 20.0
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + self.LEAST_S
+        self._began = 0.0
+
+    def due(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self._next
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        ended = time.monotonic()
+        self._next = ended + max(self.LEAST_S, self.TIMES * (ended - self._began))
 
 
 class RunDirectory:

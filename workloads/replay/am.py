@@ -2,9 +2,9 @@
 
 A task is a shell that sleeps; its start and end reach the master by UDP, with the shell's own clock. MapReduce and
 DAGs: a container a task, stages after each other or after slow-start. Spark: executors are held to the end, tasks are
-timers inside them. Services: containers are held until the job's lifetime ends. When it does what is as the simulator's
-masters do (harness/sim/apps.py): it heartbeats at a fixed period, acts on a response at once (or a heartbeat later), asks for
-what may be asked for, unregisters when all has ended.
+timers inside them. Services: containers are held until the job's lifetime ends. When it does what, is as the
+simulator's masters do (harness/sim/apps.py): it heartbeats at a fixed period, acts on a response at once (or a
+heartbeat later), asks for what may be asked for, unregisters when all has ended.
 
 The job file (harness/jobs/replay.py writes it) is lines of words; the records are written line by line, as they happen.
 Plain Python without the package; what it needs of Hadoop is in hadoop.py. One attempt: a lost master fails its job.

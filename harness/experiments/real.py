@@ -1,0 +1,442 @@
+"""The backends with a real ResourceManager: one variant of an experiment in wall-clock time, into its run directory.
+
+The same jobs as in the simulator (harness.jobs.build), each task as long as there, submitted by the same schedule as
+replayed load (workloads/replay). Stock policies are set in the allocation file once; the others act from outside, the
+control core on the wall clock (harness.control.wall). The cluster is harness.experiments.real_cluster's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import math
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.control.wall import Controller, ControlSettings, TickReport
+from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
+from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
+from harness.experiments.simulated import Outcome, Step
+from harness.jobs.replay import JobRecord, ReplayOptions
+from harness.jobs.submit import Replayer, scheduler_address
+from harness.ledger.store import LedgerStore
+from harness.model.errors import InputError, YarnfairError
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.model.plan import Plan
+from harness.model.queues import AllocationFile
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger
+from harness.policies.registry import make_policy
+from harness.results.metrics import ideal_alone_s
+from harness.results.store import Pace, RunDirectory
+from harness.results.summary import allocations_table, jobs_table, summarise
+from harness.sim.attributes import with_attributes
+from harness.sim.setup import SimResult
+from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.answers import FINAL_STATES, AppStatus
+from harness.yarn.errors import Refused
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmClient
+
+USER = "yarnfair"
+#: How often the applications are looked at.
+FOLLOW_EVERY_S = 0.5
+#: An application whose master has a container and is not launched for so long was lost by the RM: it fetched the
+#: container while it was not yet ready to launch it. It is killed and submitted again.
+LOST_MASTER_S = 20.0
+MOST_TRIES = 3
+#: Silence of the ResourceManager that a run outlives.
+SILENCE_S = 120.0
+
+
+def real_variants(variants: Sequence[Variant]) -> list[Variant]:
+    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside."""
+    found: dict[str, Variant] = {}
+    for variant in variants:
+        if variant.mode == "inside" and not _is_stock(variant):
+            base, comma, rest = variant.name.partition(",")
+            base = base if base.endswith("@outside") else f"{base}@outside"
+            variant = replace(variant, mode="outside", name=f"{base}{comma}{rest}")
+        found.setdefault(variant.name, variant)
+    return list(found.values())
+
+
+def _is_stock(variant: Variant) -> bool:
+    return _plan_for(variant, Resource(1, 1), {"root": 1.0, "root.a": 1.0}).order.measure == "stock"
+
+
+def _plan_for(variant: Variant, capacity: Resource, weights: Mapping[str, float]) -> Plan:
+    """The policy's plan for the empty cluster."""
+    parents = {path.rpartition(".")[0] for path in weights}
+    queues = {
+        path: QueueView(path, path.rpartition(".")[0] or None, path not in parents, weight)
+        for path, weight in weights.items()
+    }
+    return make_policy(variant.policy, variant.settings).plan(Snapshot(0.0, capacity, queues), CountedLedger())
+
+
+@contextlib.contextmanager
+def real_runner(
+    experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None]
+) -> Iterator[Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]]:
+    """Runs variants one after another on one cluster, which lasts as long as the context."""
+    with open_cluster(experiment, backend, target, progress) as cluster:
+        progress("warming up: one small job")
+        _warm_up(experiment, cluster)
+
+        def run(
+            experiment: LoadedExperiment,
+            variant: Variant,
+            directory: RunDirectory,
+            on_step: Callable[[Step], None] | None = None,
+        ) -> Outcome:
+            with _Run(experiment, variant, directory, cluster) as one:
+                return one.run(on_step)
+
+        yield run
+
+
+def _options(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOptions:
+    delays = experiment.spec.delays
+    return ReplayOptions(
+        rm=rm,
+        seed=seed,
+        am_heartbeat_ms=delays.am_heartbeat_ms or 1000,
+        am_response_heartbeats=1 if delays.am_response_heartbeats is None else delays.am_response_heartbeats,
+        faults=TaskFaults(**experiment.spec.faults.model_dump()),
+    )
+
+
+def _client(cluster: RealCluster) -> RmClient:
+    return RmClient([cluster.address], HttpOptions(user=USER))
+
+
+def _warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
+    """One job of a few tasks before anything counts: Java loads its classes, and a broken cluster shows."""
+    with _client(cluster) as client:
+        shared = cluster.shared
+        options = _options(experiment, scheduler_address(client.rest), 0)
+        load = experiment.loads[0]
+        jobs, _ = jobs_of(experiment, experiment.spec.seeds[0])
+        am = next(iter(jobs)).am
+        tasks = 4 * sum(group.count for group in experiment.spec.cluster.nodes)
+        stage = Stage("warm", tasks, am, Duration("constant", value_s=0.5))
+        replayer = Replayer(client.rest, shared, options, tag=f"warm-{uuid.uuid4().hex[:8]}", python=cluster.python)
+        end = time.monotonic() + 180.0
+        for number in range(1, MOST_TRIES + 1):
+            job = JobSpec(f"warm-{number}", load.queue, "mapreduce", am, (stage,))
+            identity = replayer.submit(job)
+            since = time.monotonic()
+            while time.monotonic() < end:
+                status = client.rest.app(identity)
+                if status.final:
+                    if status.final_status == "SUCCEEDED":
+                        return
+                    why = replayer.record(job.id).why or status.diagnostics
+                    raise InputError(
+                        f"the first small job ended {status.state}: {' '.join(why.split())[:300]}",
+                        where=cluster.address.rest,
+                        mend="ask `yarnfair cluster doctor`",
+                    )
+                if not status.launched_ms and time.monotonic() - since > LOST_MASTER_S:
+                    break
+                time.sleep(0.2)
+            replayer.kill_all()
+        raise InputError("no small job gets through", where=cluster.address.rest, mend="ask `yarnfair cluster doctor`")
+
+
+class _Run:
+    """One variant on one cluster."""
+
+    def __init__(
+        self, experiment: LoadedExperiment, variant: Variant, directory: RunDirectory, cluster: RealCluster
+    ) -> None:
+        self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
+        jobs, count = jobs_of(experiment, variant.seed)
+        if count is None:
+            raise InputError(
+                "a trace without an end", where=experiment.document.file, mend="give first: N, or --backend sim"
+            )
+        self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
+        self.by_id = {job.spec.id: job for job in self.jobs}
+        self.followers: dict[str, list[JobRun]] = {}
+        for job in self.jobs:
+            if job.spec.after_job:
+                self.followers.setdefault(job.spec.after_job, []).append(job)
+        self.client = _client(cluster)
+        self.tag = f"run-{uuid.uuid4().hex[:12]}"
+        self.decisions: list[dict[str, Any]] = []
+        self.weights: Mapping[str, float] = {}
+        self.stop = threading.Event()
+        self.controller: threading.Thread | None = None
+        self._closing = contextlib.ExitStack()
+        self.began = time.monotonic()
+        self.zero_ms = 0
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        if self.controller is not None:
+            self.controller.join(30.0)
+        self._closing.close()
+        self.client.close()
+
+    # --- beginning ---
+
+    def _begin(self) -> None:
+        """Queues in force, nothing running, the controller at work; from now on it counts."""
+        rest = self.client.rest
+        info, capacity = rest.info(), rest.metrics().total
+        allocations = self._allocations(capacity)
+        self.cluster.place.write(file_text(allocations).encode())
+        self.client.refresh_queues()
+        self.tree = queue_tree(allocations)
+        self.weights = {queue.path: queue.weight for queue in self.tree}
+        self.client.confirm_weights(
+            {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
+        )
+        options = _options(self.experiment, scheduler_address(rest), self.variant.seed)
+        self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
+        self.curves = Curves(self.tree, self.experiment.weights, self.experiment.spec.resource)
+        self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
+        self.directory.info["cluster"] = {
+            **self.cluster.document,
+            "id": info.id,
+            "version": info.version,
+            "tag": self.tag,
+        }
+        self.directory.info["capacity_mb"], self.directory.info["capacity_vcores"] = capacity.memory_mb, capacity.vcores
+        self.zero_ms = time.time_ns() // 1_000_000
+        self.began = time.monotonic()
+        self.directory.progress(time_s=0.0, jobs_done=0)
+        if self.variant.mode == "outside":
+            self._start_controller()
+
+    def _allocations(self, capacity: Resource) -> AllocationFile:
+        allocations = allocation_file(self.experiment.spec)
+        if self.variant.mode == "outside":
+            return allocations
+        plan = _plan_for(self.variant, capacity, self.experiment.weights)
+        return with_attributes(
+            allocations,
+            weights=plan.weights,
+            min_shares=plan.min_shares,
+            max_shares=plan.max_shares,
+            scheduling_policies=plan.scheduling_policies,
+        )
+
+    def _start_controller(self) -> None:
+        actuation = self.experiment.spec.actuation
+        settings = ControlSettings(
+            period_s=self.variant.period_s,
+            entitlements=self.experiment.weights,
+            refresh="poll" if actuation.poll_s else "rpc",
+        )
+        ledger = self.directory.path / "ledger.sqlite"
+        for path in ledger.parent.glob("ledger.sqlite*"):
+            path.unlink()
+        client = self._closing.enter_context(_client(self.cluster))
+        store = self._closing.enter_context(LedgerStore(ledger))
+        policy = make_policy(self.variant.policy, self.variant.settings)
+        controller = Controller(settings, client, self.cluster.place, store, policy, on_tick=self._ticked)
+        self.controller = threading.Thread(target=controller.run, args=(self.stop,), name="controller", daemon=True)
+        self.controller.start()
+
+    def _ticked(self, report: TickReport) -> None:
+        now = self.now_s()
+        for alarm in report.alarms:
+            self.decisions.append({"time_s": now, "alarm": alarm.kind, "text": alarm.text})
+        record = report.record
+        if record is not None:
+            self.weights = {**self.weights, **record.attributes.weights}
+            self.decisions.append(
+                {
+                    "time_s": now,
+                    "weights": dict(record.attributes.weights),
+                    "changed": list(record.changed),
+                    "counted": dict(record.counted),
+                    "reasons": dict(record.reasons),
+                    "effect_s": report.effect_s,
+                }
+            )
+
+    def now_s(self) -> float:
+        """Seconds from the start of the run, by the clock that YARN's times are of."""
+        return (time.time_ns() // 1_000_000 - self.zero_ms) / 1000.0
+
+    # --- the run ---
+
+    def run(self, on_step: Callable[[Step], None] | None) -> Outcome:
+        """To the end, the time limit, or an interruption: then what runs is killed and what was measured is kept."""
+        self._begin()
+        limits = self.experiment.spec.limits
+        end_s = limits.duration_s or limits.time_limit_s
+        why = None
+        try:
+            finished = self._loop(end_s, on_step)
+        except BaseException:
+            self._kill()
+            self._write(finished=False)
+            raise
+        if not finished:
+            self._kill()
+            if limits.duration_s is None:
+                why = f"not ended after {limits.time_limit_s:g} s"
+        self.stop.set()
+        if self.controller is not None:
+            self.controller.join(30.0)
+        result, summary = self._write(finished=finished)
+        self.directory.info["measured"] = latencies(self.jobs)
+        self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
+        if why is not None:
+            return Outcome(summary, 5, why)
+        if result.failed_jobs:
+            first = next(job for job in self.jobs if job.failed)
+            reason = first.record.why or (first.status.diagnostics if first.status else "")
+            return Outcome(
+                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(reason.split())[:200]}"
+            )
+        return Outcome(summary, 0, None)
+
+    def _loop(self, end_s: float, on_step: Callable[[Step], None] | None) -> bool:
+        due = [(job.due_s, number) for number, job in enumerate(self.jobs) if job.due_s is not None]
+        heapq.heapify(due)
+        pace, silent_since = Pace(), None
+        sample_s, look_s, follow_s = self.experiment.spec.sample_s, 0.0, 0.0
+        while True:
+            now = self.now_s()
+            if all(job.ended for job in self.jobs):
+                with contextlib.suppress(YarnfairError):
+                    self._look()
+                return True
+            if now >= end_s:
+                return False
+            try:
+                while due and due[0][0] <= self.now_s():
+                    self._submit(self.jobs[due[0][1]])
+                    heapq.heappop(due)
+                if now >= look_s:
+                    self._look()
+                    look_s += sample_s * max(1, math.ceil((self.now_s() - look_s) / sample_s))
+                if now >= follow_s:
+                    for job in self._follow():
+                        for follower in self.followers.get(job.spec.id, []):
+                            follower.due_s = job.finished_s + follower.spec.think_s
+                            heapq.heappush(due, (follower.due_s, self.jobs.index(follower)))
+                    follow_s = self.now_s() + FOLLOW_EVERY_S
+                    if on_step is not None:
+                        on_step(Step(now, sum(job.ended for job in self.jobs), len(self.jobs)))
+                silent_since = None
+            except Refused:
+                raise
+            except YarnfairError as error:
+                # The RM may be restarting: what was submitted goes on or shows as failed.
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > SILENCE_S:
+                    raise
+                self.decisions.append({"time_s": now, "alarm": "rm", "text": error.line()})
+                time.sleep(0.5)
+            if pace.due():
+                with pace:
+                    self._write(finished=False)
+            soonest = min(look_s, follow_s, due[0][0] if due else math.inf, end_s)
+            time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
+
+    def _submit(self, job: JobRun) -> None:
+        job.tries += 1
+        if math.isnan(job.submitted_s):
+            job.submitted_s = self.now_s()
+        job.app_id = self.replayer.submit(job.spec)
+
+    def _look(self) -> None:
+        status = self.client.rest.scheduler()
+        self.curves.look(self.now_s(), status, self.weights)
+
+    def _follow(self) -> list[JobRun]:
+        """Looks at the applications that have not ended; the jobs that ended since."""
+        open_jobs = {job.app_id: job for job in self.jobs if job.app_id is not None and not job.ended}
+        if not open_jobs:
+            return []
+        live = {app.id: app for app in self.replayer.live()}
+        ended = []
+        for identity, job in open_jobs.items():
+            status = live.get(identity) or self.client.rest.app(identity)
+            job.status = status
+            job.submitted_s = (status.started_ms - self.zero_ms) / 1000.0 if job.tries == 1 else job.submitted_s
+            if status.launched_ms:
+                job.started_s = (status.launched_ms - self.zero_ms) / 1000.0
+            if status.state in FINAL_STATES:
+                self._ended(job, status)
+                ended.append(job)
+            elif self._lost_master(status):
+                self._again(job, status)
+        return ended
+
+    def _ended(self, job: JobRun, status: AppStatus) -> None:
+        job.ended = True
+        job.finished_s = (status.finished_ms - self.zero_ms) / 1000.0
+        job.failed = status.final_status != "SUCCEEDED"
+        job.record = self._record_of(job)
+
+    def _record_of(self, job: JobRun) -> JobRecord:
+        try:
+            return self.replayer.record(job.spec.id)
+        except InputError as error:
+            self.decisions.append({"time_s": self.now_s(), "alarm": "record", "text": error.line()})
+            return job.record
+
+    def _lost_master(self, status: AppStatus) -> bool:
+        waited_ms = time.time_ns() // 1_000_000 - status.started_ms
+        return (
+            status.state == "ACCEPTED"
+            and not status.launched_ms
+            and status.running_containers > 0
+            and waited_ms > LOST_MASTER_S * 1000
+        )
+
+    def _again(self, job: JobRun, status: AppStatus) -> None:
+        text = f"{job.spec.id}: the RM gave {status.id} a container and never launched its master"
+        self.decisions.append({"time_s": self.now_s(), "alarm": "lost-master", "text": text})
+        self.client.rest.kill(status.id)
+        if job.tries < MOST_TRIES:
+            self._submit(job)
+
+    def _kill(self) -> None:
+        self.stop.set()
+        with contextlib.suppress(YarnfairError):
+            self.replayer.kill_all()
+        for job in self.jobs:
+            if job.app_id is not None and not job.ended:
+                with contextlib.suppress(YarnfairError):
+                    job.record = self._record_of(job)
+
+    # --- writing ---
+
+    def _write(self, *, finished: bool) -> tuple[SimResult, dict[str, Any]]:
+        """Everything as it stands now; the result and the summary."""
+        wall_s = time.monotonic() - self.began
+        result = result_of(
+            self.jobs, self.curves, end_s=self.now_s(), finished=finished, wall_s=wall_s, decisions=list(self.decisions)
+        )
+        table = jobs_table(result, self.alone_s)
+        directory = self.directory
+        directory.write_table("jobs.parquet", table)
+        directory.write_table("tasks.parquet", tasks_table(self.jobs, self.zero_ms))
+        if len(self.curves):
+            directory.write_table("allocations.parquet", allocations_table(result))
+        directory.write_lines("decisions.jsonl", result.decisions)
+        summary = summarise(result, table, list(self.experiment.leaves)) if len(self.curves) else {}
+        if summary:
+            directory.write_summary(summary)
+        ended = sum(job.ended for job in self.jobs)
+        if not finished:
+            directory.progress(time_s=self.now_s(), jobs_done=ended)
+        return result, summary

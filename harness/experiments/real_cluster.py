@@ -1,0 +1,219 @@
+"""A real cluster for an experiment: brought up for it and taken down after it, or a given ResourceManager.
+
+What runs on it is harness.experiments.real's. A cluster that a killed run left behind is cleaned away by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.clusters import processes
+from harness.clusters.compose import DockerCluster, docker_client
+from harness.clusters.local import LocalCluster
+from harness.clusters.site import write
+from harness.clusters.state import ClusterSpec, StateFolder, default_folder
+from harness.experiments.resolve import LoadedExperiment, allocation_file
+from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
+from harness.model.errors import CallError, InputError
+from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
+from harness.sim.attributes import with_attributes
+from harness.yarn.allocation.render import render_allocations
+from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.rmclient import RmAddress
+
+#: Hadoop's own default for both, which the simulator has too.
+_MINIMUM_MB = 1024
+_INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster that is there already: the ResourceManager's addresses, where its allocation file lies, and a folder
+    that this machine and all nodes see under the same path. ``rm`` None: one is brought up."""
+
+    rm: str | None = None
+    admin: str | None = None
+    client: str | None = None
+    allocations: str | None = None
+    shared: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RealCluster:
+    """A cluster that runs. ``document`` stands in ``run.json``."""
+
+    backend: str
+    address: RmAddress
+    place: AllocationPlace
+    shared: SharedFolder
+    python: str
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+
+def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec:
+    """What the cluster of an experiment is to be.
+
+    Raises InputError for nodes that a small real cluster cannot have.
+    """
+    spec = experiment.spec
+    group, *others = spec.cluster.nodes
+    where = experiment.document.where(("cluster", "nodes"))
+    if any((g.memory_mb, g.vcores) != (group.memory_mb, group.vcores) for g in others):
+        raise InputError(
+            "nodes of several sizes", where=where, mend="a real cluster's nodes are equal here: give one size"
+        )
+    if any(g.speed != 1 or g.join_s or g.leave_s is not None for g in spec.cluster.nodes):
+        raise InputError(
+            "nodes with a speed, or that join and leave", where=where, mend="leave that to --backend sim, or remove it"
+        )
+    conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()}
+    minimum = conf.get("yarn.scheduler.minimum-allocation-mb", "")
+    minimum_mb = int(minimum) if minimum.isdigit() else _MINIMUM_MB
+    delays = spec.delays
+    properties = {
+        **NODE_PROPERTIES,
+        "yarn.scheduler.increment-allocation-mb": conf.get(_INCREMENT, str(_MINIMUM_MB)),
+        **conf,
+    }
+    if delays.node_heartbeat_ms is not None:
+        properties["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] = str(delays.node_heartbeat_ms)
+    if delays.update_ms is not None:
+        properties["yarn.scheduler.fair.update-interval-ms"] = str(delays.update_ms)
+    return ClusterSpec(
+        nodes=sum(g.count for g in spec.cluster.nodes),
+        memory_mb=group.memory_mb,
+        vcores=group.vcores,
+        minimum_allocation_mb=minimum_mb,
+        allocations=str(allocations),
+        properties=properties,
+    )
+
+
+def file_text(allocations: AllocationFile) -> str:
+    """The allocation file of an experiment as the RM reads it: weights as float32, the root's defaults written out."""
+    root = QueueSettings(
+        ROOT,
+        min_share_preemption_timeout_ms=NEVER_MS,
+        fair_share_preemption_timeout_ms=NEVER_MS,
+        fair_share_preemption_threshold=0.5,
+    )
+    given = allocations.settings.get(ROOT)
+    if given is not None:
+        root = replace(root, scheduling_policy=given.scheduling_policy, max_resources=given.max_resources)
+    weights = {path: one.weight for path, one in allocations.settings.items() if one.weight is not None}
+    rounded = with_attributes(allocations, weights=weights)
+    return render_allocations(replace(rounded, settings={**rounded.settings, ROOT: root}))
+
+
+@contextlib.contextmanager
+def open_cluster(
+    experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None] = lambda _: None
+) -> Iterator[RealCluster]:
+    """The cluster on which an experiment runs, for as long as the context lasts."""
+    if target.rm is not None:
+        with _given(backend, target) as found:
+            yield found
+        return
+    if target != Target():
+        raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
+    clean_abandoned()
+    folder = _own_folder(backend)
+    state = StateFolder(folder / "cluster")
+    folder.mkdir(parents=True, exist_ok=True)
+    allocations = folder / "allocations.xml"
+    write(allocations, file_text(allocation_file(experiment.spec)))
+    cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
+    spec = cluster_spec(experiment, allocations)
+    try:
+        status = cluster.up(spec, timeout_s=300.0)
+        place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
+        document = {
+            "rm": status.address.rest,
+            "nodes": spec.nodes,
+            "memory_mb": spec.memory_mb,
+            "vcores": spec.vcores,
+            "properties": dict(spec.properties),
+            "seconds_to_running": status.running_s,
+        }
+        with contextlib.ExitStack() as stack:
+            shared, python = _shared(stack, backend, state, folder)
+            yield RealCluster(backend, status.address, place, shared, python, document)
+    finally:
+        cluster.down()
+        with contextlib.suppress(InputError):
+            StateFolder(folder).remove()
+
+
+def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folder: Path) -> tuple[SharedFolder, str]:
+    if backend == "local":
+        return LocalFolder(folder / "replay"), sys.executable
+    loaded = state.load()
+    assert loaded is not None
+    client = stack.enter_context(docker_client())
+    labels = [f"com.docker.compose.project={loaded.mark}", "com.docker.compose.service=rm"]
+    container = client.containers.list(filters={"label": labels})[0]
+    return ContainerFolder(container, "/shared/replay"), "/usr/bin/python3"
+
+
+@contextlib.contextmanager
+def _given(backend: str, target: Target) -> Iterator[RealCluster]:
+    assert target.rm is not None
+    if not target.allocations:
+        raise CallError(
+            "--rm without --allocations", mend="say where the RM's allocation file lies: a path, sftp:// ..."
+        )
+    if not target.shared:
+        raise CallError("--rm without --shared", mend="give a folder that this machine and all nodes see alike")
+    address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
+    place = open_place(target.allocations)
+    before = place.read()
+    shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
+    try:
+        yield RealCluster(
+            backend, address, place, shared, target.python or sys.executable, {"rm": address.rest, "given": True}
+        )
+    finally:
+        # Somebody's cluster: it has its own queues back.
+        with contextlib.suppress(InputError):
+            place.write(before)
+        shared.remove()
+        place.close()
+
+
+# --- folders of runs --------------------------------------------------------------------------------------------------
+
+
+def _runs_folder() -> Path:
+    return default_folder("runs")
+
+
+def _own_folder(backend: str) -> Path:
+    """A folder that says whose it is: backend, pid and start time of this process."""
+    me = next(iter(processes.of_pid(os.getpid())))
+    return _runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
+
+
+def clean_abandoned() -> list[str]:
+    """Takes down the clusters of runs whose process is gone; their folders' names."""
+    cleaned = []
+    root = _runs_folder()
+    for folder in sorted(root.iterdir()) if root.is_dir() else []:
+        backend, _, rest = folder.name.partition("-")
+        pid, _, ticks = rest.partition("-")
+        if backend not in ("local", "docker") or not (pid.isdigit() and ticks.isdigit()):
+            continue
+        if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
+            continue
+        state = StateFolder(folder / "cluster")
+        with contextlib.suppress(InputError, CallError):
+            (LocalCluster if backend == "local" else DockerCluster)(state).down()
+            StateFolder(folder).remove()
+            cleaned.append(folder.name)
+    return cleaned

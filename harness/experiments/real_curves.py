@@ -1,0 +1,266 @@
+"""What is seen of a real run while it goes on, as the simulator's result: samples, jobs, tasks, waits.
+
+The figures come from the ResourceManager (allocated, demand, shares; applications' times and integrals) and from the
+replayed masters' records. Integrals over samples are by steps: what was seen holds until the next look.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.jobs.replay import JobRecord, stages_in_order
+from harness.model.jobs import JobSpec
+from harness.model.queues import QueueTree
+from harness.sim.setup import Samples, SimResult
+from harness.sim.simulate import shares_of
+from harness.yarn.answers import AppStatus, SchedulerStatus
+
+
+class Curves:
+    """The queues over time, one row a look."""
+
+    def __init__(self, tree: QueueTree, entitlements: Mapping[str, float], resource: str) -> None:
+        self.queues = tuple(queue.path for queue in tree)
+        self.leaf = np.array([queue.leaf for queue in tree])
+        share = shares_of(tree, entitlements)
+        self.fraction = np.array([share[path] for path in self.queues])
+        self.resource = resource
+        self._rows: dict[str, list[Any]] = defaultdict(list)
+        self._accumulated = np.zeros(len(self.queues))
+        self._due = np.zeros(len(self.queues))
+        #: Leaf -> since when it has been asking in vain, the longest time, when that ended.
+        self._waiting: dict[str, float] = {}
+        self._containers: dict[str, int] = {}
+        self.max_wait_s = {path: 0.0 for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf}
+        self.max_wait_at_s = dict(self.max_wait_s)
+
+    def __len__(self) -> int:
+        return len(self._rows["time_s"])
+
+    def look(self, time_s: float, status: SchedulerStatus, weights: Mapping[str, float]) -> None:
+        """One look at the scheduler."""
+        rows = self._rows
+        if rows["time_s"] and time_s <= rows["time_s"][-1]:
+            return
+        if rows["time_s"]:
+            step = time_s - rows["time_s"][-1]
+            held, wanted = self._measured(rows["allocated"][-1]), self._measured(rows["demand"][-1])
+            share = self.fraction * self._measured([rows["capacity"][-1]])[0]
+            self._accumulated = self._accumulated + held * step
+            self._due = self._due + np.where(self.leaf, np.minimum(wanted, share), 0.0) * step
+        seen = [status.queues.get(path) for path in self.queues]
+        rows["time_s"].append(time_s)
+        rows["capacity"].append((status.capacity.memory_mb, status.capacity.vcores))
+        allocated = [(q.used.memory_mb, q.used.vcores) if q else (0, 0) for q in seen]
+        demand = [(q.demand.memory_mb, q.demand.vcores) if q else (0, 0) for q in seen]
+        # Both are of slightly different moments: a queue demands at least what it holds.
+        demand = [(max(d[0], a[0]), max(d[1], a[1])) for d, a in zip(demand, allocated, strict=True)]
+        rows["allocated"].append(allocated)
+        rows["demand"].append(demand)
+        rows["fair"].append([q.fair_share.memory_mb if q else 0 for q in seen])
+        rows["weight"].append([weights.get(path, 1.0) for path in self.queues])
+        rows["running"].append([max(q.containers_allocated - q.active_apps, 0) if q else 0 for q in seen])
+        rows["accumulated"].append(self._accumulated)
+        rows["due"].append(self._due)
+        for path in self.max_wait_s:
+            self._wait(path, time_s, status)
+
+    def _wait(self, path: str, time_s: float, status: SchedulerStatus) -> None:
+        queue = status.queues.get(path)
+        before, now = self._containers.get(path, 0), queue.containers_allocated if queue else 0
+        self._containers[path] = now
+        if queue is None or queue.containers_pending <= 0:
+            self._waiting.pop(path, None)
+        elif path not in self._waiting or now > before:
+            self._waiting[path] = time_s
+        elif time_s - self._waiting[path] > self.max_wait_s[path]:
+            self.max_wait_s[path], self.max_wait_at_s[path] = time_s - self._waiting[path], time_s
+
+    def _measured(self, pairs: Sequence[tuple[int, int]]) -> Any:
+        """In the experiment's resource: MiB, vcores, or MiB of the dominant share."""
+        values = np.asarray(pairs, dtype=np.float64)
+        if self.resource == "memory":
+            return values[:, 0]
+        if self.resource == "vcores":
+            return values[:, 1]
+        memory, vcores = self._rows["capacity"][-1]
+        return np.maximum(values[:, 0], values[:, 1] * (memory / vcores if vcores else 0.0))
+
+    def samples(self) -> Samples:
+        """All looks so far."""
+        rows, n = self._rows, len(self.queues)
+
+        def table(name: str, kind: Any) -> Any:
+            return np.asarray(rows[name], dtype=kind).reshape(len(self), n) if len(self) else np.zeros((0, n), kind)
+
+        def pairs(name: str, width: int) -> Any:
+            shape = (len(self), width, 2)
+            return np.asarray(rows[name], dtype=np.int64).reshape(shape) if len(self) else np.zeros(shape, np.int64)
+
+        allocated, demand, capacity = pairs("allocated", n), pairs("demand", n), pairs("capacity", 1)
+        return Samples(
+            queues=self.queues,
+            leaf=self.leaf,
+            share_fraction=self.fraction,
+            time_s=np.asarray(rows["time_s"], dtype=np.float64),
+            capacity_mb=capacity[:, 0, 0],
+            capacity_vcores=capacity[:, 0, 1],
+            allocated_mb=allocated[:, :, 0],
+            allocated_vcores=allocated[:, :, 1],
+            demand_mb=demand[:, :, 0],
+            demand_vcores=demand[:, :, 1],
+            fair_share_mb=table("fair", np.int64),
+            weight=table("weight", np.float64),
+            accumulated=table("accumulated", np.float64),
+            counted=table("accumulated", np.float64),
+            due=table("due", np.float64),
+            running=table("running", np.int64),
+        )
+
+
+@dataclass(slots=True)
+class JobRun:
+    """One job on the real cluster."""
+
+    spec: JobSpec
+    due_s: float | None = None  # when it is to be submitted (None: after another one)
+    app_id: str | None = None
+    status: AppStatus | None = None
+    record: JobRecord = field(default_factory=JobRecord)
+    tries: int = 0
+    #: Seconds from the start of the run; NaN until then.
+    submitted_s: float = math.nan
+    started_s: float = math.nan
+    finished_s: float = math.nan
+    ended: bool = False
+    failed: bool = False
+
+
+def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:
+    """One row an attempt of a task, in seconds from the start of the run (docs/how-results-are-computed.md)."""
+    columns: dict[str, list[Any]] = defaultdict(list)
+    times = ("asked", "granted", "heard", "launched", "started", "ended", "told")
+    for job in jobs:
+        names = [stage.name for stage in stages_in_order(job.spec)]
+        for task in job.record.tasks:
+            columns["job"].append(job.spec.id)
+            columns["queue"].append(job.spec.queue)
+            columns["stage"].append(names[task.stage])
+            columns["task"].append(task.task)
+            columns["attempt"].append(task.attempt)
+            columns["container"].append(task.container)
+            columns["node"].append(task.node)
+            for name in times:
+                columns[f"{name}_s"].append((getattr(task, f"{name}_ms") - zero_ms) / 1000.0)
+            columns["outcome"].append(task.outcome)
+    order = [
+        "job",
+        "queue",
+        "stage",
+        "task",
+        "attempt",
+        "container",
+        "node",
+        *(f"{name}_s" for name in times),
+        "outcome",
+    ]
+    return pd.DataFrame({name: columns[name] for name in order})
+
+
+def result_of(
+    jobs: Sequence[JobRun],
+    curves: Curves,
+    *,
+    end_s: float,
+    finished: bool,
+    wall_s: float,
+    decisions: list[dict[str, Any]],
+) -> SimResult:
+    """What the simulator would answer for the same run; jobs in the order of their submission."""
+    shown = [job for job in jobs if not math.isnan(job.submitted_s)]
+    shown.sort(key=lambda job: job.submitted_s)
+    done = [[task for task in job.record.tasks if task.outcome == "finished"] for job in shown]
+    failed = [sum(task.outcome == "failed" for task in job.record.tasks) for job in shown]
+    ends = [job.finished_s for job in shown if job.ended]
+    return SimResult(
+        jobs={
+            "id": [job.spec.id for job in shown],
+            "name": [job.spec.name for job in shown],
+            "queue": [job.spec.queue for job in shown],
+            "kind": [job.spec.kind for job in shown],
+            "submitted_s": [job.submitted_s for job in shown],
+            "started_s": [job.started_s for job in shown],
+            "finished_s": [job.finished_s if job.ended else math.nan for job in shown],
+            "tasks": [len(tasks) for tasks in done],
+            "failed": [job.failed for job in shown],
+            "attempts_failed": failed,
+            "memory_mb_s": [float(job.status.memory_seconds) if job.status else 0.0 for job in shown],
+            "vcore_s": [float(job.status.vcore_seconds) if job.status else 0.0 for job in shown],
+            "task_s": [
+                math.fsum(t.ended_ms - t.started_ms for t in tasks) / (1000.0 * len(tasks)) if tasks else math.nan
+                for tasks in done
+            ],
+        },
+        samples=curves.samples(),
+        makespan_s=max(ends, default=0.0),
+        end_s=end_s,
+        finished=finished,
+        failed_jobs=sum(job.failed for job in shown),
+        events=2 * sum(len(job.record.tasks) + job.ended for job in shown),
+        assignments=sum(len(job.record.tasks) + 1 for job in shown),
+        heartbeats=0,
+        heartbeats_skipped=0,
+        updates=0,
+        ticks=0,
+        max_wait_s=dict(curves.max_wait_s),
+        max_wait_at_s=dict(curves.max_wait_at_s),
+        mean_between_ends_s=_between_ends(shown, curves.queues),
+        wall_s=round(wall_s, 3),
+        decisions=decisions,
+    )
+
+
+def _between_ends(jobs: Sequence[JobRun], queues: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for path in queues:
+        ends = [
+            task.ended_ms
+            for job in jobs
+            if job.spec.queue == path or job.spec.queue.startswith(f"{path}.")
+            for task in job.record.tasks
+        ]
+        found[path] = (max(ends) - min(ends)) / 1000.0 / (len(ends) - 1) if len(ends) > 1 else math.nan
+    return found
+
+
+def latencies(jobs: Sequence[JobRun]) -> dict[str, Any]:
+    """What the parts of this cluster took, medians and 95th percentiles in milliseconds: the simulator's delays."""
+    tasks = [
+        task for job in jobs if job.spec.kind != "spark" for task in job.record.tasks if task.outcome == "finished"
+    ]
+    starts = [
+        float(job.record.first_heartbeat_ms - job.status.launched_ms)
+        for job in jobs
+        if job.status is not None and job.status.launched_ms and job.record.first_heartbeat_ms
+    ]
+    of = {
+        # From the launch of the AM's container to the AM's first heartbeat.
+        "am_start_ms": starts,
+        # From the master's order to the first moment of the task's own process.
+        "container_start_ms": [float(task.started_ms - task.heard_ms) for task in tasks],
+        # From the RM's grant until the master heard of it, from the task's end until it heard of that.
+        "grant_heard_ms": [float(task.heard_ms - task.granted_ms) for task in tasks],
+        "end_heard_ms": [float(task.told_ms - task.ended_ms) for task in tasks],
+    }
+    return {
+        name: {"median": round(float(np.median(values)), 1), "p95": round(float(np.percentile(values, 95)), 1)}
+        for name, values in of.items()
+        if values
+    }
