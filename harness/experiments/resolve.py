@@ -22,7 +22,7 @@ from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import JobSpec, NodeSpec
-from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
+from harness.model.queues import NEVER_MS, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy, settings_of
 
@@ -254,11 +254,13 @@ def allocation_file(spec: Experiment) -> AllocationFile:
                 walk(queue.children, path)
 
     walk(spec.queues, "root")
+    timeout_s = spec.min_share_preemption_timeout_s
     return AllocationFile(
         settings=settings,
         configured_leaves=tuple(leaves),
         configured_parents=tuple(parents),
         queue_max_am_share_default=spec.max_am_share,
+        default_min_share_preemption_timeout_ms=NEVER_MS if timeout_s is None else round(timeout_s * 1000),
     )
 
 

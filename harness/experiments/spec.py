@@ -199,6 +199,8 @@ class Experiment(Strict):
     workloads: dict[str, Annotated[WorkloadUse, BeforeValidator(_workload)]] = Field(min_length=1)
     #: queueMaxAMShareDefault: the part of a queue's fair share that AMs may take; -1: no limit.
     max_am_share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.5
+    #: defaultMinSharePreemptionTimeout (needs yarn.scheduler.fair.preemption in conf); none: minimum shares only wait.
+    min_share_preemption_timeout_s: Seconds | None = None
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
     period_s: Positive = 15.0
