@@ -34,6 +34,7 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     from harness.policies import make_policy
     from harness.policies.allocate import Allocation
     from harness.policies.allocate import allocate as on_paper
+    from harness.policies.dynamicmr_scenario import allocate_slots, is_slots, read_slots
     from harness.policies.fawkes_paper import ClustersAllocation, allocate_clusters, is_clusters, read_clusters
     from harness.policies.rates_scenario import is_rates
     from harness.policies.registry import read_settings
@@ -50,6 +51,13 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     policy = make_policy(policy_name, settings | read_settings(sets))
     reader, top = read_top(read_text(scenario), str(scenario))
     answer: Allocation | VectorAnswer | ClustersAllocation
+    if is_slots(top):
+        on_slots = allocate_slots(read_slots(reader, top), policy)
+        if as_json:
+            print_json(on_slots.document())
+        else:
+            click.echo(on_slots.table())
+        return
     if is_rates(top):
         _allocate_rates(reader, top, policy, str(scenario), as_json)
         return

@@ -91,7 +91,8 @@ class Engine:
         if self.cluster.heartbeat_ms:
             for node in self.nodes:
                 self._push(node.index * self.cluster.heartbeat_ms // len(self.nodes), HEARTBEAT, node)
-        self._push(0, SAMPLE, None)
+        if run.sample_ms:
+            self._push(0, SAMPLE, None)
         beats, told = 0, 0
         while len(self.ended) < len(run.jobs):
             now = self._events[0][0]
@@ -101,7 +102,7 @@ class Engine:
                 break
             self._account(now)
             self.now = now
-            sample = False
+            sample, changes = False, self.counts.starts + self.counts.ends
             while self._events and self._events[0][0] == now:
                 _, _, kind, what = heapq.heappop(self._events)
                 if kind == SAMPLE:
@@ -112,13 +113,14 @@ class Engine:
             if self.cluster.heartbeat_ms == 0:
                 self._fill()
             self._plan_fetch()
-            if sample:
+            if sample or (not run.sample_ms and changes != self.counts.starts + self.counts.ends):
                 self._sample()
             beats += 1
             if on_progress is not None and beats - told >= 20_000:
                 told = beats
                 on_progress(now, len(self.ended))
-        self._sample()
+        if run.sample_ms:
+            self._sample()
         return self._result()
 
     def _handle(self, kind: int, what: object) -> None:
@@ -177,7 +179,7 @@ class Engine:
         return started
 
     def _reclaim(self) -> None:
-        """A map that waits while nothing runs but reduces that wait for maps: the youngest of these gives way.
+        """A map that waits while nothing runs but reduces that wait for maps: the youngest on a map slot gives way.
 
         Only a map that is done again (killed or failed) can come to this; without it such a run would never end.
         """
@@ -189,7 +191,7 @@ class Engine:
         if any(node.used[MAP] + self.weight[MAP] <= node.map_units for node in self.nodes):
             return
         self.counts.reclaimed += 1
-        self.give_back(max(waiting, key=lambda a: a.id))
+        self.give_back(max(waiting, key=lambda a: (a.on_map_slots, a.id)))
 
     # --- jobs ---
 

@@ -174,7 +174,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class SlotRun:
-    """One run: where, what, by which rules. ``pools`` with no jobs have a share all the same."""
+    """One run: where, what, by which rules. ``pools`` with no jobs have a share all the same.
+
+    ``sample_ms``: the period of the samples; 0: one at each instant at which something starts or ends.
+    """
 
     cluster: SlotCluster
     jobs: tuple[SlotJob, ...]
