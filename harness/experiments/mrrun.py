@@ -101,7 +101,17 @@ def load_mr(document: YamlDocument) -> LoadedMR:
     known = read_applications(spec.applications, document)
     if isinstance(spec, MRExperiment):
         check_applications(known, {name: cluster.submit for name, cluster in spec.clusters.items()}, document)
-        _ = mr_variants(LoadedMR(spec, document, known, ""))
+        try:
+            variants = mr_variants(LoadedMR(spec, document, known, ""))
+        except CallError as error:
+            # A mistake in the file is the file's (exit 1), one in the call the call's (2).
+            raise InputError(error.what, where=document.where(("policies",)), mend=error.mend) from None
+        known_settings = {key for variant in variants for key in settings_of(variant.policy)}
+        for key in spec.settings:
+            if key not in known_settings:
+                what = f"none of the policies has a setting {key[:60]!r}"
+                offer = f"they have {', '.join(sorted(known_settings))}"
+                raise InputError(what, where=document.where(("settings", key)), mend=offer)
     else:
         check_applications(known, {"submit": spec.submit}, document)
     resolved = {**spec.model_dump(mode="json", exclude={"seed", "policies"}), "known": known.model_dump(mode="json")}
@@ -141,7 +151,11 @@ def mr_variants(
             found.append(MRVariant(label, policy, merged, used, 0))
         for key in given:
             if key not in taken:
-                raise CallError(f"none of the policies has a setting {key[:60]!r}", where="--set", mend="see fawkes.md")
+                raise CallError(
+                    f"none of the policies has a setting {key[:60]!r}",
+                    where="--set",
+                    mend="see docs/reference/fawkes.md",
+                )
     names = [variant.name for variant in found]
     if len(set(names)) < len(names):
         raise InputError("two policies have one name", where=loaded.document.where(("policies",)), mend="give names")

@@ -21,6 +21,7 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, number
 from harness.policies.fair import entitlement_weights
 from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
+from harness.policies.static import largest_remainder
 from harness.policies.tree import Tree, tree_of
 
 
@@ -107,9 +108,14 @@ class FawkesPolicy(Policy):
                 reasons = {name: f"balanced: global discrimination {float(over):.3g} s^2" for name in weights}
         capacity = snapshot.capacity
         amounts = [Resource(0, 0)] * len(tree.names)
-        for name, part in ideal.items():
-            # Floors: parts of the whole never sum to more than it.
-            own = Resource(int(capacity.memory_mb * part), int(capacity.vcores * part))
+        parts = [float(part) for part in ideal.values()]
+        # Rounded together, so that whole shares sum to the whole (or, without a policy, to the core) and not below it.
+        memory, vcores = (
+            largest_remainder(min(round(sum(parts) * total), total), parts)
+            for total in (capacity.memory_mb, capacity.vcores)
+        )
+        for at, (name, part) in enumerate(ideal.items()):
+            own = Resource(memory[at], vcores[at])
             for queue in (tree.index[name], *_above(tree, tree.index[name])):
                 amounts[queue] = amounts[queue] + own
             reasons.setdefault(name, f"weight {float(weights[name]):.3f}, minimum share {float(part):.3f}")
@@ -160,7 +166,7 @@ def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:
     parts: dict[str, Number] = {
         tree.names[q]: _dominant(snapshot.queues[tree.names[q]].min_share, snapshot.capacity) for q in tree.leaves
     }
-    # One unit in a thousand for the floors.
+    # Whole MiB and vcores, and the file's own rounding.
     return parts if abs(sum(parts.values()) - 1.0) < 1e-3 else None
 
 

@@ -29,7 +29,7 @@ class Constants:
     replicas: int = 3
     storage_gb: float = 2000.0
     replication_gb_s: float = 0.06
-    load_gb_s: float = 0.05
+    load_gb_s: float = 0.04
     wan: float = 1.0
     job_setup_s: float = 10.0
     #: Durations of tasks spread evenly by this part around their mean.
