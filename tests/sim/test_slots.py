@@ -342,8 +342,8 @@ def test_containers_hold_masters_and_ramp_reduces_up() -> None:
 
 
 def test_a_map_done_again_gets_a_slot_from_waiting_reduces() -> None:
-    """The map ran on a reduce slot, which goes to a reduce when it fails; the map slots are lent to reduces that wait for
-    the map: one of them gives way."""
+    """The map ran on a reduce slot, which goes to a reduce when it fails; the map slots are lent to reduces that wait
+    for the map: one of them gives way."""
 
     class Once(Engine):
         def _duration(self, attempt: Any, work: int, tried: int) -> tuple[int, bool]:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
+from math import lcm
 
 from harness.policies.ordering.jobs import MapReduceJob, Slots, scaled
 
@@ -123,6 +125,33 @@ def estimate(jobs: Sequence[MapReduceJob], slots: Slots) -> Estimate:
     return Estimate(
         tuple(Fraction(end, times.per_second) for end in maps_end),
         tuple(Fraction(end, times.per_second) for end in ends),
+    )
+
+
+def estimate_released(jobs: Sequence[MapReduceJob], released_s: Sequence[Fraction], slots: Slots) -> Estimate:
+    """Completion times of jobs that are submitted one after another to a FIFO queue, in the order given.
+
+    ``released_s``: when each is submitted, never falling. A job's maps begin no earlier; whoever stands before it in
+    the order goes first. Raises CallError where there are tasks and no slot for them, ValueError for falling times.
+    """
+    jobs = tuple(jobs)
+    slots.check(jobs)
+    if any(later < earlier for earlier, later in pairwise(released_s)):
+        raise ValueError("submissions out of order")
+    per_second = lcm(scaled(jobs).per_second, *(time.denominator for time in released_s))
+    pool = SlotPool(slots.maps)
+    maps_end: list[int] = []
+    for job, at in zip(jobs, released_s, strict=True):
+        release, time = int(at * per_second), int(job.map_s * per_second)
+        if not job.maps:
+            maps_end.append(release)
+            continue
+        pool.idle_until(release)  # later jobs come later still, so nothing is lost
+        maps_end.append(pool.start(job.maps, time)[1] + time)
+    reduce_times = [int(job.reduce_s * per_second) for job in jobs]
+    ends = _reduce_ends([job.reduces for job in jobs], reduce_times, maps_end, slots.reduces)
+    return Estimate(
+        tuple(Fraction(end, per_second) for end in maps_end), tuple(Fraction(end, per_second) for end in ends)
     )
 
 
