@@ -8,7 +8,7 @@ an attribute goes back to that the policy no longer declares. What the controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from harness.control.events import Attributes
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
-from harness.yarn.allocation.edit import Attribute, Change, edit_allocations
+from harness.yarn.allocation.edit import Attribute, Change, edit_parsed
 from harness.yarn.allocation.javanum import float32
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
@@ -42,6 +42,7 @@ class Prepared:
 
     before: bytes
     after: bytes
+    says: AllocationFile
     in_force: Mapping[str, float]
     #: Queues of the plan that the file does not name (ad hoc ones): they keep the weight 1, their siblings are scaled.
     ad_hoc: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class FileOwner:
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     _data: bytes = b""
     _file: AllocationFile = field(default_factory=AllocationFile)
+    _names: frozenset[str] = frozenset()
 
     def read(self) -> list[Foreign]:
         """Looks at the file: new queues join the baseline, others' edits are found.
@@ -76,8 +78,8 @@ class FileOwner:
         if data == self._data:
             return []
         file = parse_allocations(data, source=self.place.name)
-        self._data, self._file = data, file
-        names = {*file.configured_leaves, *file.configured_parents}
+        names = frozenset((*file.configured_leaves, *file.configured_parents))
+        self._data, self._file, self._names = data, file, names
         for gone in self.baseline.keys() - names:
             self.baseline.pop(gone)
             self.ours.pop(gone, None)
@@ -126,9 +128,9 @@ class FileOwner:
 
         What will be written is in ``ours`` and ``baseline`` from then on: keep them before it is.
         """
-        file, problems = self._file, []
+        file, names, problems = self._file, self._names, []
         wanted: dict[str, Values] = {}
-        weights, ad_hoc = _scaled(attributes.weights, file)
+        weights, ad_hoc = _scaled(attributes.weights, names)
         for path, weight in weights.items():
             wanted.setdefault(path, {})["weight"] = weight
         for path, least in attributes.min_shares.items():
@@ -139,30 +141,29 @@ class FileOwner:
             tree = queue_tree(file)
             for path, policy in attributes.scheduling_policies.items():
                 if path in tree and tree[path].policy != policy:
-                    if file.configured(path):
+                    if path in names:
                         wanted.setdefault(path, {})["scheduling_policy"] = policy
                     else:
                         problems.append(f"{path} needs the scheduling policy {policy}, and the file does not name it")
-        for path in [path for path in wanted if not file.configured(path)]:
+        for path in [path for path in wanted if path not in names]:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
         changes = self._changes(wanted)
-        after = edit_allocations(self._data, changes, source=self.place.name)
+        after, says = edit_parsed(self._data, self._file, changes, source=self.place.name)
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
-        return Prepared(self._data, after, in_force, ad_hoc, tuple(problems))
+        return Prepared(self._data, after, says, in_force, ad_hoc, tuple(problems))
 
     def original(self) -> Prepared:
         """The file with the administrator's own values wherever the controller had written others."""
-        after = edit_allocations(self._data, self._changes({}), source=self.place.name)
-        weights = {path: weight for path, weight in self.configured_weights().items() if self._file.configured(path)}
-        return Prepared(self._data, after, {path: float32(weight) for path, weight in weights.items()})
+        after, says = edit_parsed(self._data, self._file, self._changes({}), source=self.place.name)
+        weights = {path: weight for path, weight in self.configured_weights().items() if path in self._names}
+        return Prepared(self._data, after, says, {path: float32(weight) for path, weight in weights.items()})
 
     def write(self, prepared: Prepared) -> None:
         """Puts a prepared file in its place, unless somebody else was faster (FileChanged). Raises InputError."""
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before)
-            self._data = prepared.after
-            self._file = parse_allocations(prepared.after, source=self.place.name)
+            self._data, self._file = prepared.after, prepared.says
         for attributes in self.ours.values():
             for values in attributes.values():
                 del values[:-1]
@@ -171,7 +172,7 @@ class FileOwner:
         """What brings the file from what we wrote before to what is wanted."""
         changes: dict[str, Change] = {}
         for path in {**wanted, **self.ours}:
-            if not self._file.configured(path):
+            if path not in self._names:
                 continue
             said = _values(self._file.settings.get(path))
             ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {"weight": said["weight"]})
@@ -212,25 +213,25 @@ def entitlement(weight: Any) -> float:
     return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
 
 
-def _scaled(weights: Mapping[str, float], file: AllocationFile) -> tuple[dict[str, float], tuple[str, ...]]:
+def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
     """Weights for the queues that the file names, when their siblings that it does not name have the weight 1.
 
     Only the ratio of siblings counts. Several ad hoc siblings all have 1, whatever each should have: then the mean.
     """
     ad_hoc: dict[str, list[float]] = {}
-    names: list[str] = []
+    unnamed: list[str] = []
     for path, weight in weights.items():
-        if not file.configured(path):
+        if path not in names:
             ad_hoc.setdefault(path.rpartition(".")[0], []).append(weight)
-            names.append(path)
+            unnamed.append(path)
     found: dict[str, float] = {}
     for path, weight in weights.items():
-        if file.configured(path):
+        if path in names:
             beside = ad_hoc.get(path.rpartition(".")[0])
             if beside:
                 weight = min(max(weight * len(beside) / sum(beside), WEIGHT_MIN), WEIGHT_MAX)
             found[path] = float32(weight)
-    return found, tuple(names)
+    return found, tuple(unnamed)
 
 
 def _values(settings: QueueSettings | None) -> Values:

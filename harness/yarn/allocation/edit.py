@@ -70,11 +70,18 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
     old file in the values asked for and in nothing else. Raises InputError for a file that the RM would refuse, for a
     queue that is not in it, and for a weight that is not within [WEIGHT_MIN, WEIGHT_MAX].
     """
-    before = parse_allocations(document, source=source)
+    return edit_parsed(document, parse_allocations(document, source=source), changes, source=source)[0]
+
+
+def edit_parsed(
+    document: bytes, before: AllocationFile, changes: Mapping[str, Change], *, source: str = "allocation file"
+) -> tuple[bytes, AllocationFile]:
+    """As `edit_allocations`, of a document that has been parsed: the new document and what it says."""
     expected = _expected(before, changes, source)
     # As texts, because a NaN somewhere in the file is equal to nothing.
-    if repr(expected) == repr(before):
-        return document
+    meant = repr(expected)
+    if meant == repr(before):
+        return document, before
     if b"\x00" in document:
         raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
     places: dict[str, list[Element]] = {}
@@ -103,17 +110,19 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
             edits.append(_insertion(document, places[path][-1], new))
     for start, end, content in sorted(edits, reverse=True):
         document = document[:start] + content + document[end:]
-    if repr(parse_allocations(document, source=source)) != repr(expected):
+    after = parse_allocations(document, source=source)
+    if repr(after) != meant:
         raise InputError(
             "the edited file does not read back as intended", where=source, mend="write the file plainly, in UTF-8"
         )
-    return document
+    return document, after
 
 
 def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str) -> AllocationFile:
     settings = dict(before.settings)
+    configured = {*before.configured_leaves, *before.configured_parents}
     for path, change in changes.items():
-        if not before.configured(path):
+        if path not in configured:
             known = ", ".join(sorted({*before.configured_leaves, *before.configured_parents})[:8])
             raise InputError(
                 f"queue {path} is not in the file", where=source, mend=f"add it, or name one of those it has: {known}"
