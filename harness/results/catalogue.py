@@ -74,6 +74,9 @@ METRICS: tuple[Metric, ...] = (
     _m("queues.p95_completion_s", "95th percentile of completion", "s", "lower", 1, 1.0),
     _m("queues.mean_slowdown", "mean slowdown", "", "lower", 2, 0.01),
     _m("queues.workload_s", "whole workload", "s", "lower", 0, 1.0),
+    _m("mean_slowdown", "job slowdown, mean", "", "lower", 2, 0.01),
+    _m("median_slowdown", "job slowdown, median", "", "lower", 2, 0.01),
+    _m("reconfigurations", "reconfigurations", "", "neither", 0),
     _m("queues.max_wait_s", "longest wait for a container", "s", "lower", 1, 1.0),
     _m("queues.speedup_over_static", "speed-up over static", "", "higher", 2, 0.01, other_run=True),
     _m(
