@@ -32,10 +32,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("harness.cli.explain:explain", "Why a queue gets what it gets, in plain words and figures."),
     "top": ("harness.cli.top:top", "The live view in the terminal."),
     "cluster": ("harness.cli.cluster:cluster", "A YARN cluster on this machine: up, status, doctor, down."),
+    "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
     "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
     "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
     "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
+    "vectors": ("harness.cli.vectors:vectors", "Several resources on servers: QKnober against its alternatives."),
     "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
 }
 

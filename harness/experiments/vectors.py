@@ -1,0 +1,89 @@
+"""QKnober's trace-driven simulation (section 7.3): policies, knobs and numbers of users on servers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.jobs.google import read_trace, synthetic
+from harness.model.errors import InputError
+from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
+
+KNOBS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Rules that have a knob: f of tetris, rho of qknober.
+WITH_KNOB = ("tetris", "qknober")
+
+
+def load_trace(folder: Path, users: int) -> VectorLoad:
+    """The 2011 trace's tables below a folder: ``machine_events``, ``task_events`` and ``task_usage``, each with its
+    parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
+    parts: dict[str, list[Path]] = {}
+    for table in ("machine_events", "task_events", "task_usage"):
+        below = folder / table
+        parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
+        if not parts[table]:
+            raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
+    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users)
+
+
+def cases(policies: Sequence[str], knobs: Iterable[float]) -> list[tuple[str, float | None]]:
+    """(policy, knob) of each run; policies without a knob run once."""
+    given = list(knobs)
+    return [(name, knob) for name in policies for knob in (given if name in WITH_KNOB else [None])]
+
+
+def run_cases(
+    load: VectorLoad, todo: Sequence[tuple[str, float | None]], progress: Callable[[str], None] = lambda text: None
+) -> list[dict[str, Any]]:
+    """A row a case: the knob, makespan, speed-up over the first row, utilisations, soft fairness, time of decisions."""
+    found: list[dict[str, Any]] = []
+    for name, knob in todo:
+        progress(f"{name} {'' if knob is None else knob}".strip())
+        began = time.process_time()
+        run = simulate(load, name, knob or 0.0)
+        found.append(row(name, knob, run, found[0]["makespan_s"] if found else run.makespan_s))
+        found[-1]["wall_s"] = round(time.process_time() - began, 2)
+    return found
+
+
+def row(name: str, knob: float | None, run: VectorRun, against_s: float) -> dict[str, Any]:
+    """One run as plain data."""
+    return {
+        "policy": name,
+        "knob": knob,
+        "makespan_s": round(run.makespan_s, 3),
+        "speedup": round(against_s / run.makespan_s, 4) if run.makespan_s else 1.0,
+        "mean_completion_s": round(run.mean_completion_s, 1),
+        "utilisation": [round(x, 4) for x in run.utilisation],
+        "utilisation_while_submitted": [round(x, 4) for x in run.busy],
+        "soft_fairness": round(run.soft_fairness, 4),
+        "theta": round(run.estimated_soft_fairness, 4) if name == "qknober" else None,
+        "decisions": run.decisions,
+    }
+
+
+def simulation(
+    *,
+    trace: Path | None,
+    users: int,
+    machines: int,
+    hours: float,
+    load: float,
+    seed: int,
+    policies: Sequence[str] = tuple(RULES),
+    knobs: Sequence[float] = KNOBS,
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """The whole document of ``yarnfair vectors``."""
+    if trace is None:
+        found = synthetic(users=users, machines=machines, hours=hours, load=load, seed=seed)
+        source = {"synthetic": True, "machines": machines, "hours": hours, "load": load, "seed": seed}
+    else:
+        found = load_trace(trace, users)
+        source = {"synthetic": False, "machines": len(found.servers)}
+    return {
+        "load": {**source, "users": users, "tasks": len(found.user)},
+        "runs": run_cases(found, cases(policies, knobs), progress),
+    }

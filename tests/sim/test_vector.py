@@ -1,0 +1,180 @@
+"""The simulator of several resources on servers: rules, invariants, Google's trace, the synthetic load, the command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.cli import main
+from harness.experiments.vectors import load_trace
+from harness.jobs.google import TOTALS, synthetic
+from harness.model.errors import InputError
+from harness.sim.vector import RULES, VectorLoad, simulate
+
+
+def load(
+    servers: list[list[float]], tasks: list[tuple[int, int, int, list[float]]], weights: list[float] | None = None
+) -> VectorLoad:
+    """Tasks: (user, submission s, duration s, demand)."""
+    users = max(task[0] for task in tasks) + 1
+    return VectorLoad(
+        servers=np.array(servers, float),
+        weights=np.array(weights or [1.0] * users),
+        user=np.array([t[0] for t in tasks], np.int64),
+        submit_ms=np.array([t[1] * 1000 for t in tasks], np.int64),
+        duration_ms=np.array([t[2] * 1000 for t in tasks], np.int64),
+        demand=np.array([t[3] for t in tasks], float),
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_one_task_after_another(rule: str) -> None:
+    run = simulate(load([[1, 1]], [(0, 0, 10, [1, 1]), (0, 0, 20, [1, 1]), (0, 5, 5, [1, 1])]), rule)
+    assert run.makespan_s == 35
+    assert run.utilisation == [pytest.approx(1), pytest.approx(1)]
+    # 10, 30 and 35 - 5 seconds after their submissions.
+    assert run.mean_completion_s == pytest.approx((10 + 30 + 30) / 3)
+
+
+def test_static_keeps_its_part_and_sharing_does_not() -> None:
+    world = load([[4, 4]], [(0, 0, 10, [1, 1]) for _ in range(8)] + [(1, 0, 10, [1, 1])])
+    assert simulate(world, "static").makespan_s == 40
+    assert simulate(world, "drf").makespan_s == 30
+
+
+def test_drf_serves_the_lowest_share_over_weight() -> None:
+    """One server of 6: after the first six end, users of weights 1 and 2 hold 2 and 4."""
+    tasks = [(0, 0, 10, [1.0]) for _ in range(6)]
+    tasks += [(0, 1, 10, [1.0]) for _ in range(6)] + [(1, 1, 10, [1.0]) for _ in range(6)]
+    equal, weighted = (simulate(load([[6.0]], tasks, w), "drf") for w in ([1.0, 1.0], [1.0, 2.0]))
+    assert equal.makespan_s == weighted.makespan_s == 30
+    # Of 18 tasks six end at 10, six at 20, six at 30, whoever they are.
+    assert equal.mean_completion_s == weighted.mean_completion_s
+    assert equal.soft_fairness != weighted.soft_fairness
+
+
+def test_affinity_packs_what_first_in_first_out_does_not() -> None:
+    """A server of <2, 4>: by the dot product the memory-heavy task goes first; DRF takes the oldest."""
+    tasks = [(0, 0, 5, [2.0, 4.0]), (0, 1, 10, [1.9, 1.0]), (0, 1, 10, [1.0, 3.0]), (0, 1, 10, [1.0, 1.0])]
+    # At second 5 the affinities, as fractions of the capacity, are 1.2, 1.25 and 0.75.
+    packed, plain = (simulate(load([[2.0, 4.0]], tasks), rule) for rule in ("tetris", "drf"))
+    assert packed.makespan_s == plain.makespan_s == 25
+    assert packed.mean_completion_s == pytest.approx((5 + 14 + 14 + 24) / 4)
+    assert plain.mean_completion_s == pytest.approx((5 + 14 + 24 + 24) / 4)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_task_runs_once_and_no_server_is_overfull(rule: str) -> None:
+    world = synthetic(users=8, machines=20, hours=1.0, load=1.5, seed=3)
+    run = simulate(world, rule, 0.3)
+    work = (world.demand * world.duration_ms[:, None]).sum(axis=0) / 1000 / world.servers.sum(axis=0)
+    # All the work was done, no more and no less, and never more at once than there is.
+    assert np.allclose(np.array(run.utilisation) * run.makespan_s, work)
+    assert max(run.utilisation + run.busy) <= 1 + 1e-9
+    assert run == simulate(world, rule, 0.3)
+
+
+def test_the_knob_trades_fairness() -> None:
+    world = synthetic(users=20, machines=40, hours=4.0, load=1.6, seed=1)
+    free, fair = simulate(world, "qknober", 0.0), simulate(world, "qknober", 1.0)
+    assert fair.soft_fairness < free.soft_fairness
+    assert fair.estimated_soft_fairness < free.estimated_soft_fairness
+
+
+def test_the_synthetic_load_has_the_papers_machines() -> None:
+    world = synthetic(users=10, hours=2.0)
+    assert world.servers.shape == (1000, 3)
+    assert world.servers.sum(axis=0) == pytest.approx(TOTALS)
+    asked = (world.demand * world.duration_ms[:, None]).sum(axis=0) / (world.servers.sum(axis=0) * 7_200_000)
+    assert asked.max() == pytest.approx(1.2, rel=0.01)
+    # Every task fits on some server, and the seed decides everything.
+    assert all((world.servers >= need).all(axis=1).any() for need in np.unique(world.demand, axis=0)[:200])
+    assert np.array_equal(world.demand, synthetic(users=10, hours=2.0).demand)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    for table in ("machine_events", "task_events", "task_usage"):
+        (tmp_path / table).mkdir()
+    (tmp_path / "machine_events" / "part-0.csv").write_text("0,1,0,plat,0.5,0.25\n0,2,0,plat,1,1\n9,2,1,plat,,\n")
+    events = [
+        "0,,7,0,,0,alice,2,9,0.25,0.1,0.01,0",
+        "0,,7,1,,0,alice,2,9,0.5,0.2,0.01,0",
+        "5,,7,1,1,1,alice,2,9,0.5,0.2,0.01,0",
+        "6,,8,0,,0,bob,2,9,2,0.2,0.01,0",
+        "6,,9,0,,0,carol,2,9,0.1,0.2,,0",
+    ]
+    with gzip.open(tmp_path / "task_events" / "part-0.csv.gz", "wt") as file:
+        file.write("\n".join(events) + "\n")
+    rest = ",".join(["0"] * 15)
+    usage = [
+        "600000000,900000000,7,0,1",
+        "900000000,1000000000,7,0,1",
+        "700000000,800000000,7,1,2",
+        "600000000,700000000,8,0,1",
+    ]
+    usage.append("650000000,700000000,9,0,1")
+    (tmp_path / "task_usage" / "part-0.csv").write_text("".join(f"{row},{rest}\n" for row in usage))
+    return tmp_path
+
+
+def test_googles_trace(trace: Path) -> None:
+    found = load_trace(trace, users=3)
+    assert found.servers.tolist() == [[0.5, 0.25, 0.52], [1, 1, 0.52]]
+    # bob's task asks for more than any machine has.
+    assert found.user.tolist() == [0, 2, 0]
+    assert found.submit_ms.tolist() == [0, 50_000, 100_000]
+    assert found.duration_ms.tolist() == [400_000, 50_000, 100_000]
+    assert found.demand.tolist() == [[0.25, 0.1, 0.01], [0.1, 0.2, 0], [0.5, 0.2, 0.01]]
+    assert load_trace(trace, users=1).user.tolist() == [0, 0]
+    assert simulate(found, "qknober", 0.5).makespan_s == 400
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "message"),
+    [
+        ("machine_events", "0,1,0\n", ":1: has 3 columns, not 6"),
+        ("machine_events", "0,1,0,p,x,1\n", ":1: the CPU capacity is 'x'"),
+        ("machine_events", "5,1,0,p,1,1\n", "adds no machine at its beginning"),
+        ("task_events", "0,,7,0,,submit,alice,2,9,0.25,0.1,0.01,0\n", ":1: the event type is 'submit'"),
+        ("task_events", "0,,7,0,,0,alice,2,9,-1,0.1,0.01,0\n", ":1: the CPU request is '-1'"),
+        ("task_usage", "9,3,7,0,1," + ",".join(["0"] * 15) + "\n", ":1: ends before it starts"),
+        ("task_usage", "", "has no usage"),
+    ],
+)
+def test_a_trace_that_is_none(trace: Path, table: str, text: str, message: str) -> None:
+    for old in (trace / table).iterdir():
+        old.unlink()
+    (trace / table / "part-0.csv").write_text(text)
+    with pytest.raises(InputError) as error:
+        load_trace(trace, users=3)
+    assert message in error.value.line()
+
+
+def test_the_command(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["vectors", "--users", "6", "--machines", "10", "--hours", "0.5", "--knob", "0.2", "--json"])
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert stop.value.code == 0
+    assert found["load"]["synthetic"] is True
+    assert [(row["policy"], row["knob"]) for row in found["runs"]] == [
+        ("static", None),
+        ("drf", None),
+        ("tetris", 0.2),
+        ("qknober", 0.2),
+    ]
+    assert "running qknober 0.2" in err
+    with pytest.raises(SystemExit) as stop:
+        main(["vectors", "--trace", str(trace), "--users", "2", "--policy", "drf"])
+    out = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert "trace: 2 users, 2 tasks, 2 machines" in out
+    assert max(map(len, out.splitlines())) <= 80
+    with pytest.raises(SystemExit) as stop:
+        main(["vectors", "--trace", str(trace / "nothing")])
+    assert (stop.value.code, "has no machine_events" in capsys.readouterr().err) == (1, True)
