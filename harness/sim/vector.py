@@ -290,14 +290,14 @@ def _run(servers, weights, users, submit, duration, demand, rule, knob, update_m
         # Ends: servers that have room again.
         freed = 0
         while len(ends) and ends[0][0] == now:
-            _, task = heapq.heappop(ends)
-            user, server = users[task], place[task]
+            _, ended = heapq.heappop(ends)
+            user, host = users[ended], place[ended]
             for k in range(m):
-                idle[server, k] += demand[task, k]
-                held[user, k] = max(0.0, held[user, k] - demand[task, k])
-                idle_all[k] += demand[task, k]
+                idle[host, k] += demand[ended, k]
+                held[user, k] = max(0.0, held[user, k] - demand[ended, k])
+                idle_all[k] += demand[ended, k]
             levels[user] = _level(user, held, weights)
-            queue[freed] = task
+            queue[freed] = ended
             freed += 1
         fresh = arrived
         while arrived < tasks and submit[arrived] == now:
