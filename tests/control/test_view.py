@@ -1,0 +1,237 @@
+"""`explain` and `top`: the figures against what the ledger and a run hold, the words, the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.cli import main
+from harness.control.explain import amount, explain, seconds
+from harness.control.view import from_ledger, from_rm, rivals
+from harness.control.view_run import from_run
+from harness.model.errors import InputError
+from tests.control.rm_model import RmModel
+from tests.control.test_wall import controlled, rm_with_load
+
+
+def worked(folder: Path, policy: str = "ltrf") -> RmModel:
+    """A ledger of two queues: a has used ten containers' worth, b waits."""
+    rm = rm_with_load()
+    with controlled(rm, folder, policy=policy) as controller:
+        controller.tick()
+        for _ in range(10):
+            rm.start("x")
+        rm.now_s += 60.0
+        controller.tick()
+    return rm
+
+
+def write_run(folder: Path, *, decisions: str | None = None) -> Path:
+    folder.mkdir()
+    queues = {"G": {"weight": 1.0, "children": {"A": {"weight": 3.0}, "B": {"weight": 1.0}}}, "C": {"weight": 1.0}}
+    identity = {
+        "variant": "hltrf@outside",
+        "policy": {"name": "hltrf", "settings": {}},
+        "capacity_mb": 1000,
+        "experiment": {"queues": queues},
+        "exit": None,
+    }
+    (folder / "run.json").write_text(json.dumps(identity))
+    rows = []
+    for time_s, used in ((0.0, (0, 0, 0)), (10.0, (4000, 1000, 3000))):
+        leaves = dict(zip(("root.G.A", "root.G.B", "root.C"), used, strict=True))
+        for queue in ("root", "root.C", "root.G", "root.G.A", "root.G.B"):
+            below = sum(value for leaf, value in leaves.items() if (leaf + ".").startswith(queue + "."))
+            rows.append(
+                {
+                    "time_s": time_s,
+                    "queue": queue,
+                    "allocated_mb": 100,
+                    "demand_mb": 300 if queue != "root.C" else 100,
+                    "share_mb": 250.0,
+                    "fair_share_mb": 250,
+                    "weight": 2.0 if queue == "root.G.A" else 1.0,
+                    "counted_mb_s": float(below),
+                }
+            )
+    pd.DataFrame(rows).to_parquet(folder / "allocations.parquet")
+    made: list[dict[str, Any]] = [
+        {"time_s": 0.0, "weights": {"root.G.A": 1.0}, "changed": ["root.G.A"], "counted": {}, "reasons": {}},
+        {"time_s": 5.0, "alarm": "late", "text": "no answer"},
+        {
+            "time_s": 9.0,
+            "weights": {"root.G.A": 2.0},
+            "changed": ["root.G.A"],
+            "counted": {},
+            "reasons": {"root.G.A": "has waited 9 s, T_wait 5 s: lifted"},
+        },
+        {"time_s": 99.0, "weights": {"root.G.A": 7.0}, "changed": ["root.G.A"], "counted": {}, "reasons": {}},
+    ]
+    text = "".join(json.dumps(item) + "\n" for item in made) + '{"time_s": 9'
+    (folder / "decisions.jsonl").write_text(text if decisions is None else decisions)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+def test_a_ledgers_figures(tmp_path: Path) -> None:
+    rm = worked(tmp_path)
+    view = from_ledger(tmp_path / "ledger.db")
+    a, b = view.queues["root.a"], view.queues["root.b"]
+    used = rm.truth("root.a")[0]
+    assert (a.accumulated, b.accumulated) == (used, 0.0)
+    assert (a.deficit, b.deficit) == (-used / 2, used / 2)
+    assert (a.share, view.queues["root"].share) == (0.5, 1.0)
+    assert a.allocated_mb == 10 * 1024
+    assert b.pending == 3
+    assert a.weight_before == 500.0
+    assert a.weight is not None
+    assert a.weight < 500.0
+    assert [rival.path for rival in rivals(view, "root.a")] == ["root.b", "root.a"]
+    words = " ".join(explain(view, "root.b"))
+    assert "Entitled to 50.0 % of the cluster; holds 0.0 %" in words
+    assert "waits for 60 s for 3,072 MiB more, 3 containers" in words
+    assert "300.0 GiB·s too little" in words
+    assert "raised from 500" in words
+    assert "It is next" in words
+
+
+def test_a_live_rm_with_and_without_accounts(tmp_path: Path) -> None:
+    rm = worked(tmp_path)
+    rm.now_s += 600
+    rm.start("y")
+    weights = {path: queue.weight for path, queue in rm.effective_queues().items()}
+    kept = from_ledger(tmp_path / "ledger.db")
+    view = from_rm(rm.now_s, "rm", rm.rest.scheduler(), weights, [], kept)
+    assert view.queues["root.b"].allocated_mb == 1024
+    assert view.queues["root.b"].accumulated == 0.0
+    assert view.accounts_age_s == pytest.approx(600)
+    assert any("is it running?" in line for line in explain(view, "root.a"))
+    alone = from_rm(rm.now_s, "rm", rm.rest.scheduler(), weights, rm.rest.apps())
+    assert alone.queues["root.a"].accumulated == rm.truth("root.a")[0]
+    assert alone.queues["root.a"].changed_s is None
+
+
+def test_a_run_at_a_moment_of_it(tmp_path: Path) -> None:
+    view = from_run(write_run(tmp_path / "run"))
+    a = view.queues["root.G.A"]
+    assert (view.time_s, a.share, view.queues["root.G"].accumulated) == (10.0, 0.375, 5000.0)
+    assert a.deficit == 0.375 * 8000 - 4000
+    assert (a.changed_s, a.weight_before) == (9.0, 1.0)
+    assert a.reason == "has waited 9 s, T_wait 5 s: lifted"
+    assert view.alarms == (("late", "no answer"),)
+    assert from_run(tmp_path / "run", at_s=9.9).time_s == 0.0
+
+
+def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(write_run(tmp_path / "run"))
+    code, out, _ = run(capsys, "explain", "G.A", "--run", folder)
+    assert code == 0
+    assert "Weight 2, 66.7 % of its siblings' sum; raised from 1 at 9.0 s: has waited 9 s, T_wait 5 s: lifted." in out
+    code, out, _ = run(capsys, "explain", "root.C", "--run", folder, "--json")
+    found = json.loads(out)
+    assert found["deficit"] == 0.5 * 8000 - 3000
+    assert found["words"][0].endswith("and wants no more.")
+    code, out, _ = run(capsys, "top", "--run", folder, "--once")
+    assert code == 0
+    assert max(len(line) for line in out.splitlines()) <= 80
+    assert re.search(r"^G +50\.0% ", out, re.MULTILINE)
+    assert re.search(r"^  A +37\.5% ", out, re.MULTILINE)
+    code, out, _ = run(capsys, "top", "--run", folder, "--json")
+    assert set(json.loads(out)["queues"]) == set(from_run(Path(folder)).queues)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["explain", "a"], 2, "nothing to look at"),
+        (["explain", "a", "--run", "RUN", "--rm", "x"], 2, "--run goes with none"),
+        (["explain", "a", "--ledger", "l", "--at", "3"], 2, "--at needs --run"),
+        (["explain", "nobody", "--run", "RUN"], 2, "no queue 'nobody'"),
+        (["explain", "a", "--run", "none"], 1, "no run directory"),
+        (["explain", "a", "--run", "RUN", "--at", "-1"], 1, "no sample so early"),
+        (["explain", "a", "--ledger", "none.db"], 1, "no such ledger"),
+        (["top", "--ledger", "none.db", "--once"], 1, "no such ledger"),
+        (["top", "--rm", "http://127.0.0.1:1", "--once"], 1, "refused"),
+        (["explain", "a", "--config", "none.yaml"], 1, "cannot be read"),
+        (["enforce", "--config", "none.yaml"], 1, "cannot be read"),
+        (["enforce", "--config", "none.yaml", "--once", "--dry-run"], 2, "exclude"),
+        (["enforce", "--config", "none.yaml", "--json"], 2, "--log-format json"),
+    ],
+)
+def test_mistakes_are_one_line_and_a_code(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "RUN")
+    found, out, err = run(capsys, *arguments)
+    assert (found, out) == (code, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_ledger_without_a_look(tmp_path: Path) -> None:
+    from harness.ledger.store import LedgerStore
+
+    with LedgerStore(tmp_path / "l.db"), pytest.raises(InputError, match="no look at a cluster yet"):
+        from_ledger(tmp_path / "l.db")
+
+
+@pytest.mark.parametrize("content", ["", "nonsense\n", '{"time_s": "x"}\n[1]\n7\n'])
+def test_decisions_that_cannot_be_read_are_passed_over(tmp_path: Path, content: str) -> None:
+    view = from_run(write_run(tmp_path / "run", decisions=content))
+    assert view.queues["root.G.A"].changed_s is None
+
+
+def test_top_lives_in_a_terminal_and_q_ends_it_cleanly(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    control, terminal = pty.openpty()
+    before = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True).stdout
+    command = [sys.executable, "-m", "harness", "top", "--run", str(folder), "--every", "0.3"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    shown, end, pressed = b"", time.monotonic() + 60, False
+    while process.poll() is None and time.monotonic() < end:
+        if select.select([control], [], [], 0.2)[0]:
+            shown += os.read(control, 65536)
+        if shown.count(b"yarnfair top") >= 3 and not pressed:
+            pressed = True
+            os.write(control, b"q")
+    assert process.wait(timeout=10) == 0
+    after = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True).stdout
+    assert after == before
+    while select.select([control], [], [], 0.2)[0]:
+        shown += os.read(control, 65536)
+    assert b"\x1b[?1049h" in shown
+    assert shown.rindex(b"\x1b[?1049l") > shown.rindex(b"\x1b[?1049h"), "the screen is given back"
+    assert b"\x1b[?25h" in shown, "the cursor too"
+    os.close(control)
+    os.close(terminal)
+
+
+def test_figures_for_people() -> None:
+    assert amount(1024.0 * 3600 * 100, "memory") == "100.0 GiB·h"
+    assert amount(-512.0, "memory") == "-0.5 GiB·s"
+    assert amount(30.0, "vcores") == "30.0 vcore·s"
+    assert [seconds(value) for value in (3.2, 600.0, 9000.0, 400_000.0)] == ["3 s", "10 min", "2.5 h", "4.6 days"]
