@@ -113,7 +113,11 @@ def find_runs(path: Path) -> list[Path]:
         below: list[Path] = []
         for folder in level:
             try:
-                inside = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=True)]
+                inside = [
+                    Path(entry.path)
+                    for entry in os.scandir(folder)
+                    if entry.is_dir() and not entry.name.startswith(".")
+                ]
             except OSError:
                 continue
             for child in inside:

@@ -1,0 +1,294 @@
+"""``yarnfair campaign``: plan, run, status."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+from harness.model.errors import RunInvalid
+
+if TYPE_CHECKING:
+    from harness.experiments.campaign import Estimate, Outcome
+    from harness.experiments.campaign_spec import Cell, LoadedCampaign
+    from harness.experiments.campaign_state import Standing
+    from harness.experiments.campaign_work import Told
+    from harness.experiments.simulated import Step
+
+FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+OUT = click.option("--out", type=click.Path(path_type=Path), help="The campaign's folder [./runs/campaign-NAME].")
+
+
+@click.group()
+def campaign() -> None:
+    """A grid of experiments: plan it, run it (resumed where it stopped), see how it stands."""
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _total(known: list[Estimate], room: int) -> float | None:
+    if any(one.seconds is None for one in known):
+        return None
+    return sum(one.seconds or 0.0 for one in known) / room
+
+
+@campaign.command()
+@FILE
+@OUT
+@click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
+@json_option
+def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
+    """List the cells of FILE and how long they may take. Nothing is run."""
+    import os
+
+    from harness.experiments.campaign import estimates, folder_of, standings
+    from harness.experiments.campaign_spec import load_campaign
+    from harness.experiments.campaign_state import CampaignState
+
+    loaded = load_campaign(file)
+    folder = folder_of(loaded, out)
+    state = CampaignState(folder) if (folder / "campaign.sqlite").is_file() else None
+    try:
+        known = estimates(loaded, state)
+    finally:
+        if state is not None:
+            state.close()
+    stands = {one.id: one for one in standings(loaded, folder)}
+    room = jobs if jobs is not None else os.cpu_count() or 1
+    open_cells = [known[cell.id] for cell in loaded.cells if stands[cell.id].state != "done"]
+    total = _total(open_cells, room)
+    if as_json:
+        print_json(
+            {
+                "campaign": loaded.spec.campaign,
+                "out": str(folder),
+                "cells": [_planned(cell, known[cell.id], stands[cell.id]) for cell in loaded.cells],
+                "waiting": len(open_cells),
+                "estimate_s": total,
+                "side_by_side": room,
+                "remarks": list(loaded.remarks),
+            }
+        )
+        return
+    for remark in loaded.remarks:
+        click.echo(f"warning: {remark}", err=True)
+    for cell in loaded.cells:
+        one = known[cell.id]
+        click.echo(f"{cell.id[:8]}  {stands[cell.id].state:<8} {_span(one.seconds):>9}  {cell.name}  ({one.basis})")
+    click.echo(
+        f"{len(loaded.cells)} cells, {len(open_cells)} to run: {_span(total)} with {room} side by side (an estimate)"
+    )
+
+
+def _planned(cell: Cell, estimate: Estimate, standing: Standing) -> dict[str, Any]:
+    return {
+        "id": cell.id,
+        "name": cell.name,
+        "experiment": cell.experiment,
+        "variant": cell.variant.name,
+        "policy": cell.variant.policy,
+        "mode": cell.variant.mode,
+        "settings": dict(cell.variant.settings),
+        "seed": cell.variant.seed,
+        "backend": cell.backend,
+        "repeat": cell.repeat,
+        "state": standing.state,
+        "estimate_s": estimate.seconds,
+        "basis": estimate.basis,
+    }
+
+
+class _Progress:
+    """Bars on a terminal, one a running cell and one for all; elsewhere a line when a cell ends."""
+
+    def __init__(self, loaded: LoadedCampaign, kept: int) -> None:
+        self.count, self.ended, self.failed, self.began = len(loaded.cells), kept, 0, time.monotonic()
+        self.kept = kept
+        self.bars: Any = None
+        self.tasks: dict[str, Any] = {}
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            self.bars = Progress(
+                TextColumn("{task.description:<40.40}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[at]}"),
+                console=Console(stderr=True),
+            )
+            self.bars.start()
+            self.whole = self.bars.add_task("campaign", total=self.count, completed=kept, at=f"{kept}/{self.count}")
+
+    def close(self) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def begin(self, cell: Cell, attempt: int) -> None:
+        if self.bars is not None:
+            again = f" (attempt {attempt})" if attempt > 1 else ""
+            self.tasks[cell.id] = self.bars.add_task(cell.name + again, total=None, at="starts")
+
+    def step(self, cell: Cell, step: Step) -> None:
+        if self.bars is not None and cell.id in self.tasks:
+            jobs = f"{step.jobs_done}/{step.jobs} jobs" if step.jobs is not None else f"{step.jobs_done} jobs"
+            self.bars.update(
+                self.tasks[cell.id], completed=step.jobs_done, total=step.jobs, at=f"{jobs}, {step.time_s:,.0f} s"
+            )
+
+    def end(self, cell: Cell, told: Told, state: str) -> None:
+        if self.bars is not None and cell.id in self.tasks:
+            self.bars.remove_task(self.tasks.pop(cell.id))
+        if state == "waiting":
+            click.echo(f"tried again: {cell.name}: {told.why}", err=True)
+            return
+        self.ended += 1
+        self.failed += state == "failed"
+        took = f" in {told.wall_s:.1f} s" if told.wall_s is not None else ""
+        why = f": {told.why}" if state == "failed" and told.why else ""
+        left = ""
+        done = self.ended - self.kept
+        if done and self.ended < self.count:
+            rest = (time.monotonic() - self.began) / done * (self.count - self.ended)
+            left = f"; about {_span(rest)} left"
+        if self.bars is not None:
+            self.bars.update(
+                self.whole, completed=self.ended, at=f"{self.ended}/{self.count}, {self.failed} failed{left}"
+            )
+            if state == "failed":
+                click.echo(f"failed: {cell.name}{why}", err=True)
+            return
+        click.echo(f"[{self.ended}/{self.count}] {cell.name}: {state}{took}{why}{left}", err=True)
+
+
+@campaign.command()
+@FILE
+@OUT
+@click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
+@click.option("--executor", metavar="dask://HOST:PORT", help="Run the cells on a Dask cluster.")
+@click.option("--retry-failed", is_flag=True, help="Also run again what failed for good.")
+@click.option("--fresh", is_flag=True, help="Run everything anew.")
+@json_option
+def run(
+    file: Path,
+    out: Path | None,
+    jobs: int | None,
+    executor: str | None,
+    retry_failed: bool,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Run the cells of FILE that are not done yet.
+
+    Goes on past failed cells and lists them at the end (exit code 4). Interrupted or killed, the same call goes on.
+    """
+    from harness.experiments.campaign import Watch, executor_of, folder_of, run_campaign, standings
+    from harness.experiments.campaign_spec import load_campaign
+
+    loaded = load_campaign(file)
+    folder = folder_of(loaded, out)
+    for remark in loaded.remarks:
+        click.echo(f"warning: {remark}", err=True)
+    stands = standings(loaded, folder)
+    kept = sum(one.state == "done" or (one.state == "failed" and not retry_failed) for one in stands)
+    kept = 0 if fresh else kept
+    if not as_json:
+        click.echo(f"{loaded.spec.campaign}: {len(stands)} cells, {kept} done before, into {folder}", err=True)
+    progress = _Progress(loaded, kept)
+    try:
+        outcome = run_campaign(
+            loaded,
+            folder,
+            executor_of(executor, jobs),
+            watch=Watch(progress.begin, progress.step, progress.end),
+            retry_failed=retry_failed,
+            fresh=fresh,
+        )
+    finally:
+        progress.close()
+    if as_json:
+        print_json({"ran": outcome.ran, "kept": outcome.kept, **_document(loaded, folder, outcome.standings)})
+    else:
+        for line in _lines(outcome.standings):
+            click.echo(line)
+        click.echo(f"yarnfair compare {folder}; yarnfair report {folder}")
+    _verdict(outcome, folder)
+
+
+@campaign.command()
+@FILE
+@OUT
+@json_option
+def status(file: Path, out: Path | None, as_json: bool) -> None:
+    """How the cells of FILE stand. Changes nothing; also while the campaign runs."""
+    from harness.experiments.campaign import folder_of, standings
+    from harness.experiments.campaign_spec import load_campaign
+
+    loaded = load_campaign(file)
+    folder = folder_of(loaded, out)
+    stands = standings(loaded, folder)
+    if as_json:
+        print_json(_document(loaded, folder, stands))
+        return
+    for line in _lines(stands):
+        click.echo(line)
+
+
+def _document(loaded: LoadedCampaign, folder: Path, stands: list[Standing]) -> dict[str, Any]:
+    by_id = {cell.id: cell for cell in loaded.cells}
+    return {
+        "campaign": loaded.spec.campaign,
+        "out": str(folder),
+        "counts": _counts(stands),
+        "cells": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "state": one.state,
+                "attempts": one.attempts,
+                "exit": one.exit,
+                "why": one.why,
+                "wall_s": one.wall_s,
+                "directory": str(by_id[one.id].directory(folder)),
+            }
+            for one in stands
+        ],
+        "failed": [{"id": one.id, "name": one.name, "why": one.why} for one in stands if one.state == "failed"],
+    }
+
+
+def _counts(stands: list[Standing]) -> dict[str, int]:
+    counts = dict.fromkeys(("done", "failed", "running", "waiting"), 0)
+    for one in stands:
+        counts[one.state] += 1
+    return counts
+
+
+def _lines(stands: list[Standing]) -> list[str]:
+    lines = [f"{count} {state}" for state, count in _counts(stands).items() if count]
+    out = [f"{len(stands)} cells: {', '.join(lines)}"]
+    for one in stands:
+        if one.state in ("failed", "running"):
+            why = f": {one.why}" if one.why else ""
+            out.append(f"  {one.state}: {one.name} ({one.id[:8]}, attempt {one.attempts}){why}")
+    return out
+
+
+def _verdict(outcome: Outcome, folder: Path) -> None:
+    failed = outcome.failed
+    if failed:
+        names = ", ".join(one.name for one in failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
+        raise RunInvalid(
+            f"{len(failed)} of {len(outcome.standings)} cells failed: {names}",
+            where=str(folder),
+            mend="see what they say, mend it, and run again with --retry-failed",
+        )

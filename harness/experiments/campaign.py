@@ -1,0 +1,320 @@
+"""Campaigns: what is to run, running it (resumed, side by side, tried again), and how it stands.
+
+The order of things is such that a kill at any moment loses at most the cells that were running: a cell is `done` in
+the state only after its run directory is whole, and a directory that is whole is never written again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.campaign_spec import Cell, LoadedCampaign
+from harness.experiments.campaign_state import CampaignState, Standing, locked
+from harness.experiments.campaign_work import Dask, Executor, Processes, Told
+from harness.experiments.resolve import LoadedExperiment, jobs_of
+from harness.experiments.run import check_backend
+from harness.experiments.simulated import Step
+from harness.model.errors import CallError, YarnfairError
+from harness.results.store import read_json, write_json
+from harness.results.summary import add_speedups
+
+#: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
+START_S, CONTAINERS_PER_S = 0.5, 20_000
+#: Backends that load this machine themselves: such a cell runs alone.
+ALONE = ("local", "docker")
+POLL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How long one cell may take, in wall-clock seconds (None: not known), and what that rests on."""
+
+    seconds: float | None
+    basis: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a campaign stands after a run."""
+
+    standings: list[Standing]
+    ran: int = 0
+    kept: int = 0
+    wall_s: float = 0.0
+
+    @property
+    def failed(self) -> list[Standing]:
+        return [one for one in self.standings if one.state == "failed"]
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who wants to know how it goes. All are called from one thread."""
+
+    begin: Callable[[Cell, int], None] = lambda cell, attempt: None
+    step: Callable[[Cell, Step], None] = lambda cell, step: None
+    end: Callable[[Cell, Told, str], None] = lambda cell, told, state: None
+
+
+def folder_of(campaign: LoadedCampaign, out: Path | None) -> Path:
+    """``--out``, or ``runs/campaign-NAME`` below the working directory."""
+    return out if out is not None else Path("runs") / f"campaign-{campaign.spec.campaign}"
+
+
+def executor_of(name: str | None, jobs: int | None) -> Executor:
+    """Processes of this machine, or ``dask://host:port``.
+
+    Raises CallError for anything else.
+    """
+    if name is None or name == "processes":
+        return Processes(jobs if jobs is not None else os.cpu_count() or 1)
+    if name.startswith("dask://") and len(name) > len("dask://"):
+        return Dask(name)
+    raise CallError(f"no executor {name[:60]!r}", where="--executor", mend="write dask://HOST:PORT, or leave it out")
+
+
+# --- plan -------------------------------------------------------------------------------------------------------------
+
+
+def _size(experiment: LoadedExperiment, seed: int) -> int | None:
+    """Containers of one run, or None for a trace that is read as the run goes on."""
+    jobs, count = jobs_of(experiment, seed)
+    if count is None:
+        return None
+    return sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
+
+
+def estimates(campaign: LoadedCampaign, state: CampaignState | None) -> dict[str, Estimate]:
+    """An estimate for each cell, by id: from cells that ran, else from the size of the experiment."""
+    walls = state.walls() if state is not None else {}
+    sizes: dict[str, int | None] = {}
+    found = {}
+    for cell in campaign.cells:
+        own = walls.get((cell.hash, cell.variant.policy))
+        alike = [wall for (hash_, _), measured in walls.items() if hash_ == cell.hash for wall in measured]
+        if own:
+            found[cell.id] = Estimate(statistics.median(own), f"{len(own)} run(s) of this policy")
+        elif alike:
+            found[cell.id] = Estimate(statistics.median(alike), f"{len(alike)} run(s) of this experiment")
+        elif cell.backend != "sim":
+            found[cell.id] = Estimate(None, "a real cluster, not measured yet")
+        else:
+            if cell.source not in sizes:
+                sizes[cell.source] = _size(campaign.experiments[cell.source], cell.variant.seed)
+            size = sizes[cell.source]
+            found[cell.id] = (
+                Estimate(None, "a trace of unknown length")
+                if size is None
+                else Estimate(START_S + size / CONTAINERS_PER_S, f"about {size:,} containers")
+            )
+    return found
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Run:
+    campaign: LoadedCampaign
+    out: Path
+    state: CampaignState
+    executor: Executor
+    watch: Watch
+    waiting: list[Cell] = field(default_factory=list)
+    running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, when it has to be over
+
+    def may_start(self, cell: Cell) -> bool:
+        """Cells of one real cluster take turns; on this machine they also want to be alone."""
+        others = [other for other, _ in self.running.values()]
+        if any(other.backend in ALONE for other in others) or (cell.backend in ALONE and others):
+            return False
+        return cell.backend == "sim" or all(other.backend != cell.backend for other in others)
+
+    def fill(self) -> None:
+        at = 0
+        while at < len(self.waiting) and len(self.running) < self.executor.room:
+            cell = self.waiting[at]
+            if not self.may_start(cell):
+                if cell.backend in ALONE:
+                    return  # let the others end, else it would never be alone
+                at += 1
+                continue
+            self.waiting.pop(at)
+            _clear(cell.folder(self.out))
+            self.state.begin(cell.id)
+            limit = self.campaign.spec.timeout_s
+            self.running[cell.id] = (cell, time.monotonic() + limit if limit is not None else float("inf"))
+            self.watch.begin(cell, self.state.attempts(cell.id))
+            self.executor.start(cell, self.campaign.experiments[cell.source], self.out)
+
+    def hear(self, told: Told) -> None:
+        if told.id not in self.running:
+            return
+        cell, _ = self.running[told.id]
+        if told.kind == "step":
+            if told.step is not None:
+                self.watch.step(cell, told.step)
+            return
+        del self.running[told.id]
+        if told.kind == "end":
+            _mark(cell, self.out)
+        attempts = self.state.attempts(cell.id)
+        ended_well = told.kind == "end" and told.exit_code == 0
+        if not ended_well and told.passing and attempts <= self.campaign.spec.retries:
+            self.state.waits(cell.id, told.why)
+            self.waiting.append(cell)
+            self.watch.end(cell, told, "waiting")
+            return
+        code = told.exit_code if told.kind != "died" else 1
+        self.state.end(cell.id, exit_code=code, why=told.why, may_retry=told.passing, wall_s=told.wall_s)
+        self.watch.end(cell, told, "done" if ended_well else "failed")
+
+    def overdue(self) -> None:
+        for id_, (cell, limit) in list(self.running.items()):
+            if time.monotonic() > limit:
+                self.executor.kill(id_)
+                why = f"not ended after {self.campaign.spec.timeout_s:g} s of wall-clock time"
+                self.hear(Told(cell.id, "died", exit_code=5, why=why, passing=True))
+
+
+def _clear(folder: Path) -> None:
+    """What an attempt before has left."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mark(cell: Cell, out: Path) -> None:
+    """Notes in run.json which cell it is, and which repeat."""
+    path = cell.directory(out) / "run.json"
+    if path.is_file():
+        info = read_json(path)
+        write_json(path, {**info, "cell": cell.id, "repeat": cell.repeat})
+
+
+def _whole(cell: Cell, out: Path) -> bool:
+    """Whether a cell that is done really has its results."""
+    directory = cell.directory(out)
+    try:
+        return read_json(directory / "run.json").get("exit") == 0 and bool(read_json(directory / "summary.json"))
+    except YarnfairError:
+        return False
+
+
+def run_campaign(
+    campaign: LoadedCampaign,
+    out: Path,
+    executor: Executor,
+    *,
+    watch: Watch | None = None,
+    retry_failed: bool = False,
+    fresh: bool = False,
+) -> Outcome:
+    """Runs what is not done yet.
+
+    ``retry_failed``: also what failed for good; ``fresh``: everything anew. Raises KeyboardInterrupt when interrupted;
+    what ran then waits again.
+    """
+    began = time.perf_counter()
+    for backend in campaign.spec.backends:
+        check_backend(backend)
+    with locked(out):
+        state = CampaignState(out)
+        try:
+            run = _Run(campaign, out, state, executor, watch or Watch())
+            kept = _prepare(run, retry_failed, fresh)
+            ran = len(run.waiting)
+            try:
+                _loop(run)
+            except BaseException:
+                for id_ in run.running:
+                    state.waits(id_, "interrupted")
+                raise
+            finally:
+                executor.close()
+            _speedups(campaign, out, state)
+            return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
+        finally:
+            state.close()
+
+
+def _prepare(run: _Run, retry_failed: bool, fresh: bool) -> int:
+    """Adopts the cells, sets aside what is of the campaign no more, and fills the queue; how many are done already."""
+    by_id = {cell.id: cell for cell in run.campaign.cells}
+    for id_ in run.state.adopt(run.campaign.cells):
+        # Results of an older version of the file or of the program: kept, but not among the campaign's.
+        old = run.out / "cells" / id_[:16]
+        if old.is_dir():
+            aside = run.out / ".old"
+            aside.mkdir(exist_ok=True)
+            _clear(aside / id_[:16])
+            os.replace(old, aside / id_[:16])
+        run.state.forget(id_)
+    kept = 0
+    for standing in run.state.standings():
+        cell = by_id[standing.id]
+        again = fresh or (standing.state == "failed" and retry_failed)
+        again = again or (standing.state == "done" and not _whole(cell, run.out))
+        if again:
+            run.state.again(cell.id)
+        if again or standing.state == "waiting":
+            run.waiting.append(cell)
+        else:
+            kept += 1
+    return kept
+
+
+def _loop(run: _Run) -> None:
+    while run.waiting or run.running:
+        run.fill()
+        for told in run.executor.told(POLL_S):
+            run.hear(told)
+        run.overdue()
+
+
+def _speedups(campaign: LoadedCampaign, out: Path, state: CampaignState) -> None:
+    """Speed-ups over static into the summaries, where a static run of the same experiment, seed and repeat is done."""
+    done = {one.id for one in state.standings() if one.state == "done"}
+    cells = [cell for cell in campaign.cells if cell.id in done]
+
+    def key(cell: Cell) -> tuple[Any, ...]:
+        return (cell.hash, cell.backend, cell.variant.seed, cell.repeat)
+
+    static = {key(cell): cell for cell in cells if cell.variant.policy == "static"}
+    for cell in cells:
+        if key(cell) in static:
+            reference = read_json(static[key(cell)].directory(out) / "summary.json")
+            path = cell.directory(out) / "summary.json"
+            own = read_json(path)
+            new = add_speedups(own, reference)
+            if new != own:
+                write_json(path, new)
+
+
+def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
+    """How each cell stands, without changing anything; all wait when the campaign never ran."""
+    known: dict[str, Standing] = {}
+    if (out / "campaign.sqlite").is_file():
+        state = CampaignState(out)
+        try:
+            known = {one.id: one for one in state.standings()}
+        finally:
+            state.close()
+    return [
+        known.get(
+            cell.id,
+            Standing(cell.id, cell.name, cell.experiment, cell.variant.policy, "waiting", 0, None, None, False, None),
+        )
+        for cell in campaign.cells
+    ]
+
+
+def directories(campaign: LoadedCampaign, out: Path, found: Sequence[Standing]) -> list[Path]:
+    """Run directories of the cells that are done, in the campaign's order."""
+    done = {one.id for one in found if one.state == "done"}
+    return [cell.directory(out) for cell in campaign.cells if cell.id in done]

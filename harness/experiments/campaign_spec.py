@@ -1,0 +1,300 @@
+"""Campaign files, and the cells that they stand for: experiments x policies x settings x backends x seeds x repeats.
+
+A cell's identity is the hash of everything that its figures depend on: the experiment resolved in full, policy and
+settings, seed, backend, repeat, versions and the code of the rooms that compute. Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+import harness
+from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of
+from harness.experiments.run import BACKENDS
+from harness.experiments.spec import Scalar, Seed, Slug
+from harness.jobs.spec import Positive, Strict
+from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
+from harness.model.errors import CallError, InputError
+from harness.results.store import versions
+
+MOST_CELLS = 100_000
+Order = Literal["interleave", "shuffle", "listed"]
+#: What a condition may name besides a policy's settings.
+PLACES = ("experiment", "policy", "mode", "variant", "backend", "seed", "repeat")
+
+Condition = dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
+
+
+class SeedRange(Strict):
+    """``{first: 1, count: 10}``."""
+
+    first: Seed = 1
+    count: int = Field(ge=1, le=10_000)
+
+
+class Campaign(Strict):
+    """One campaign file."""
+
+    campaign: Slug
+    about: str = ""
+    experiments: list[Annotated[str, Field(min_length=1, max_length=500)]] = Field(min_length=1, max_length=1000)
+    #: As `run --policy` takes them; absent: each experiment's own.
+    policies: list[Annotated[str, Field(min_length=1, max_length=500)]] = Field(default_factory=list)
+    settings: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(
+        default_factory=dict
+    )
+    backends: list[str] = Field(default_factory=lambda: ["sim"], min_length=1)
+    seeds: list[Seed] | SeedRange | None = None
+    repeats: int = Field(default=1, ge=1, le=10_000)
+    #: Cells that match any of these are all that is run; then those that match any of `skip` are left out.
+    only: list[Condition] = Field(default_factory=list)
+    skip: list[Condition] = Field(default_factory=list)
+    order: Order = "interleave"
+    shuffle_seed: Seed = 1
+    #: How often a cell is tried again after what may pass: a process that died, a cluster in trouble, a timeout.
+    retries: int = Field(default=1, ge=0, le=100)
+    #: Wall-clock time that one cell may take.
+    timeout_s: Positive | None = None
+
+    def seed_list(self) -> list[int]:
+        if isinstance(self.seeds, SeedRange):
+            return list(range(self.seeds.first, self.seeds.first + self.seeds.count))
+        return list(self.seeds or [])
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run of a campaign."""
+
+    id: str
+    experiment: str  # its name
+    source: str  # the file
+    hash: str  # the experiment's
+    variant: Variant
+    backend: str
+    repeat: int
+
+    @property
+    def name(self) -> str:
+        """For people: experiment, variant, backend and repeat where they tell something."""
+        parts = [self.experiment, self.variant.name]
+        if self.backend != "sim":
+            parts.append(self.backend)
+        if self.repeat > 1:
+            parts.append(f"repeat {self.repeat}")
+        return " ".join(parts)
+
+    def folder(self, out: Path) -> Path:
+        """Where its run directory lies: below it, named after the variant."""
+        return out / "cells" / self.id[:16]
+
+    def directory(self, out: Path) -> Path:
+        return self.folder(out) / self.variant.name
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCampaign:
+    """A campaign file with its experiments read and its cells in the order in which they are run."""
+
+    spec: Campaign
+    path: Path
+    experiments: Mapping[str, LoadedExperiment]  # by file
+    cells: tuple[Cell, ...]
+    remarks: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def code_hash() -> str:
+    """Hash of the sources of the rooms whose code a run's figures depend on."""
+    digest = hashlib.sha256()
+    package = Path(harness.__file__).resolve().parent
+    rooms = [
+        sorted((package / room).rglob("*.py")) for room in ("model", "ledger", "policies", "control", "sim", "jobs")
+    ]
+    alone = [
+        package / "experiments" / "simulated.py",
+        *(package / "results" / f"{n}.py" for n in ("metrics", "summary")),
+    ]
+    for found in (*rooms, alone):
+        for path in found:
+            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _policy_code(policy: str) -> str | None:
+    """Hash of a user's policy (``file.py:Class``); None for one of ours."""
+    path, colon, _ = policy.rpartition(":")
+    if not colon:
+        return None
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _identity(experiment: LoadedExperiment, variant: Variant, backend: str, repeat: int) -> str:
+    document = {
+        "experiment": experiment.hash,
+        **variant.identity(),
+        "policy_code": _policy_code(variant.policy),
+        "backend": backend,
+        "repeat": repeat,
+        "versions": versions(),
+        "code": code_hash(),
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def load_campaign(path: Path) -> LoadedCampaign:
+    """Reads a campaign and everything it names, and lists its cells.
+
+    Raises InputError with file, line and key for what cannot be run.
+    """
+    document = read_yaml(path)
+    spec = validated(Campaign, document)
+    for at, backend in enumerate(spec.backends):
+        if backend not in BACKENDS:
+            what = f"no backend {backend[:40]!r}"
+            raise InputError(what, where=document.where(("backends", at)), mend="one of " + ", ".join(BACKENDS))
+    experiments: dict[str, LoadedExperiment] = {}
+    cells: list[Cell] = []
+    for at, name in enumerate(spec.experiments):
+        file = _experiment_file(name, document, at)
+        loaded = experiments.setdefault(str(file), load_experiment(str(file)))
+        cells += _cells(spec, document, str(file), loaded)
+        if len(cells) > MOST_CELLS:
+            raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), mend="ask for fewer")
+    unique = list({cell.id: cell for cell in cells}.values())
+    kept, remarks = _conditions(spec, document, unique)
+    if not kept:
+        raise InputError("no cell is left", where=document.where(), mend="look at only: and skip:")
+    return LoadedCampaign(spec, path, experiments, tuple(_ordered(spec, kept)), tuple(remarks))
+
+
+def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
+    """Beside the campaign file, or one that the project brings along."""
+    beside = Path(document.file).parent / name
+    if "\0" not in name and beside.is_file():
+        return beside
+    try:
+        return experiment_path(name)
+    except InputError as error:
+        raise InputError(error.what, where=document.where(("experiments", at)), mend=error.mend) from None
+
+
+def _combinations(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lists = [value if isinstance(value, list) else [value] for value in settings.values()]
+    for values in itertools.product(*lists):
+        yield dict(zip(settings, values, strict=True))
+
+
+def _text(value: Any) -> str:
+    """A setting as the command line has it."""
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExperiment) -> list[Cell]:
+    varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
+    out = []
+    for chosen in _combinations(spec.settings):
+        given = {key: _text(value) for key, value in chosen.items()}
+        try:
+            variants = variants_of(loaded, policies=spec.policies, settings=given, seeds=spec.seed_list())
+        except CallError as error:
+            key = "settings" if error.where and error.where.startswith("--set") else "policies"
+            where = document.where((key,) if key in document.data else ())
+            raise InputError(error.what, where=where, mend=error.mend) from None
+        for variant in variants:
+            named = _named(variant, {key: given[key] for key in given if key in varied})
+            for backend, repeat in itertools.product(spec.backends, range(1, spec.repeats + 1)):
+                identity = _identity(loaded, named, backend, repeat)
+                out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, backend, repeat))
+    return out
+
+
+def _named(variant: Variant, varied: Mapping[str, str]) -> Variant:
+    """The variant with the campaign's varied settings in its name, where they mean something to it."""
+    parts = []
+    for key, value in varied.items():
+        outside = key in ("period", "period_s") and variant.mode == "outside"
+        if (key in variant.settings or outside) and f",{key}=" not in variant.name:
+            parts.append(f",{key}={value}")
+    suffix = f",seed={variant.seed}"
+    seeded = variant.name.endswith(suffix)
+    stem = variant.name.removesuffix(suffix) if seeded else variant.name
+    clean = "".join(c if c.isalnum() or c in "._-=,@" else "_" for c in "".join(parts))
+    return replace(variant, name=stem + clean + (suffix if seeded else ""))
+
+
+def _value(cell: Cell, place: str) -> Any:
+    variant = cell.variant
+    known = {
+        "experiment": cell.experiment,
+        "policy": variant.policy,
+        "mode": variant.mode,
+        "variant": variant.name,
+        "backend": cell.backend,
+        "seed": variant.seed,
+        "repeat": cell.repeat,
+        "period": variant.period_s if variant.mode == "outside" else None,
+        "period_s": variant.period_s if variant.mode == "outside" else None,
+    }
+    return known[place] if place in known else variant.settings.get(place)
+
+
+def _equal(own: Any, wanted: Any) -> bool:
+    if own is None:
+        return False
+    try:
+        return float(own) == float(wanted)
+    except (TypeError, ValueError):
+        return fnmatchcase(_text(own), _text(wanted))
+
+
+def _matches(cell: Cell, condition: Condition) -> bool:
+    return all(
+        any(_equal(_value(cell, place), one) for one in (wanted if isinstance(wanted, list) else [wanted]))
+        for place, wanted in condition.items()
+    )
+
+
+def _conditions(spec: Campaign, document: YamlDocument, cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+    settings = {key for cell in cells for key in cell.variant.settings} | {"period", "period_s", *spec.settings}
+    remarks = []
+    for key, conditions in (("only", spec.only), ("skip", spec.skip)):
+        for at, condition in enumerate(conditions):
+            for place in condition:
+                if place not in PLACES and place not in settings:
+                    known = ", ".join((*PLACES, *sorted(settings)))
+                    raise InputError(
+                        f"a condition on {place[:60]!r}, which no cell has",
+                        where=document.where((key, at, place)),
+                        mend=f"one of {known}",
+                    )
+            if not any(_matches(cell, condition) for cell in cells):
+                remarks.append(f"{document.where((key, at))}: no cell matches this condition")
+    kept = [cell for cell in cells if not spec.only or any(_matches(cell, one) for one in spec.only)]
+    return [cell for cell in kept if not any(_matches(cell, one) for one in spec.skip)], remarks
+
+
+def _ordered(spec: Campaign, cells: Sequence[Cell]) -> list[Cell]:
+    """Interleaved: every policy's first seed before any second one, so that what disturbs one disturbs all alike."""
+    if spec.order == "listed":
+        return list(cells)
+    if spec.order == "shuffle":
+        found = list(cells)
+        random.Random(spec.shuffle_seed).shuffle(found)
+        return found
+    seeds = list(dict.fromkeys(cell.variant.seed for cell in cells))
+    return sorted(cells, key=lambda cell: (cell.repeat, seeds.index(cell.variant.seed)))

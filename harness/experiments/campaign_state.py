@@ -1,0 +1,197 @@
+"""A campaign's state in SQLite: which cells there are, how each stands. Every change is on the disk before it counts.
+
+Whatever kills the process, the file is whole; a cell that was running then is found as running and runs again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.experiments.campaign_spec import Cell
+from harness.model.errors import InputError
+
+FORMAT = 1
+State = Literal["waiting", "running", "done", "failed"]
+FILE = "campaign.sqlite"
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cells (
+  id TEXT PRIMARY KEY, position INTEGER NOT NULL, current INTEGER NOT NULL, name TEXT NOT NULL,
+  experiment TEXT NOT NULL, hash TEXT NOT NULL,
+  variant TEXT NOT NULL, policy TEXT NOT NULL, seed INTEGER NOT NULL, backend TEXT NOT NULL,
+  repeat INTEGER NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, exit INTEGER, why TEXT,
+  may_retry INTEGER NOT NULL DEFAULT 0, started REAL, ended REAL, wall_s REAL
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one cell stands."""
+
+    id: str
+    name: str
+    experiment: str
+    policy: str
+    state: State
+    attempts: int
+    exit: int | None
+    why: str | None
+    may_retry: bool
+    wall_s: float | None
+
+
+class CampaignState:
+    """The state file of one campaign's folder."""
+
+    def __init__(self, out: Path) -> None:
+        """Opens or makes the file.
+
+        Raises InputError when it is not a campaign's, or the folder cannot be written.
+        """
+        self.out, self.path = out, out / FILE
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            # Autocommit: each statement is a transaction of its own.
+            self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0)
+            self.db.executescript(_TABLES)
+            known = self.get("format")
+            if known is None:
+                self.set("format", str(FORMAT))
+            elif known != str(FORMAT):
+                raise InputError(f"a campaign of format {known}", where=str(self.path), mend="choose another --out")
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"cannot be used for a campaign: {error}", where=str(self.path), mend="choose another --out"
+            ) from None
+
+    def close(self) -> None:
+        self.db.close()
+
+    def get(self, key: str) -> str | None:
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row is not None else None
+
+    def set(self, key: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    def adopt(self, cells: Sequence[Cell]) -> list[str]:
+        """Makes these the campaign's cells: new ones wait, known ones keep their state, running ones wait again.
+
+        Returns the ids of cells that are of the campaign no more.
+        """
+        with self._transaction():
+            self.db.execute("UPDATE cells SET current = 0")
+            for position, cell in enumerate(cells):
+                self.db.execute(
+                    "INSERT INTO cells (id, position, current, name, experiment, hash, variant, policy, seed, backend,"
+                    " repeat, state) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting')"
+                    " ON CONFLICT (id) DO UPDATE SET current = 1, position = excluded.position",
+                    (
+                        cell.id,
+                        position,
+                        cell.name,
+                        cell.experiment,
+                        cell.hash,
+                        cell.variant.name,
+                        cell.variant.policy,
+                        cell.variant.seed,
+                        cell.backend,
+                        cell.repeat,
+                    ),
+                )
+            self.db.execute("UPDATE cells SET state = 'waiting' WHERE state = 'running'")
+        rows = self.db.execute("SELECT id FROM cells WHERE current = 0").fetchall()
+        return [str(row[0]) for row in rows]
+
+    def forget(self, id_: str) -> None:
+        self.db.execute("DELETE FROM cells WHERE id = ?", (id_,))
+
+    def again(self, id_: str) -> None:
+        """A cell that is to run anew."""
+        self.db.execute(
+            "UPDATE cells SET state = 'waiting', attempts = 0, exit = NULL, why = NULL WHERE id = ?", (id_,)
+        )
+
+    def begin(self, id_: str) -> None:
+        self.db.execute(
+            "UPDATE cells SET state = 'running', attempts = attempts + 1, started = ?, why = NULL WHERE id = ?",
+            (time.time(), id_),
+        )
+
+    def waits(self, id_: str, why: str | None = None) -> None:
+        """Back to waiting: interrupted, or to be tried again."""
+        self.db.execute("UPDATE cells SET state = 'waiting', why = ? WHERE id = ?", (why, id_))
+
+    def end(self, id_: str, *, exit_code: int, why: str | None, may_retry: bool, wall_s: float | None) -> None:
+        state: State = "done" if exit_code == 0 else "failed"
+        self.db.execute(
+            "UPDATE cells SET state = ?, exit = ?, why = ?, may_retry = ?, ended = ?, wall_s = ? WHERE id = ?",
+            (state, exit_code, why, int(may_retry), time.time(), wall_s, id_),
+        )
+
+    def standings(self) -> list[Standing]:
+        """The campaign's cells in their order."""
+        rows = self.db.execute(
+            "SELECT id, name, experiment, policy, state, attempts, exit, why, may_retry, wall_s FROM cells"
+            " WHERE current = 1 ORDER BY position"
+        ).fetchall()
+        return [
+            Standing(id_, name, experiment, policy, state, attempts, exit_code, why, bool(may_retry), wall_s)
+            for id_, name, experiment, policy, state, attempts, exit_code, why, may_retry, wall_s in rows
+        ]
+
+    def attempts(self, id_: str) -> int:
+        """How often a cell was begun."""
+        row = self.db.execute("SELECT attempts FROM cells WHERE id = ?", (id_,)).fetchone()
+        return int(row[0]) if row is not None else 0
+
+    def walls(self) -> dict[tuple[str, str], list[float]]:
+        """Wall-clock times of finished cells by (experiment's hash, policy)."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for hash_, policy, wall_s in self.db.execute(
+            "SELECT hash, policy, wall_s FROM cells WHERE state = 'done' AND wall_s IS NOT NULL"
+        ):
+            found.setdefault((hash_, policy), []).append(wall_s)
+        return found
+
+
+@contextlib.contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """One `campaign run` a folder. The lock goes with the process, however it ends.
+
+    Raises InputError when another holds it.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                "another `yarnfair campaign run` works here",
+                where=str(out),
+                mend="wait for it, or choose another --out",
+            ) from None
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,283 @@
+"""One cell of a campaign, wherever it runs: on this machine in a process of its own, or on a Dask cluster's worker.
+
+Executors start cells and tell what became of them; which cell is next, and what is tried again, is
+harness.experiments.campaign's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from harness.experiments.campaign_spec import Cell
+from harness.experiments.resolve import LoadedExperiment
+from harness.experiments.run import run_experiment
+from harness.experiments.simulated import Step
+from harness.model.errors import CallError, InputError, YarnfairError
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an executor says of a cell.
+
+    ``kind``: ``step`` (``step``), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised: ``why``, its
+    ``exit_code``), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
+    """
+
+    id: str
+    kind: Literal["step", "end", "error", "died"]
+    step: Step | None = None
+    exit_code: int = 1
+    why: str | None = None
+    wall_s: float | None = None
+    passing: bool = False
+
+
+class Executor(Protocol):
+    """Where cells run."""
+
+    #: How many at once.
+    room: int
+
+    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
+        """Begins a cell; its run directory comes to ``cell.directory(out)``."""
+
+    def told(self, timeout_s: float) -> list[Told]:
+        """What happened since; waits at most so long."""
+
+    def kill(self, id_: str) -> None:
+        """Ends a cell's work at once; nothing more is told of it."""
+
+    def close(self) -> None:
+        """Ends everything."""
+
+
+def run_cell(
+    experiment: LoadedExperiment, cell: Cell, folder: Path, on_step: Callable[[Step], None] | None = None
+) -> Told:
+    """Runs one cell into ``folder``/VARIANT; never raises what a run raises."""
+    began = time.perf_counter()
+
+    def told(kind: Literal["end", "error"], exit_code: int, why: str | None, passing: bool) -> Told:
+        return Told(cell.id, kind, None, exit_code, why, round(time.perf_counter() - began, 3), passing)
+
+    real = cell.backend != "sim"
+    try:
+        (ended,) = run_experiment(
+            experiment,
+            [cell.variant],
+            folder,
+            backend=cell.backend,
+            processes=1,
+            on_step=None if on_step is None else lambda _, step: on_step(step),
+        )
+    except (InputError, CallError) as error:
+        return told("error", error.exit_code, error.line(), real and isinstance(error, InputError))
+    except YarnfairError as error:
+        return told("error", error.exit_code, error.line(), True)
+    except Exception as error:
+        # A fault of the program: trying again shows the same.
+        return told("error", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}", real)
+    exit_code = ended.exit_code if ended.exit_code is not None else 1
+    # The simulator's jobs fail again in the same way; a cluster's need not.
+    return told("end", exit_code, ended.why, real and exit_code != 0)
+
+
+# --- processes of this machine ----------------------------------------------------------------------------------------
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent(parent: int) -> None:
+    """Whatever kills the campaign kills its workers, so that a resumed one finds nobody writing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _worker(link: Connection, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _die_with_parent(parent)
+    while True:
+        try:
+            task = link.recv()
+            if task is None:
+                return
+            cell, experiment, folder = task
+            link.send(run_cell(experiment, cell, folder, partial(_send_step, link, cell.id)))
+        except (EOFError, OSError):
+            return
+
+
+def _send_step(link: Connection, id_: str, step: Step) -> None:
+    link.send(Told(id_, "step", step))
+
+
+@dataclass(slots=True)
+class _Process:
+    process: Any
+    link: Connection
+    id: str | None = None
+
+
+class Processes:
+    """Cells side by side in processes of this machine; each is reused for the next cell."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._workers: list[_Process] = []
+        self._context = multiprocessing.get_context("spawn")
+
+    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
+        worker = next((one for one in self._workers if one.id is None), None)
+        if worker is None:
+            ours, theirs = self._context.Pipe()
+            process = self._context.Process(target=_worker, args=(theirs, os.getpid()), daemon=True)
+            process.start()
+            theirs.close()
+            worker = _Process(process, ours)
+            self._workers.append(worker)
+        worker.id = cell.id
+        worker.link.send((cell, experiment, cell.folder(out)))
+
+    def told(self, timeout_s: float) -> list[Told]:
+        busy = [one for one in self._workers if one.id is not None]
+        found: list[Told] = []
+        for link in wait([one.link for one in busy], timeout_s):
+            worker = next(one for one in busy if one.link is link)
+            assert worker.id is not None
+            try:
+                said: Told = worker.link.recv()
+            except (EOFError, OSError):
+                worker.process.join(10)
+                why = f"its process died (exit {worker.process.exitcode}); is there enough memory?"
+                said = Told(worker.id, "died", why=why, passing=True)
+                self._drop(worker)
+            if said.kind in ("end", "error"):
+                worker.id = None
+            found.append(said)
+        return found
+
+    def _drop(self, worker: _Process) -> None:
+        self._workers.remove(worker)
+        worker.link.close()
+
+    def kill(self, id_: str) -> None:
+        for worker in [one for one in self._workers if one.id == id_]:
+            worker.process.kill()
+            worker.process.join(10)
+            self._drop(worker)
+
+    def close(self) -> None:
+        for worker in list(self._workers):
+            if worker.id is not None:
+                worker.process.kill()
+            else:
+                try:
+                    worker.link.send(None)
+                except OSError:
+                    worker.process.kill()
+            worker.process.join(10)
+            self._drop(worker)
+
+
+# --- a Dask cluster ---------------------------------------------------------------------------------------------------
+
+
+def _far_cell(experiment: LoadedExperiment, cell: Cell) -> tuple[Told, bytes]:
+    """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as scratch:
+        told = run_cell(experiment, cell, Path(scratch))
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
+            for path in sorted(Path(scratch).iterdir()):
+                tar.add(path, arcname=path.name)
+    return told, archive.getvalue()
+
+
+class Dask:
+    """Cells on a Dask cluster (``dask://host:port``). Workers need yarnfair of the same version; files of their own
+    that an experiment reads (traces) have to lie at the same path there."""
+
+    def __init__(self, address: str) -> None:
+        """Raises CallError when Dask is not installed, YarnfairError when the cluster does not answer."""
+        try:
+            import distributed
+        except ImportError:
+            raise CallError(
+                "Dask is not installed", where="--executor", mend="install it: pip install 'yarnfair[dask]'"
+            ) from None
+        try:
+            client: Any = distributed.Client
+            self._client = client(address.replace("dask://", "tcp://", 1), timeout=15, set_as_default=False)
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        except Exception as error:
+            raise YarnfairError(
+                f"no Dask scheduler answers ({type(error).__name__})", where=address, mend="check host and port"
+            ) from None
+        self.room = sum(int(one["nthreads"]) for one in workers.values()) or 1
+        self._futures: dict[str, Any] = {}
+        self._folders: dict[str, Path] = {}
+
+    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
+        self._folders[cell.id] = cell.folder(out)
+        # pure=False: a cell that is tried again is computed again.
+        self._futures[cell.id] = self._client.submit(_far_cell, experiment, cell, pure=False, retries=0)
+
+    def told(self, timeout_s: float) -> list[Told]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            done = [id_ for id_, future in self._futures.items() if future.done()]
+            if done or time.monotonic() >= deadline:
+                return [self._collect(id_) for id_ in done]
+            time.sleep(0.02)
+
+    def _collect(self, id_: str) -> Told:
+        future, folder = self._futures.pop(id_), self._folders.pop(id_)
+        try:
+            told, archive = future.result(timeout=60)
+        except Exception as error:
+            return Told(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
+        _unpack(archive, folder)
+        found: Told = told
+        return found
+
+    def kill(self, id_: str) -> None:
+        future = self._futures.pop(id_, None)
+        self._folders.pop(id_, None)
+        if future is not None:
+            future.cancel(force=True)
+
+    def close(self) -> None:
+        for id_ in list(self._futures):
+            self.kill(id_)
+        self._client.close(timeout=10)
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    """The archive's run directory in its place, whole: unpacked beside it and moved."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".far-", dir=folder.parent))
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+            tar.extractall(scratch, filter="data")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(scratch, folder)
+        folder.chmod(0o755)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
