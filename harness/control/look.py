@@ -85,6 +85,7 @@ class Watcher:
                 seen.last_start_s,
                 seen.container_s / seen.ended if seen.ended >= 1.0 else None,
                 oldest[path] / 1000.0 if waiting and path in oldest else None,
+                waiting_apps=queue.pending_apps if queue.leaf else None,
             )
         for gone in self._seen.keys() - status.queues.keys():
             del self._seen[gone]
