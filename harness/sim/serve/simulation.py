@@ -399,7 +399,11 @@ class LiveSimulation(Simulation):
         x["t_ms"][fresh] = self.now_ms
         x["entitlement"][fresh] = 1.0
         S.xg["n"] = len(self.scheduler.queue_paths)
-        self.scheduler.S = S._replace(x=x)
+        win = S.win
+        if float(S.xg["part_ms"][0]) > 0:
+            win = w.grown(win, len(S.q))
+            win[fresh] = 0.0
+        self.scheduler.S = S._replace(x=x, win=win)
         settle_all(self.scheduler.S, self.now_ms)
 
 

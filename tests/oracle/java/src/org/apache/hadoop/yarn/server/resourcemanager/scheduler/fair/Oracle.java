@@ -84,6 +84,8 @@ public final class Oracle {
   }
 
   // ---- state ---------------------------------------------------------------
+  /** Told the time when it has moved on and after whatever happened at it; for policies that keep accounts. */
+  public static java.util.function.LongConsumer onTime = t -> {};
   long now = 0, dueSeq = 0;
   final PriorityQueue<Due> due = new PriorityQueue<>();
   final Map<String, App> apps = new LinkedHashMap<>();
@@ -676,12 +678,14 @@ public final class Oracle {
       if (System.getenv("ORACLE_TRACE") != null) y.printStackTrace();
     }
     after();
+    onTime.accept(now);
   }
 
   void drainDue(long upTo) {
     while (!due.isEmpty() && due.peek().t <= upTo) {
       Due d = due.poll();
       now = Math.max(now, d.t);
+      onTime.accept(now);
       guarded(null, () -> { d.r.run(); return null; });
     }
   }
@@ -697,6 +701,7 @@ public final class Oracle {
       if (t < now) throw new IllegalArgumentException("event " + k + " goes back in time: " + e);
       drainDue(t);
       now = t;
+      onTime.accept(now);
       guarded(e, () -> { run(e); return null; });
       drainDue(t);
       k++;
@@ -733,6 +738,11 @@ public final class Oracle {
 
   // Oracle IN EXPLICIT OUT [IN EXPLICIT OUT ...]: plays each script; EXPLICIT takes it as executed, base events only.
   public static void main(String[] argv) throws Exception {
+    playAll(argv);
+    System.exit(0);        // the scheduler leaves a non-daemon timer thread behind
+  }
+
+  public static void playAll(String[] argv) throws Exception {
     for (int j = 0; j + 2 < argv.length; j += 3) {
       JsonNode s = M.readTree(new File(argv[j]));
       Oracle o = new Oracle();
@@ -744,6 +754,5 @@ public final class Oracle {
       full.set("events", o.explicit);
       try (OutputStream f = new FileOutputStream(argv[j + 1])) { write(full, f); }
     }
-    System.exit(0);        // the scheduler leaves a non-daemon timer thread behind
   }
 }

@@ -1,0 +1,138 @@
+"""The policies inside the real FairScheduler (yarn-policy/ltyarn-scheduling-policy), driven by scripts, and ours.
+
+Both are given the same script and the same settings; ours are the simulator's kernels in their keyed modes, with the
+exact integrals of harness.sim.scheduler.longterm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import random
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.clusters.jars import find
+from harness.model.data import data_path
+from harness.sim.decide import Decider
+from harness.sim.scheduler.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
+from harness.sim.scheduler.longterm import settle_all
+from harness.sim.scheduler.state import KEYED_FLAT, KEYED_LEVELS
+from tests.oracle.decisions import HERE, SOURCE
+
+CLASSES = {"ltrf": "Ltrf", "naive-hltrf": "NaiveHltrf", "hltrf": "Hltrf"}
+_MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
+
+
+def compiled(lib: Path) -> Path:
+    """The folder with the compiled policies and their driver."""
+    module = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
+    sources = [SOURCE, *sorted(module.rglob("*.java")), *sorted((HERE / "java" / "inrm").rglob("*.java"))]
+    digest = hashlib.blake2b(b"".join(path.read_bytes() for path in sources) + str(lib).encode(), digest_size=6)
+    target = HERE / "java" / "target" / f"inrm-{digest.hexdigest()}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as draft:
+            classes = Path(draft) / "classes"
+            command = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, sources)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+            assert done.returncode == 0, done.stderr
+            with contextlib.suppress(OSError):
+                classes.rename(target)
+    return target
+
+
+_FAIR = "<schedulingPolicy>fair</schedulingPolicy>"
+
+
+def with_policy(script: dict[str, Any], policy: str, settings: dict[str, str]) -> dict[str, Any]:
+    """The script with a policy in the allocation file, on every queue, and its settings beside it."""
+    named = f"<schedulingPolicy>yarnfair.inrm.{CLASSES[policy]}</schedulingPolicy>"
+    return {**script, "allocations": script["allocations"].replace(_FAIR, named), "inrm": settings}
+
+
+def without_policy(script: dict[str, Any]) -> dict[str, Any]:
+    """The script with ``fair`` on every queue again."""
+    text = script["allocations"]
+    for name in CLASSES.values():
+        text = text.replace(f"<schedulingPolicy>yarnfair.inrm.{name}</schedulingPolicy>", _FAIR)
+    return {**script, "allocations": text}
+
+
+def flattened(script: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The script with every leaf directly below root: an order that knows no tree needs none."""
+    rng = random.Random(seed)
+    events, leaves = [], set()
+    for event in script["events"]:
+        if "app" in event:
+            leaf = event["queue"].removeprefix("root.").replace(".", "-")
+            leaves.add(leaf)
+            event = {**event, "queue": f"root.{leaf}"}
+        events.append(event)
+    queues = "".join(
+        f'<queue name="{leaf}"><weight>{rng.choice((1.0, 2.0, 0.5, 3.25))}</weight>{_FAIR}</queue>'
+        for leaf in sorted(leaves)
+    )
+    text = f'<allocations><queue name="root">{_FAIR}{queues}</queue></allocations>'
+    return {**script, "allocations": text, "events": events}
+
+
+def hadoops(scripts: Sequence[dict[str, Any]], folder: Path) -> list[tuple[Any, Any]]:
+    """(script in base events, decisions) of each, from one JVM."""
+    lib = find()
+    files = []
+    for index, script in enumerate(scripts):
+        names = [str(folder / f"{index}.{kind}.json") for kind in ("script", "explicit", "decisions")]
+        Path(names[0]).write_text(json.dumps(script), encoding="utf-8")
+        files += names
+    log = f"-Dlog4j.configuration=file:{HERE}/java/log4j.properties"
+    java = ["java", "-Xmx1000m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", log]
+    command = [*java, "-cp", f"{compiled(lib)}:{lib}/*", "yarnfair.inrm.Driven", *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-3000:]
+    loaded = [json.loads(Path(name).read_text(encoding="utf-8")) for name in files]
+    return [(loaded[3 * index + 1], loaded[3 * index + 2]) for index in range(len(scripts))]
+
+
+class Keyed(Decider):
+    """The engine with a long-term order in its scheduler, on a decision script."""
+
+    def __init__(self, script: dict[str, Any], policy: str, settings: dict[str, str]) -> None:
+        super().__init__(script)
+        sched = self.sched
+        S = sched.S
+        x, xg = np.zeros(len(S.q), X), np.zeros(1, XG)
+        x["entitlement"] = 1.0
+        tree = sched.manager.tree()
+        leaves = sum(queue.weight for queue in tree if queue.leaf)
+        for queue in tree:
+            slot = sched.queue_index(queue.path)
+            x["entitlement"][slot] = queue.weight
+            x["flat_share"][slot] = queue.weight / leaves if queue.leaf else 0.0
+        x["backlog_ms"] = x["last_start_ms"] = -1
+        xg["on"], xg["n"], xg["rule"] = 1, len(sched.queue_paths), RULE_ACCUMULATED
+        xg["measure"] = xg["ledger"] = _MEASURES[settings.get("resource", "memory")]
+        xg["discount"] = float(settings.get("discount", "1"))
+        if "round_s" in settings:
+            xg["round_ms"] = xg["round_end_ms"] = round(float(settings["round_s"]) * 1000)
+        xg["flat"] = int(policy == "ltrf")
+        wait = float(settings.get("t_wait_s", "20"))
+        xg["t_wait_ms"] = round(wait * 1000) if policy == "hltrf" and wait < 1e12 else -1
+        S.g["hooks"] = 1
+        S.g["order_mode"] = KEYED_FLAT if policy == "ltrf" else KEYED_LEVELS
+        sched.S = S._replace(x=x, xg=xg)
+
+    def _after(self) -> None:
+        super()._after()
+        settle_all(self.sched.S, self.now)
+
+
+def ours(script: dict[str, Any], policy: str, settings: dict[str, str]) -> dict[str, Any]:
+    """Our decisions for the explicit script."""
+    return Keyed(without_policy(script), policy, settings).run()

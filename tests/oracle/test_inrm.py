@@ -1,0 +1,50 @@
+"""LTRF and H-LTRF inside the real FairScheduler decide as the simulator's do in its own, assignment by assignment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.sim.decide import Decider
+from tests.oracle.inrm import flattened, hadoops, ours, with_policy, without_policy
+from tests.oracle.scripts import Plan, make_script
+
+pytestmark = pytest.mark.java
+
+FEATURES = frozenset({"weights", "am", "release", "late", "hashes"})
+#: (policy, settings, seed): flat and grouped queues, what is counted, rounds, discount, T_wait.
+CASES: list[tuple[str, dict[str, str], int]] = [
+    ("ltrf", {}, 11),
+    ("ltrf", {"round_s": "30"}, 12),
+    ("ltrf", {"discount": "0.5"}, 13),
+    ("ltrf", {"resource": "vcores"}, 14),
+    ("naive-hltrf", {}, 15),
+    ("naive-hltrf", {"round_s": "45", "discount": "0.25"}, 16),
+    ("hltrf", {"t_wait_s": "0"}, 17),
+    ("hltrf", {"t_wait_s": "4"}, 18),
+    ("hltrf", {"t_wait_s": "15", "resource": "dominant"}, 19),
+    ("hltrf", {"t_wait_s": "inf"}, 20),
+]
+
+
+def script_of(policy: str, seed: int) -> dict[str, Any]:
+    script = make_script(Plan(seed, FEATURES, nodes=8, apps=30, seconds=120, tasks=25))
+    return flattened(script, seed) if policy == "ltrf" else script
+
+
+def test_the_same_assignments(tmp_path: Path) -> None:
+    scripts = [with_policy(script_of(policy, seed), policy, settings) for policy, settings, seed in CASES]
+    total, unlike_fair = 0, 0
+    for (policy, settings, seed), (explicit, theirs) in zip(CASES, hadoops(scripts, tmp_path), strict=True):
+        where = f"{policy} {settings} seed {seed}"
+        assert theirs["errors"] == [], where
+        mine = ours(explicit, policy, settings)["assignments"]
+        for index, (a, b) in enumerate(zip(theirs["assignments"], mine, strict=False)):
+            assert a == b, f"{where}: assignment {index}: inside Hadoop {a}, ours {b}"
+        assert len(theirs["assignments"]) == len(mine), where
+        total += len(mine)
+        unlike_fair += mine != Decider(without_policy(explicit)).run()["assignments"]
+    assert total > 3000
+    assert unlike_fair == len(CASES)
