@@ -1,0 +1,347 @@
+"""DynamicMR studied: sections 4.3.2 to 4.3.6 of the thesis beyond what one experiment file says.
+
+``python -m harness.experiments.dynamicmr slots|borrowed|sepb|locality|whole|yarn|early`` measure and print one JSON
+record each. The clusters, loads and variants are those of ``experiments/dynamicmr-*.yaml``, with other sets of jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+import harness
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
+from harness.experiments.slots import slot_run
+from harness.model.jobs import JobSpec, Stage
+from harness.sim.slots.engine import run_slots
+from harness.sim.slots.model import SlotResult, SlotRun
+
+BENCHMARKS = (
+    "WordCount",
+    "Sort",
+    "Grep",
+    "InvertedIndex",
+    "Classification",
+    "HistogramMovies",
+    "HistogramRatings",
+    "SequenceCount",
+    "SelfJoin",
+)
+
+_SLOT_POLICIES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("hadoop", {"mode": "static"}),
+    ("pi-dhsa", {}),
+    ("pd-dhsa", {}),
+)
+
+
+def variant(experiment: LoadedExperiment, policy: str, seed: int, **settings: Any) -> Variant:
+    """A variant of the experiment's own by name, or a policy with settings; with this seed."""
+    for own in variants_of(experiment, seeds=(seed,)):
+        if own.name == policy:
+            return replace(own, settings={**own.settings, **settings})
+    return Variant(policy, policy, "inside", settings, 15.0, seed)
+
+
+def several(experiment: LoadedExperiment, count: int, seed: int) -> list[JobSpec]:
+    """The first `count` jobs, the benchmarks again and again; all at time 0."""
+    jobs = list(jobs_of(experiment, seed)[0])
+    found = [jobs[at % len(jobs)] for at in range(count)]
+    return [replace(job, id=f"{job.id}-{at // len(jobs) + 1}") for at, job in enumerate(found)]
+
+
+def alone(experiment: LoadedExperiment, name: str, seed: int) -> list[JobSpec]:
+    """One benchmark."""
+    return [job for job in jobs_of(experiment, seed)[0] if job.name == name]
+
+
+def play(
+    experiment: LoadedExperiment,
+    jobs: Sequence[JobSpec],
+    policy: str,
+    seed: int,
+    change: Callable[[SlotRun], SlotRun] | None = None,
+    /,
+    **settings: Any,
+) -> SlotResult:
+    """One run; ``change`` is what differs from the experiment's own."""
+    return run_slots((change or _as_it_is)(slot_run(experiment, variant(experiment, policy, seed, **settings), jobs)))
+
+
+def _as_it_is(run: SlotRun) -> SlotRun:
+    return run
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _seconds(results: Sequence[SlotResult]) -> float:
+    return round(_mean([result.makespan_ms for result in results]) / 1000, 3)
+
+
+def _loads(experiment: LoadedExperiment, counts: Sequence[int], seed: int) -> dict[str, list[JobSpec]]:
+    loads = {name: alone(experiment, name, seed) for name in BENCHMARKS}
+    return loads | {f"{count} jobs": several(experiment, count, seed) for count in counts}
+
+
+def measure_slots(seed: int) -> dict[str, Any]:
+    """Fig. 4.10: speed-up over static slots of 1/11, for every configuration."""
+    experiment = load_experiment("dynamicmr-slots")
+    loads = {name: alone(experiment, name, seed) for name in ("Sort", "Grep", "InvertedIndex")}
+    loads["9 jobs"] = several(experiment, 9, seed)
+    found: dict[str, Any] = {}
+    for name, jobs in loads.items():
+        times = {
+            policy: [
+                play(
+                    experiment, jobs, "pi-dhsa" if policy == "hadoop" else policy, seed, map_slots=maps, **of
+                ).makespan_ms
+                for maps in range(1, 12)
+            ]
+            for policy, of in _SLOT_POLICIES
+        }
+        worst = times["hadoop"][0]
+        found[name] = {policy: [round(worst / time, 3) for time in own] for policy, own in times.items()}
+        found[name]["hadoop_best_over_worst"] = round(max(times["hadoop"]) / min(times["hadoop"]), 3)
+        found[name]["pi_dhsa_best_over_worst"] = round(max(times["pi-dhsa"]) / min(times["pi-dhsa"]), 3)
+        click.echo(f"{name}: {found[name]}", err=True)
+    return {"map_slots": list(range(1, 12)), "speedup_over_1_11": found}
+
+
+def measure_early(seed: int) -> dict[str, Any]:
+    """What slow-start does to DHSA: the nine benchmarks, every configuration, reduces from 5 % and from 100 % on."""
+    experiment = load_experiment("dynamicmr-slots")
+    jobs = several(experiment, 9, seed)
+
+    def early(run: SlotRun) -> SlotRun:
+        return replace(run, jobs=tuple(replace(job, slow_start=0.05) for job in run.jobs))
+
+    found: dict[str, Any] = {}
+    for name, change in (("slow_start 1", _as_it_is), ("slow_start 0.05", early)):
+        found[name] = {
+            policy: [
+                play(experiment, jobs, "pi-dhsa", seed, change, map_slots=maps, **of).makespan_ms / 1000
+                for maps in range(1, 12)
+            ]
+            for policy, of in _SLOT_POLICIES[:2]
+        }
+        click.echo(f"{name}: {found[name]}", err=True)
+    return {"map_slots": list(range(1, 12)), "makespan_s": found}
+
+
+def measure_borrowed(seed: int) -> dict[str, Any]:
+    """Fig. 4.11: Sort, each percentage varied; speed-up over no lending."""
+    experiment = load_experiment("dynamicmr-borrowed")
+    jobs = list(jobs_of(experiment, seed)[0])
+    parts = [round(0.1 * step, 1) for step in range(11)]
+    found: dict[str, Any] = {}
+    base = {}
+    for maps, reduces in ((10, 2), (6, 6)):
+        of = f"{maps}/{reduces}"
+        base[of] = play(
+            experiment, jobs, "pi-dhsa", seed, map_slots=maps, borrowed_map=0, borrowed_reduce=0
+        ).makespan_ms
+        curves: tuple[tuple[str, str, dict[str, Any]], ...] = (
+            ("Pec_R varies, Pec_M 0", "borrowed_reduce", {"borrowed_map": 0}),
+            ("Pec_R varies, Pec_M 100", "borrowed_reduce", {"borrowed_map": 1}),
+            ("Pec_M varies, Pec_R 0", "borrowed_map", {"borrowed_reduce": 0}),
+            ("Pec_M varies, Pec_R 100", "borrowed_map", {"borrowed_reduce": 1}),
+        )
+        for name, vary, fixed in curves:
+            found.setdefault(of, {})[name] = [
+                round(
+                    base[of]
+                    / play(experiment, jobs, "pi-dhsa", seed, map_slots=maps, **fixed, **{vary: part}).makespan_ms,
+                    3,
+                )
+                for part in parts
+            ]
+        click.echo(f"{of}: {found[of]}", err=True)
+    return {"percent": [round(100 * part) for part in parts], "speedup": found}
+
+
+def measure_sepb(seeds: int) -> dict[str, Any]:
+    """Fig. 4.12: speed-up over no jobs checked, for 5, 10 and 20 jobs; with and without killing."""
+    experiment = load_experiment("dynamicmr-sepb")
+    found: dict[str, Any] = {}
+    for count in (5, 10, 20):
+        own: dict[str, list[SlotResult]] = {}
+        for seed in range(1, seeds + 1):
+            jobs = several(experiment, count, seed)
+            own.setdefault("no copies", []).append(
+                play(experiment, jobs, "pi-dhsa", seed, mode="static", speculation="off")
+            )
+            for part in (0, 0.2, 0.4, 0.6, 0.8, 1):
+                own.setdefault(f"{part:g}", []).append(
+                    play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part)
+                )
+            for part in (0.6, 1):
+                own.setdefault(f"{part:g}, no kills", []).append(
+                    play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part, kill_factor=0)
+                )
+        base = _seconds(own["0"])
+        found[f"{count} jobs"] = {
+            name: {
+                "makespan_s": _seconds(results),
+                "speedup": round(base / _seconds(results), 3),
+                "copies": round(_mean([r.counts.speculative_maps + r.counts.speculative_reduces for r in results]), 1),
+                "killed": round(_mean([r.counts.killed_slow for r in results]), 1),
+            }
+            for name, results in own.items()
+        }
+        click.echo(f"{count}: {found[f'{count} jobs']}", err=True)
+    return {"seeds": seeds, "percentageOfJobsCheckedForPendingTasks": found}
+
+
+def measure_locality(seeds: int) -> dict[str, Any]:
+    """Figs. 4.13 and 4.14: node-local maps and makespan of jobs of 16, 32, 160 maps, without and with PreScheduling."""
+    experiment = load_experiment("dynamicmr-locality")
+    found: dict[str, Any] = {}
+    for replicas in (1, 2, 3):
+        for maps in (16, 32, 160):
+            for together in (1, 3):
+                row: dict[str, Any] = {}
+                for name, settings in (
+                    ("no delay", {"delay_scheduling": False}),
+                    ("delay", {}),
+                    ("delay and PreScheduling", {"prescheduling": True}),
+                ):
+                    results = []
+                    for seed in range(1, seeds + 1):
+                        jobs = [
+                            replace(_sort(maps), id=f"{queue}-1", queue=f"root.{queue}") for queue in "abc"[:together]
+                        ]
+                        results.append(
+                            play(
+                                experiment,
+                                jobs,
+                                "pi-dhsa",
+                                seed,
+                                lambda run: replace(run, cluster=replace(run.cluster, replicas=replicas)),  # noqa: B023
+                                mode="static",
+                                **settings,
+                            )
+                        )
+                    row[name] = {
+                        "node_local": round(_mean([r.counts.node_local / (maps * together) for r in results]), 4),
+                        "makespan_s": _seconds(results),
+                    }
+                plain, with_it = row["delay"], row["delay and PreScheduling"]
+                row["speedup"] = round(plain["makespan_s"] / with_it["makespan_s"], 3)
+                row["locality_gain"] = round(with_it["node_local"] - plain["node_local"], 4)
+                found[f"{replicas} replicas, {together} x {maps} maps"] = row
+        click.echo(f"{replicas}: {found}", err=True)
+    return {"seeds": seeds, "loads": found}
+
+
+def _sort(maps: int) -> JobSpec:
+    experiment = load_experiment("dynamicmr-slots")
+    job = next(job for job in jobs_of(experiment, 1)[0] if job.name == "Sort")
+
+    def sized(stage: Stage) -> Stage:
+        return replace(stage, tasks=maps if stage.name == "map" else max(1, maps // 8))
+
+    return replace(job, stages=tuple(sized(stage) for stage in job.stages))
+
+
+def _ratios(experiment: LoadedExperiment, names: Sequence[str], counts: Sequence[int], seeds: int) -> dict[str, Any]:
+    """Makespans of each variant on one benchmark and on several jobs, and of the first over each."""
+    found: dict[str, Any] = {}
+    for load in (*BENCHMARKS, *(f"{count} jobs" for count in counts)):
+        results: dict[str, list[SlotResult]] = {name: [] for name in names}
+        for seed in range(1, seeds + 1):
+            jobs = _loads(experiment, counts, seed)[load]
+            for name in names:
+                results[name].append(play(experiment, jobs, name, seed))
+        base = _seconds(results[names[0]])
+        found[load] = {
+            name: {
+                "makespan_s": _seconds(own),
+                "speedup": round(base / _seconds(own), 3),
+                "shuffle_peak_mb_s": round(_mean([r.shuffle_peak_mb_s for r in own]), 1),
+                "most_reduces": round(_mean([r.counts.most_reduces for r in own]), 1),
+            }
+            for name, own in results.items()
+        }
+        click.echo(f"{load}: {found[load]}", err=True)
+    return found
+
+
+def measure_whole(seeds: int) -> dict[str, Any]:
+    """Figs. 4.15 and 4.16: DynamicMR over Hadoop's best static configuration, Fair Scheduler and FIFO."""
+    experiment = load_experiment("dynamicmr-whole")
+    counts = (5, 10, 20, 30)
+    return {
+        "seeds": seeds,
+        "fair": _ratios(experiment, ("hadoop", "pi-dhsa", "dynamicmr"), counts, seeds),
+        "fifo": _ratios(experiment, ("hadoop-fifo", "dynamicmr-fifo"), counts, seeds),
+    }
+
+
+def measure_yarn(seeds: int) -> dict[str, Any]:
+    """Figs. 4.17 and 4.18: DynamicMR over YARN's containers, and the shuffle's throughput over time with 5 jobs."""
+    experiment = load_experiment("dynamicmr-yarn")
+    found: dict[str, Any] = {
+        "seeds": seeds,
+        "loads": _ratios(experiment, ("yarn", "dynamicmr"), (5, 10, 20, 30), seeds),
+    }
+    late: dict[str, Any] = {}
+    for count in (5, 10, 20, 30):
+        jobs = several(experiment, count, 1)
+
+        def late_reduces(run: SlotRun) -> SlotRun:
+            return replace(run, jobs=tuple(replace(job, slow_start=1.0) for job in run.jobs))
+
+        def no_masters(run: SlotRun) -> SlotRun:
+            return replace(late_reduces(run), cluster=replace(run.cluster, masters=False))
+
+        ours = play(experiment, jobs, "dynamicmr", 1, late_reduces)
+        late[f"{count} jobs"] = {
+            "slow_start 1": round(play(experiment, jobs, "yarn", 1, late_reduces).makespan_ms / ours.makespan_ms, 3),
+            "slow_start 1, no masters": round(
+                play(experiment, jobs, "yarn", 1, no_masters).makespan_ms / ours.makespan_ms, 3
+            ),
+        }
+        click.echo(f"late {count}: {late[f'{count} jobs']}", err=True)
+    found["yarn_over_dynamicmr_without_early_reduces"] = late
+    jobs = several(experiment, 5, 1)
+    for name in ("yarn", "dynamicmr"):
+        rates = [sample.shuffle_mb_s for sample in play(experiment, jobs, name, 1).samples]
+        mean = _mean(rates)
+        found[f"throughput_of_5_jobs_{name}"] = {
+            "step_s": 2,
+            "mean_mb_s": round(mean, 1),
+            "deviation_mb_s": round(_mean([(rate - mean) ** 2 for rate in rates]) ** 0.5, 1),
+            "peak_mb_s": round(max(rates), 1),
+            "zero_or_full": round(sum(rate in (0.0, max(rates)) for rate in rates) / len(rates), 3),
+        }
+    return found
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["slots", "early", "borrowed", "sepb", "locality", "whole", "yarn"]))
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Runs that are averaged.")
+def study(what: str, seeds: int) -> None:
+    """Chapter 4's DynamicMR on its workloads: one JSON record."""
+    measures: dict[str, Callable[[int], dict[str, Any]]] = {
+        "slots": measure_slots,
+        "early": measure_early,
+        "borrowed": measure_borrowed,
+        "sepb": measure_sepb,
+        "locality": measure_locality,
+        "whole": measure_whole,
+        "yarn": measure_yarn,
+    }
+    # The first three take a seed, the others a number of seeds: with 1 they are the same.
+    values = measures[what](seeds)
+    command = f"python -m harness.experiments.dynamicmr {what} --seeds {seeds}"
+    print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
+
+
+if __name__ == "__main__":
+    study()
