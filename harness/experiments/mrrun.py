@@ -393,6 +393,7 @@ def _beside_reference(loaded: LoadedMR, ended: Sequence[EndedMR]) -> None:
         for name, figures in run.summary["applications"].items():
             alone = references[run.variant.seed]["applications"][name]["runtime_s"]
             figures["over_reference"] = round(figures["runtime_s"] / alone, 6)
+            figures["speedup"] = round(alone / figures["runtime_s"], 6)
         write_json(run.path / "summary.json", run.summary)
 
 

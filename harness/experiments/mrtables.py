@@ -92,6 +92,7 @@ def _layouts(columns: Sequence[Column]) -> list[str]:
     for title, key, digits in (
         ("time (s)", "runtime_s", 0),
         ("over the reference", "over_reference", 3),
+        ("speed-up", "speedup", 2),
         ("nodes have left after (s)", "left_after_s", 0),
     ):
         if any(

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: The pages whose rows are held to their records.
+PAGES = ("figures.md", "figures-fawkes.md")
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?")
 NONE = ("—", "not:", "see ")
 
@@ -17,10 +19,11 @@ NONE = ("—", "not:", "see ")
 def rows() -> list[list[str]]:
     """Cells of each table row that has the five columns: figure, command, ours, theirs, record."""
     found = []
-    for line in (DOCS / "figures.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and len(cells) == 5 and not set(cells[0]) <= set("-: ") and cells[2] != "ours":
-            found.append(cells)
+    for page in PAGES:
+        for line in (DOCS / page).read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+            if line.startswith("|") and len(cells) == 5 and not set(cells[0]) <= set("-: ") and cells[2] != "ours":
+                found.append(cells)
     return found
 
 
