@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from harness.clusters.compose import DockerCluster
     from harness.clusters.doctor import Finding
     from harness.clusters.local import LocalCluster
+    from harness.clusters.ssh import SshCluster
+    from harness.clusters.state import StateFolder
     from harness.clusters.status import ClusterStatus
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _backend = click.option(
     "--backend",
-    type=click.Choice(["local", "docker"]),
+    type=click.Choice(["local", "docker", "ssh"]),
     required=True,
-    help="Processes of this machine, or containers by Docker Compose.",
+    help="Processes of this machine, containers by Docker Compose, or other hosts.",
 )
+_inventory = click.option("--inventory", type=click.Path(), help="YAML file that names the hosts (ssh).")
 _state = click.option(
     "--state",
     type=click.Path(),
@@ -61,13 +64,19 @@ def _interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _cluster(backend: str, state: str | None) -> LocalCluster | DockerCluster:
+def _cluster(
+    backend: str, state: str | None, inventory: str | None = None
+) -> LocalCluster | DockerCluster | SshCluster:
     from harness.clusters.state import StateFolder, default_folder
 
     folder = StateFolder(Path(state) if state else default_folder(backend))
     found = folder.load() if folder.folder.exists() else None
     if found is not None and found.backend != backend:
         raise click.UsageError(f"{folder.folder} holds a cluster of the backend {found.backend}")
+    if backend != "ssh" and inventory is not None:
+        raise click.UsageError("--inventory is for --backend ssh")
+    if backend == "ssh":
+        return _ssh(folder, inventory)
     if backend == "local":
         from harness.clusters.local import LocalCluster
 
@@ -77,6 +86,13 @@ def _cluster(backend: str, state: str | None) -> LocalCluster | DockerCluster:
     return DockerCluster(folder, progress=_progress)
 
 
+def _ssh(folder: StateFolder, inventory: str | None) -> SshCluster:
+    from harness.clusters.inventory import read_inventory
+    from harness.clusters.ssh import SshCluster
+
+    return SshCluster(folder, read_inventory(Path(inventory)) if inventory else None, progress=_progress)
+
+
 def _ports(http_port: int | None, client_port: int | None, admin_port: int | None) -> dict[str, int]:
     given = {"http": http_port, "client": client_port, "admin": admin_port}
     return {name: port for name, port in given.items() if port is not None}
@@ -84,26 +100,32 @@ def _ports(http_port: int | None, client_port: int | None, admin_port: int | Non
 
 @click.group()
 def cluster() -> None:
-    """A YARN cluster on this machine: up, status, doctor, down."""
+    """A YARN cluster, here or on other hosts: up, status, doctor, down; adopt and release one that is there."""
 
 
 @cluster.command()
 @_backend
 @_state
+@_inventory
 @_settings
 @click.option("--preemption", is_flag=True, help="Switch the Fair Scheduler's preemption on.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Goes into yarn-site.xml.")
 @click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
+@click.option("--in-rm-policy", help="ltrf, naive-hltrf or hltrf inside the Fair Scheduler (compiled with the JDK).")
+@click.option("--in-rm-set", "in_rm_settings", multiple=True, metavar="NAME=VALUE", help="A setting of that policy.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(1, 3600), default=180, show_default=True, help="Seconds.")
 @click.option("--keep", is_flag=True, help="Leave a cluster that does not come up for `doctor` to examine.")
 @json_option
 def up(
     backend: str,
     state: str | None,
+    inventory: str | None,
     timeout_s: float,
     keep: bool,
     properties: tuple[str, ...],
     jars: tuple[str, ...],
+    in_rm_policy: str | None,
+    in_rm_settings: tuple[str, ...],
     http_port: int | None,
     client_port: int | None,
     admin_port: int | None,
@@ -125,9 +147,16 @@ def up(
         pairs[name] = value
     ports = _ports(http_port, client_port, admin_port)
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
+    if in_rm_settings and in_rm_policy is None:
+        raise click.UsageError("--in-rm-set without --in-rm-policy")
+    if in_rm_policy is not None:
+        from harness.clusters.inrm import with_policy
+
+        inside = {name: value for name, _, value in (text.partition("=") for text in in_rm_settings)}
+        spec = with_policy(spec, in_rm_policy, inside, progress=_progress)
     # A time limit's SIGTERM must clean up as a Ctrl-C does.
     signal.signal(signal.SIGTERM, _interrupted)
-    _show(_cluster(backend, state).up(spec, timeout_s=timeout_s, keep=keep), as_json)
+    _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 
 @cluster.command()
@@ -257,3 +286,48 @@ def down(backend: str, state: str | None, as_json: bool) -> int:
     else:
         click.echo("down" if was else "there was nothing to take down")
     return 1 if left else 0
+
+
+def _host_port(text: str, option: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise click.UsageError(f"{option} {text[:60]}: give it as HOST:PORT")
+    return host, int(port)
+
+
+@cluster.command()
+@_state
+@click.option("--inventory", type=click.Path(), required=True, help="YAML file with the ResourceManager's host.")
+@click.option("--rest", required=True, metavar="HOST:PORT", help="The RM's REST address as its own host sees it.")
+@click.option("--admin", metavar="HOST:PORT", help="The RM's admin RPC address (none: its own file poll).")
+@click.option("--allocations", required=True, metavar="PATH", help="The allocation file on the RM's host.")
+@json_option
+def adopt(state: str | None, inventory: str, rest: str, admin: str | None, allocations: str, as_json: bool) -> None:
+    """Take a running cluster as it is: tunnels to its RM, and a backup of its allocation file.
+
+    Nothing but the allocation file will be touched; `release` puts the backup back.
+    """
+    from harness.clusters.ssh import SshCluster
+
+    if not allocations.startswith("/"):
+        raise click.UsageError("--allocations: give the absolute path on the host")
+    own = _cluster("ssh", state, inventory)
+    assert isinstance(own, SshCluster)
+    found = own.adopt(_host_port(rest, "--rest"), allocations, _host_port(admin, "--admin") if admin else None)
+    _show(found, as_json)
+
+
+@cluster.command()
+@_state
+@json_option
+def release(state: str | None, as_json: bool) -> None:
+    """Put an adopted cluster's allocation file back as it was, end the tunnels, stop nothing."""
+    from harness.clusters.ssh import SshCluster
+
+    own = _cluster("ssh", state)
+    assert isinstance(own, SshCluster)
+    changed = own.release()
+    if as_json:
+        print_json({"released": True, "put_back": changed})
+    else:
+        click.echo("released; the allocation file is as it was" + ("" if changed else " (nobody had changed it)"))

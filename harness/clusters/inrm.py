@@ -1,0 +1,119 @@
+"""Long-term policies inside a real ResourceManager: the jar for its class path, and the file that names the class.
+
+The sources are yarn-policy/ltyarn-scheduling-policy (a Maven module). For a cluster of ours they are compiled with the
+JDK against Hadoop's jars that the cluster runs with, once for each state of the sources and each choice of settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from harness.clusters import jars
+from harness.clusters.state import ClusterSpec
+from harness.model.data import data_path
+from harness.model.errors import CallError, InputError
+
+#: Policy -> its class.
+CLASSES = {
+    "ltrf": "yarnfair.inrm.Ltrf",
+    "naive-hltrf": "yarnfair.inrm.NaiveHltrf",
+    "hltrf": "yarnfair.inrm.Hltrf",
+}
+SETTINGS = ("resource", "discount", "round_s", "t_wait_s", "observe_ms")
+_FILE = "yarnfair-inrm.properties"
+_VALUE = re.compile(r"[A-Za-z0-9.+-]{1,40}")
+_ELEMENT = "defaultQueueSchedulingPolicy"
+
+
+def _check(policy: str, settings: Mapping[str, str]) -> None:
+    if policy not in CLASSES:
+        raise CallError(f"no policy {policy[:40]!r} for inside an RM", mend=f"one of {', '.join(CLASSES)}")
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise CallError(f"the policy has no setting {name[:40]!r}", mend=f"one of {', '.join(SETTINGS)}")
+        if not _VALUE.fullmatch(value):
+            raise CallError(f"{name} is {value[:40]!r}", mend="give a number, inf, or a resource's name")
+
+
+def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """The jar with the policies and these settings, compiled if it is not in the cache. InputError without a JDK."""
+    source = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
+    files = sorted(source.rglob("*.java"))
+    text = "".join(f"{name}={value}\n" for name, value in sorted(settings.items()))
+    digest = hashlib.blake2b(digest_size=6)
+    for path in files:
+        digest.update(path.read_bytes())
+    digest.update(text.encode())
+    target = jars.cache_folder() / f"ltyarn-scheduling-policy-{digest.hexdigest()}.jar"
+    if target.exists():
+        return target
+    compiler = shutil.which("javac")
+    if compiler is None:
+        raise InputError("no Java compiler (javac) on the PATH", mend="install a JDK, 17 or later")
+    lib = jars.find(progress=progress)
+    progress("compiling the policies for inside the ResourceManager (once)")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="compiling-") as work:
+        command = [compiler, "--release", "17", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", f"{work}/classes"]
+        done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            reason = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
+            raise InputError(f"javac did not compile the policies: {reason[:300]}", mend="use a JDK, 17 or later")
+        draft = Path(work) / "policy.jar"
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in sorted(Path(work, "classes").rglob("*.class")):
+                packed.write(path, path.relative_to(Path(work, "classes")).as_posix())
+            packed.writestr(_FILE, text)
+        os.replace(draft, target)
+    return target
+
+
+def allocations_with(text: str, policy: str) -> str:
+    """An allocation file that names a policy's class for every queue for which it says nothing.
+
+    Raises InputError for a file that names a default already: it is not ours to overrule.
+    """
+    if f"<{_ELEMENT}" in text or "<defaultQueueSchedulingMode" in text:
+        raise InputError(f"the allocation file has {_ELEMENT} already", mend="take it out: the policy goes there")
+    end = text.rfind("</allocations>")
+    if end < 0:
+        if not re.search(r"<allocations\s*/>\s*$", text):
+            raise InputError("no allocation file (it does not end with </allocations>)", mend="give one that does")
+        head = re.sub(r"<allocations\s*/>\s*$", "<allocations>", text)
+        return f"{head}<{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}></allocations>\n"
+    return f"{text[:end]}  <{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}>\n{text[end:]}"
+
+
+def with_policy(
+    spec: ClusterSpec,
+    policy: str,
+    settings: Mapping[str, str],
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ClusterSpec:
+    """A cluster like `spec` whose Fair Scheduler orders queues by a long-term policy.
+
+    Raises CallError for a policy or setting that is not there, InputError for what cannot be built or read.
+    """
+    _check(policy, settings)
+    source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
+    try:
+        text = allocations_with(source.read_text(encoding="utf-8"), policy)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(source), mend="give a readable file") from None
+    built = jar(settings, progress=progress)
+    digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    file = jars.cache_folder() / f"inrm-{digest}.xml"
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, file)
+    return replace(spec, allocations=str(file), jars=(*spec.jars, str(built)))
