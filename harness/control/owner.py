@@ -14,14 +14,18 @@ from typing import Any
 
 from harness.control.events import Attributes
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
-from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
+from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.allocation.edit import Attribute, Change, edit_parsed
+from harness.yarn.allocation.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.allocation.javanum import float32
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.allocation.render import resource_text
 from harness.yarn.files import AllocationPlace
 
+#: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
+IDLE_S = 60.0
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
 #: Attribute -> value, as JSON holds it; None: the file does not say.
 Values = dict[str, Any]
@@ -65,9 +69,13 @@ class FileOwner:
     place: AllocationPlace
     baseline: dict[str, Values] = field(default_factory=dict)
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    _data: bytes = b""
-    _file: AllocationFile = field(default_factory=AllocationFile)
-    _names: frozenset[str] = frozenset()
+    #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
+    named: dict[str, float] = field(default_factory=dict)
+    _data: bytes = field(default=b"", init=False)
+    _file: AllocationFile = field(default_factory=AllocationFile, init=False)
+    _names: frozenset[str] = field(default=frozenset(), init=False)
+    #: The file with ad hoc queues that are being named, not written yet.
+    _drafted: bytes | None = field(default=None, init=False)
 
     def read(self) -> list[Foreign]:
         """Looks at the file: new queues join the baseline, others' edits are found.
@@ -75,14 +83,13 @@ class FileOwner:
         Raises InputError or Unreachable when it cannot be read or the RM would refuse it; nothing is remembered then.
         """
         data = self.place.read()
-        if data == self._data:
+        if data == self._data and self._drafted is None:
             return []
         file = parse_allocations(data, source=self.place.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
-        self._data, self._file, self._names = data, file, names
+        self._data, self._file, self._names, self._drafted = data, file, names, None
         for gone in self.baseline.keys() - names:
-            self.baseline.pop(gone)
-            self.ours.pop(gone, None)
+            self._forget(gone)
         found: list[Foreign] = []
         for path in sorted(names):
             said = _values(file.settings.get(path))
@@ -123,6 +130,50 @@ class FileOwner:
                 found[path] = limit.resolve(capacity)
         return found
 
+    def _forget(self, path: str) -> None:
+        for kept in (self.baseline, self.ours, self.named):
+            kept.pop(path, None)
+
+    def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
+        """Puts busy ad hoc queues into the file that `prepare` starts from, and takes idle ones out.
+
+        ``leaves``: queues that the RM has -> whether a leaf is busy. Nothing is written yet. InputError where the file
+        cannot take them; it stays as it was then.
+        """
+        file, names = self._file, self._names
+        new: dict[str, NewQueue] = {}
+        for path, busy in leaves.items():
+            if path in self.named and busy:
+                self.named[path] = now_s
+            if path in names or not busy:
+                continue
+            above = path
+            while (above := above.rpartition(".")[0]) != ROOT and above not in names:
+                new[above] = NewQueue(leaf=False, elements=_child_limit(file, above))
+            new[path] = NewQueue(leaf=True, elements=_child_limit(file, path))
+        old = {path for path, seen_s in self.named.items() if path in names and now_s - seen_s > IDLE_S}
+        old -= {path for path in old if any(other.startswith(path + ".") for other in {*new, *self.named.keys() - old})}
+        if not new and not old:
+            return
+        data = self._base()
+        gone: set[str] = set()
+        if old:
+            data, file, gone = remove_queues(data, old, source=self.place.name)
+        if new:
+            data, file = add_queues(data, new, source=self.place.name)
+        for path in old:
+            # What somebody else has put settings into is his from now on.
+            self._forget(path) if path in gone else self.named.pop(path)
+        for path in new:
+            self.named[path] = now_s
+            self.baseline[path] = {"weight": None}
+        self._drafted, self._file = data, file
+        self._names = frozenset((*file.configured_leaves, *file.configured_parents))
+
+    def _base(self) -> bytes:
+        """What a new file starts from: what was read, with the queues that are being named."""
+        return self._data if self._drafted is None else self._drafted
+
     def prepare(self, attributes: Attributes) -> Prepared:
         """The file with these attributes, as of the last `read`. InputError where the file cannot take them.
 
@@ -149,21 +200,25 @@ class FileOwner:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
         changes = self._changes(wanted)
-        after, says = edit_parsed(self._data, self._file, changes, source=self.place.name)
+        after, says = edit_parsed(self._base(), self._file, changes, source=self.place.name)
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
         return Prepared(self._data, after, says, in_force, ad_hoc, tuple(problems))
 
     def original(self) -> Prepared:
         """The file with the administrator's own values wherever the controller had written others."""
         after, says = edit_parsed(self._data, self._file, self._changes({}), source=self.place.name)
-        weights = {path: weight for path, weight in self.configured_weights().items() if path in self._names}
+        if self.named:
+            after, says, _ = remove_queues(after, list(self.named), source=self.place.name)
+        stays = {*says.configured_leaves, *says.configured_parents}
+        weights = {path: weight for path, weight in self.configured_weights().items() if path in stays}
         return Prepared(self._data, after, says, {path: float32(weight) for path, weight in weights.items()})
 
     def write(self, prepared: Prepared) -> None:
         """Puts a prepared file in its place, unless somebody else was faster (FileChanged). Raises InputError."""
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before)
-            self._data, self._file = prepared.after, prepared.says
+            self._data, self._file, self._drafted = prepared.after, prepared.says, None
+            self._names = frozenset((*prepared.says.configured_leaves, *prepared.says.configured_parents))
         for attributes in self.ours.values():
             for values in attributes.values():
                 del values[:-1]
@@ -211,6 +266,12 @@ def entitlement(weight: Any) -> float:
     if weight is None or isinstance(weight, str) or math.isnan(weight):
         return 1.0
     return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
+
+
+def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:
+    """The limit that an ad hoc queue has by its parent, which it would lose by being named."""
+    limit = file.max_child_resources(path.rpartition(".")[0])
+    return {} if limit is None else {"maxResources": resource_text(limit)}
 
 
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -73,6 +73,8 @@ class ControlSettings:
     count_earlier : whether what applications have used before the first look counts.
     task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
     lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
+    ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
+        scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
     """
 
     period_s: float = 5.0
@@ -85,6 +87,7 @@ class ControlSettings:
     count_earlier: bool = False
     task_lengths: bool = True
     lease_s: float = 0.0
+    ad_hoc: Literal["scale", "name"] = "scale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,8 @@ class Controller:
             read_back=settings.read_back,
             remember=True,
         )
-        self.owner = FileOwner(place, store.document("baseline") or {}, store.document("ours") or {})
+        baseline, ours, named = (store.document(name) or {} for name in ("baseline", "ours", "named"))
+        self.owner = FileOwner(place, baseline, ours, named)
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
@@ -256,7 +260,8 @@ class Controller:
             if self.settings.read_back:
                 self.client.confirm_weights(prepared.in_force, timeout_s=self.settings.effect_s)
         self.owner.ours.clear()
-        self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}})
+        self.owner.named.clear()
+        self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}, "named": {}})
         self.core.forget_written()
 
     # --- events and actions ---
@@ -408,6 +413,9 @@ class Controller:
         tick = self._tick
         tick.decided_s = self.clock()
         try:
+            if self.settings.ad_hoc == "name" and tick.snapshot is not None:
+                leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
+                self.owner.name_queues(leaves, tick.snapshot.time_s)
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
@@ -471,6 +479,7 @@ class Controller:
             "rm": self._rm,
             "baseline": self.owner.baseline,
             "ours": self.owner.ours,
+            "named": self.owner.named,
             "policy": [self.policy.name, _plain(self.policy.settings)],
             "look": self._seen(),
         }

@@ -22,8 +22,10 @@ import pytest
 from harness.clusters import site
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.model.resources import Resource
 from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.http import HttpOptions
+from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Meddler, Service, stop_rm, tmpfs, until
 
@@ -145,7 +147,7 @@ def test_once_dry_run_release_and_the_views(yarn: Site) -> None:
 def kills(yarn: Site, count: int, seed: int) -> None:
     service, load, rng = yarn.service(), Load(yarn.client, seed), random.Random(seed)
     service.once()
-    load.submit(6, 8, 20)
+    load.submit(6, 8, 16)
     with FileGuard(yarn.file) as guard:
         for number in range(count):
             service.start()
@@ -153,7 +155,7 @@ def kills(yarn: Site, count: int, seed: int) -> None:
             time.sleep(rng.uniform(0.6, 3.5))
             service.kill()
             if number % 3 == 0:
-                load.submit(2, 2, 10)
+                load.submit(2, 2, 6)
         service.start()
         load.wait()
         service.stop()
@@ -175,7 +177,7 @@ def unreachable(yarn: Site, seconds: float) -> None:
     service, load = yarn.service(), Load(yarn.client, 3)
     service.start()
     until(lambda: service.events("weights"), "a first decision")
-    load.submit(6, 5, seconds + 10)
+    load.submit(6, 5, seconds + 4)
     time.sleep(4)
     before = yarn.file.read_bytes()
     with FileGuard(yarn.file) as guard:
@@ -208,7 +210,7 @@ def test_an_rm_that_is_killed_and_started_again(yarn: Site) -> None:
     service, load = yarn.service(), Load(yarn.client, 4)
     service.start()
     until(lambda: service.events("weights"), "a first decision")
-    load.submit(6, 35, 45)
+    load.submit(6, 30, 36)
     until(lambda: sum(app.running_containers for app in load.apps()) >= 6, "containers run")
     time.sleep(3)
     with FileGuard(yarn.file) as guard:
@@ -230,8 +232,8 @@ def test_a_node_that_is_killed(yarn: Site) -> None:
     service, load = yarn.service(), Load(yarn.client, 5)
     service.start()
     until(lambda: service.events("weights"), "a first decision")
-    load.submit(8, 10, 25)
-    time.sleep(4)
+    load.submit(8, 8, 20)
+    time.sleep(3)
     try:
         yarn.cluster.kill_part("nm2")
         until(lambda: yarn.client.rest.metrics().active_nodes == 1, "the node is lost", 60)
@@ -285,7 +287,7 @@ def test_a_file_that_somebody_else_tears_or_fills_with_poison(yarn: Site) -> Non
     service, load = yarn.service(), Load(yarn.client, 7)
     service.start()
     until(lambda: service.events("weights"), "a first decision")
-    load.submit(5, 6, 16)
+    load.submit(5, 6, 14)
     time.sleep(2)
     whole = yarn.file.read_bytes()
     for torn in (whole[: len(whole) // 2], b"", b"<allocations><queue name='a.b'/></allocations>", b"\xff\xfe" * 99):
@@ -316,7 +318,7 @@ def test_answers_that_are_cut_off_or_nonsense(yarn: Site) -> None:
     try:
         service.start()
         until(lambda: service.events("weights"), "a first decision")
-        load.submit(6, 10, 25)
+        load.submit(6, 8, 22)
         with FileGuard(yarn.file) as guard:
             for mode in Meddler.MODES:
                 meddler.mode = mode
@@ -351,3 +353,35 @@ def test_two_controllers_and_one_file(yarn: Site) -> None:
     second.stop()
     until(lambda: first.events("lease")[-1]["text"] == "mended", "given back, it is free at once", 10)
     first.stop()
+
+
+def test_queues_of_users_who_come_get_weights_of_their_own(yarn: Site) -> None:
+    service = yarn.service(ad_hoc="name")
+    service.once()
+    client = yarn.client.rest
+    ids = [
+        client.submit(Submission("u", f"root.users.{user}", "sleep 8", Resource(512, 1))) for user in ("al", "bo", "al")
+    ]
+    until(lambda: sum(client.app(app).running_containers for app in ids) == 3, "containers run")
+    time.sleep(3)
+    document = service.once()
+    assert document["alarms"] == []
+    found = {path: queue.weight for path, queue in yarn.client.effective_queues().items()}
+    assert found["root.users.al"] < found["root.users.bo"], "al has had twice as much"
+    text = yarn.file.read_text()
+    assert '<queue name="users" type="parent">' in text
+    until(lambda: all(client.app(app).final for app in ids), "all ended")
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "enforce",
+        "--rm",
+        yarn.rest,
+        "--config",
+        str(service.config),
+        "--release",
+    ]
+    release = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert release.returncode == 0, release.stderr
+    assert parse_allocations(yarn.file.read_bytes()) == parse_allocations(ALLOCATIONS)

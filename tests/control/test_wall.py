@@ -384,3 +384,39 @@ def test_killed_at_any_step_and_started_again_it_counts_and_enforces_as_if_nothi
         outcomes.append({**in_force(rm), "counted": report.counted["root.a"]})
         assert bool(killed) == killing
     assert outcomes[0] == pytest.approx(outcomes[1])
+
+
+def test_ad_hoc_queues_may_be_named_while_they_are_busy(tmp_path: Path) -> None:
+    rm = RmModel(MemoryPlace(FILE.replace(b"</allocations>", b'<queue name="users" type="parent"/></allocations>')))
+    given = rm.place.data
+    with controlled(rm, tmp_path, ad_hoc="name") as controller:
+        controller.tick()
+        rm.extra_queues += ["root.users.alice", "root.users.bob"]
+        rm.submit("z", "root.users.alice").pending = 2
+        rm.start("z", 4096)
+        rm.submit("w", "root.users.bob").pending = 2
+        rm.now_s += 50
+        controller.tick()
+        assert {"root.users.alice", "root.users.bob"} <= set(rm.file.configured_leaves)
+        rm.extra_queues.clear()
+        rm.now_s += 50
+        report = controller.tick()
+        assert report.alarms == ()
+        weights = in_force(rm)
+        assert weights["root.users.alice"] < weights["root.users.bob"], "who has had more has the smaller weight"
+        assert report.snapshot is not None
+        assert report.snapshot.queues["root.users.bob"].weight == 1.0
+    rm.finish("z")
+    rm.submit("x", "root.a")
+    # A controller that was restarted knows what it has named.
+    with controlled(rm, tmp_path, ad_hoc="name") as controller:
+        for _ in range(3):
+            rm.now_s += 40
+            rm.start("x")
+            report = controller.tick()
+            assert report.alarms == ()
+        assert "root.users.alice" not in rm.file.configured_leaves, "idle for more than a minute"
+        assert "root.users.bob" in rm.file.configured_leaves
+        assert report.consumed["root.users.alice"][0] == 100 * 4096.0
+        controller.release()
+    assert parse_allocations(rm.place.data) == parse_allocations(given)

@@ -84,10 +84,7 @@ def edit_parsed(
         return document, before
     if b"\x00" in document:
         raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
-    places: dict[str, list[Element]] = {}
-    for element in parse_xml(document, source=source).elements():
-        if element.tag in ("queue", "pool"):
-            _collect(element, None if element.name().lower() == "root" else "root", places)
+    places = collect_queues(parse_xml(document, source=source))
     # (from, to, new bytes), applied from the end of the file to its start.
     edits: list[tuple[int, int, bytes]] = []
     for path, change in changes.items():
@@ -105,7 +102,7 @@ def edit_parsed(
                 new.append((tag, text.encode()))
         for attribute in change.unset:
             gone = [item for queue in places[path] for item in queue.elements() if item.tag in _ELEMENTS[attribute]]
-            edits += [_removal(document, item) for item in gone]
+            edits += [removal(document, item) for item in gone]
         if new:
             edits.append(_insertion(document, places[path][-1], new))
     for start, end, content in sorted(edits, reverse=True):
@@ -160,6 +157,15 @@ def _same(settings: QueueSettings, change: Change, tag: str) -> bool:
             return settings.max_resources == change.max_resources
 
 
+def collect_queues(top: Element) -> dict[str, list[Element]]:
+    """Queue path -> the elements that speak of it, in the order of the document."""
+    places: dict[str, list[Element]] = {}
+    for element in top.elements():
+        if element.tag in ("queue", "pool"):
+            _collect(element, None if element.name().lower() == "root" else "root", places)
+    return places
+
+
 def _collect(element: Element, parent: str | None, places: dict[str, list[Element]]) -> None:
     name = trim_queue_name(element.name())
     path = name if parent is None else f"{parent}.{name}"
@@ -170,31 +176,36 @@ def _collect(element: Element, parent: str | None, places: dict[str, list[Elemen
             _collect(child, path, places)
 
 
-def _start_tag_end(document: bytes, element: Element) -> int:
+def start_tag_end(document: bytes, element: Element) -> int:
+    """The first byte behind an element's start tag."""
     match = _START_TAG.match(document, element.start)
     assert match is not None, "expat found a start tag here"
     return match.end()
 
 
+def empty_tag(document: bytes, after: int) -> bool:
+    """Whether the start tag that ends here is an element of its own (``<x/>``)."""
+    return document[after - 2 : after] == b"/>"
+
+
 def _replacement(document: bytes, element: Element, text: bytes) -> tuple[int, int, bytes]:
-    start = _start_tag_end(document, element)
+    start = start_tag_end(document, element)
     kept = b"".join(_COMMENT.findall(document[start : element.end]))
     return start, element.end, text + kept
 
 
-def _removal(document: bytes, element: Element) -> tuple[int, int, bytes]:
+def removal(document: bytes, element: Element) -> tuple[int, int, bytes]:
     """An element with its tags and the white space before it."""
-    start_tag = _start_tag_end(document, element)
-    empty = document[start_tag - 2 : start_tag] == b"/>"
-    end = start_tag if empty else document.index(b">", element.end) + 1
+    start_tag = start_tag_end(document, element)
+    end = start_tag if empty_tag(document, start_tag) else document.index(b">", element.end) + 1
     start = len(document[: element.start].rstrip())
     return start, end, b""
 
 
 def _insertion(document: bytes, queue: Element, new: list[tuple[str, bytes]]) -> tuple[int, int, bytes]:
-    after = _start_tag_end(document, queue)
+    after = start_tag_end(document, queue)
     elements = [b"<%b>%b</%b>" % (tag.encode(), text, tag.encode()) for tag, text in new]
-    if document[after - 2 : after] == b"/>":
+    if empty_tag(document, after):
         return after - 2, after, b">" + b"".join(elements) + b"</" + queue.tag.encode() + b">"
     # The white space before the first child is how the file is laid out.
     layout = re.compile(rb"\s*").match(document, after)
