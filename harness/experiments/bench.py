@@ -369,7 +369,7 @@ def bench(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
         growth.append(measure(f"growth: {nodes} nodes", "nodes", nodes, span))
     for days in (1, 2, 5, 10) if full else (1, 10):
         growth.append(measure(f"growth: {days} day(s)", "days", days))
-    names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf")
+    names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "qknober")
     decision = measure("decisions", "decisions", names, (10, 100, 1000, 10000) if full else (10, 100, 1000))
     try:
         order = measure("job ordering", "order", 60.0, timeout_s=240.0)

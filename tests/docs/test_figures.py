@@ -11,7 +11,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: The pages whose rows are held to their records.
-PAGES = ("figures.md", "figures-fawkes.md")
+PAGES = ("figures.md", "figures-fawkes.md", "figures-qknober.md")
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?")
 NONE = ("—", "not:", "see ")
 
