@@ -300,9 +300,18 @@ def _host_port(text: str, option: str) -> tuple[str, int]:
 @click.option("--inventory", type=click.Path(), required=True, help="YAML file with the ResourceManager's host.")
 @click.option("--rest", required=True, metavar="HOST:PORT", help="The RM's REST address as its own host sees it.")
 @click.option("--admin", metavar="HOST:PORT", help="The RM's admin RPC address (none: its own file poll).")
+@click.option("--client", metavar="HOST:PORT", help="The RM's client RPC address, to read weights back.")
 @click.option("--allocations", required=True, metavar="PATH", help="The allocation file on the RM's host.")
 @json_option
-def adopt(state: str | None, inventory: str, rest: str, admin: str | None, allocations: str, as_json: bool) -> None:
+def adopt(
+    state: str | None,
+    inventory: str,
+    rest: str,
+    admin: str | None,
+    client: str | None,
+    allocations: str,
+    as_json: bool,
+) -> None:
     """Take a running cluster as it is: tunnels to its RM, and a backup of its allocation file.
 
     Nothing but the allocation file will be touched; `release` puts the backup back.
@@ -313,7 +322,12 @@ def adopt(state: str | None, inventory: str, rest: str, admin: str | None, alloc
         raise click.UsageError("--allocations: give the absolute path on the host")
     own = _cluster("ssh", state, inventory)
     assert isinstance(own, SshCluster)
-    found = own.adopt(_host_port(rest, "--rest"), allocations, _host_port(admin, "--admin") if admin else None)
+    found = own.adopt(
+        _host_port(rest, "--rest"),
+        allocations,
+        admin=_host_port(admin, "--admin") if admin else None,
+        client=_host_port(client, "--client") if client else None,
+    )
     _show(found, as_json)
 
 

@@ -24,7 +24,7 @@ _FILE = "cluster.json"
 #: Says that a folder is ours to empty; the lock is on it.
 _OWN = ".yarnfair-cluster"
 _FORMAT = 1
-BACKENDS = ("local", "docker")
+BACKENDS = ("local", "docker", "ssh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ class ClusterState:
     started_at: float = 0.0
     running_s: float | None = None
     rm_id: int | None = None
+    #: Of a cluster on other hosts (ssh): the inventory, the RM's own ports, what was installed where.
+    remote: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rest(self) -> str:

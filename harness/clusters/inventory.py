@@ -1,0 +1,198 @@
+"""Hosts of a cluster that is reached over SSH: who they are, how to get in, what runs there. Reading the file only.
+
+The format: docs/how-to/ssh-cluster.md. Keys or the agent only; nobody's password is ever asked for or stored.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.jobs.spec import Strict
+from harness.jobs.yaml_file import read_yaml, validated
+from harness.model.errors import InputError
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+#: Names go into shell commands, file names and Hadoop's configuration.
+Safe = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
+Folder = Annotated[str, Field(min_length=2, max_length=400, pattern=r"^/[A-Za-z0-9._/+-]+$")]
+Role = Literal["rm", "nm"]
+
+
+class AccessSpec(Strict):
+    """How to get in; what is not said comes from ``defaults``, then from ~/.ssh/config."""
+
+    user: Safe | None = None
+    port: Port | None = None
+    key: str | None = None
+    jump: Safe | None = None
+
+
+class DefaultsSpec(AccessSpec):
+    known_hosts: str | None = None
+    folder: Folder = "/opt/yarnfair"
+    java: Folder | None = None
+    connect_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 15.0
+
+
+class HostSpec(AccessSpec):
+    """``host``: name or address to connect to. ``address``: how the cluster's daemons find it (default: ``host``)."""
+
+    host: Safe
+    address: Safe | None = None
+    roles: list[Role] = Field(default_factory=list, max_length=2)
+    folder: Folder | None = None
+    java: Folder | None = None
+    memory_mb: Annotated[int, Field(ge=1, le=2**40)] | None = None
+    vcores: Annotated[int, Field(ge=1, le=2**20)] | None = None
+
+
+class InventorySpec(Strict):
+    """An inventory file."""
+
+    defaults: DefaultsSpec = DefaultsSpec()
+    hosts: dict[Safe, HostSpec] = Field(min_length=1, max_length=1000)
+
+    @model_validator(mode="after")
+    def _roles(self) -> Self:
+        rms = [name for name, host in self.hosts.items() if "rm" in host.roles]
+        if len(rms) > 1:
+            raise ValueError(f"two hosts have the role rm: {rms[0]} and {rms[1]}")
+        for name, host in self.hosts.items():
+            jump = host.jump or self.defaults.jump
+            if jump is not None and jump not in self.hosts:
+                raise ValueError(f"{name} is reached through {jump}, which is no host of the inventory")
+            if jump == name and host.jump is not None:
+                raise ValueError(f"{name} is reached through itself")
+            if jump is not None and jump != name and self._jump_of(jump) is not None:
+                raise ValueError(f"{name} is reached through {jump}, which is reached through another host")
+        return self
+
+    def _jump_of(self, name: str) -> str | None:
+        found = self.hosts[name].jump or self.defaults.jump
+        return None if found == name else found
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How one host is reached, all defaults filled in. None: as ~/.ssh/config has it."""
+
+    name: str
+    host: str
+    user: str | None
+    port: int | None
+    key: str | None
+    known_hosts: str | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of the inventory. ``folder`` is ours there; ``jump``: through whom it is reached."""
+
+    access: Access
+    address: str
+    roles: tuple[str, ...]
+    folder: str
+    java: str | None
+    memory_mb: int | None
+    vcores: int | None
+    jump: Access | None
+
+    @property
+    def name(self) -> str:
+        return self.access.name
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All hosts in the file's order."""
+
+    hosts: tuple[Host, ...]
+
+    @property
+    def rm(self) -> Host | None:
+        return next((host for host in self.hosts if "rm" in host.roles), None)
+
+    @property
+    def nodes(self) -> tuple[Host, ...]:
+        return tuple(host for host in self.hosts if "nm" in host.roles)
+
+    def document(self) -> dict[str, Any]:
+        """As plain JSON values, for the cluster's state (`restored` reads it). Paths of keys, never keys."""
+        return {"hosts": [asdict(host) for host in self.hosts]}
+
+
+def restored(document: Any) -> Inventory:
+    """The inventory of a `document`. KeyError, TypeError or ValueError for what is none."""
+    hosts = []
+    for row in document["hosts"]:
+        jump = None if row["jump"] is None else Access(**row["jump"])
+        hosts.append(Host(**{**row, "access": Access(**row["access"]), "roles": tuple(row["roles"]), "jump": jump}))
+    return Inventory(tuple(hosts))
+
+
+def read_inventory(path: Path) -> Inventory:
+    """The inventory in a YAML file. InputError with file and line for whatever is wrong with it.
+
+    Paths of keys and of ``known_hosts`` are taken from the file's folder, ``~`` is the user's home.
+    """
+    document = read_yaml(path)
+    spec = validated(InventorySpec, document)
+    base = path.resolve().parent
+
+    def local(text: str | None, *at: str) -> str | None:
+        if text is None:
+            return None
+        found = base / os.path.expanduser(text)
+        if not found.is_file():
+            raise InputError(f"no such file: {text[:200]}", where=document.where(at), mend="give an existing file")
+        return str(found)
+
+    defaults = spec.defaults
+    known_hosts = local(defaults.known_hosts, "defaults", "known_hosts")
+    default_key = local(defaults.key, "defaults", "key")
+
+    def access(name: str) -> Access:
+        host = spec.hosts[name]
+        key = local(host.key, "hosts", name, "key") if host.key is not None else default_key
+        return Access(
+            name=name,
+            host=host.host,
+            user=host.user or defaults.user,
+            port=host.port or defaults.port,
+            key=key,
+            known_hosts=known_hosts,
+            timeout_s=defaults.connect_timeout_s,
+        )
+
+    hosts = []
+    for name, host in spec.hosts.items():
+        jump = host.jump or defaults.jump
+        folder = posixpath.normpath(host.folder or defaults.folder)
+        if len(re.findall(r"[^/]+", folder)) < 2:
+            raise InputError(
+                f"the folder {folder} is one of the system's",
+                where=document.where(("hosts", name)),
+                mend="/opt/yarnfair",
+            )
+        hosts.append(
+            Host(
+                access=access(name),
+                address=host.address or host.host,
+                roles=tuple(dict.fromkeys(host.roles)),
+                folder=folder,
+                java=host.java or defaults.java,
+                memory_mb=host.memory_mb,
+                vcores=host.vcores,
+                jump=access(jump) if jump is not None and jump != name else None,
+            )
+        )
+    # A daemon's address is in the others' configuration: two of them under one would be one node.
+    return Inventory(tuple(hosts))

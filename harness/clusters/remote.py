@@ -1,0 +1,302 @@
+"""One host over SSH: commands, files that are there whole or not at all, tunnels. What runs there is not decided here.
+
+Host keys are checked strictly: a host that known_hosts does not know, or knows by another key, is refused. Keys come
+from a file or the agent; nobody is asked for a password. Every wait has an end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import posixpath
+import shlex
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.clusters.inventory import Access, Host
+from harness.model.errors import InputError
+from harness.yarn.errors import Refused, Unreachable
+
+if TYPE_CHECKING:
+    import fabric
+    import paramiko
+
+#: paramiko logs what it raises as well, with a traceback: what went wrong is said once, by us.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+KEEPALIVE_S = 10
+COMMAND_S = 60.0
+_CHUNK = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def quote(words: Mapping[str, str] | list[str] | tuple[str, ...]) -> str:
+    """Words of a command as a shell takes them."""
+    return " ".join(shlex.quote(word) for word in words)
+
+
+class Remote:
+    """A connection to one host, opened at the first use and again after it broke. Not for several threads at once.
+
+    Raises Refused (keys), Unreachable (no connection, or it broke), InputError (the host's own no).
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._connection: fabric.Connection | None = None
+        self._sftp: paramiko.SFTPClient | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.host.name} ({self.host.access.host})"
+
+    # --- the connection ---
+
+    def connection(self) -> fabric.Connection:
+        """The open connection."""
+        if self._connection is None or not self._connection.is_connected:
+            self.close()
+            jump = self._open(self.host.jump, None) if self.host.jump is not None else None
+            try:
+                self._connection = self._open(self.host.access, jump)
+            except BaseException:
+                if jump is not None:
+                    jump.close()
+                raise
+            transport = self._connection.client.get_transport()
+            if transport is not None:
+                transport.set_keepalive(KEEPALIVE_S)
+        return self._connection
+
+    def _open(self, access: Access, gateway: Any) -> fabric.Connection:
+        import fabric
+        import paramiko
+
+        where = f"{access.name} ({access.host}:{access.port or 22})"
+        options: dict[str, Any] = {"banner_timeout": access.timeout_s, "auth_timeout": access.timeout_s}
+        if access.key is not None:
+            try:
+                options["pkey"] = paramiko.PKey.from_path(access.key)
+            except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+                raise InputError(f"no usable key: {_reason(error)}", where=access.key) from None
+            options.update(allow_agent=False, look_for_keys=False)
+        connection = fabric.Connection(
+            access.host,
+            user=access.user,
+            port=access.port,
+            gateway=gateway,
+            connect_timeout=max(int(access.timeout_s), 1),
+            connect_kwargs=options,
+        )
+        # fabric accepts whatever key a new host shows: not here.
+        client = paramiko.SSHClient()
+        try:
+            if access.known_hosts is not None:
+                client.load_host_keys(access.known_hosts)
+            else:
+                client.load_system_host_keys()
+        except (OSError, paramiko.SSHException) as error:
+            raise InputError(f"known_hosts cannot be read: {_reason(error)}", where=access.known_hosts) from None
+        client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        connection.client = client
+        try:
+            connection.open()
+        except paramiko.BadHostKeyException:
+            raise Refused(
+                "the host shows another key than known_hosts has",
+                where=where,
+                mend="find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan",
+            ) from None
+        except paramiko.AuthenticationException as error:
+            raise Refused(
+                f"not let in: {_reason(error)}",
+                where=where,
+                mend="give a key that the host accepts (`key:` in the inventory, or ssh-add)",
+            ) from None
+        except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
+            connection.close()
+            unknown = "not found in known_hosts" in str(error)
+            raise (Refused if unknown else Unreachable)(
+                "known_hosts does not know the host" if unknown else f"no connection: {_reason(error)}",
+                where=where,
+                mend="ssh-keyscan it into known_hosts and compare fingerprints" if unknown else "check host and port",
+            ) from None
+        return connection
+
+    def close(self) -> None:
+        """Gives the connection back; the next use opens another."""
+        for thing in (self._sftp, self._connection):
+            if thing is not None:
+                with contextlib.suppress(Exception):
+                    thing.close()
+        gateway = getattr(self._connection, "gateway", None)
+        if gateway is not None and hasattr(gateway, "close"):
+            with contextlib.suppress(Exception):
+                gateway.close()
+        self._sftp = self._connection = None
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _talking(self, doing: str) -> Iterator[None]:
+        """Turns a connection that breaks into Unreachable, and the host's refusals into InputError."""
+        import paramiko
+
+        try:
+            yield
+        except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
+            self.close()
+            raise Unreachable(
+                f"the connection broke while {doing}: {_reason(error)}", where=self.name, mend="try again"
+            ) from None
+        except OSError as error:
+            if "closed" in str(error).lower():
+                self.close()
+                raise Unreachable(f"the connection broke while {doing}", where=self.name, mend="try again") from None
+            raise InputError(f"{doing}: {_reason(error)}", where=self.name) from None
+
+    # --- commands ---
+
+    def run(self, command: str, *, timeout_s: float = COMMAND_S, stdin: str = "") -> Done:
+        """Runs a shell command to its end. Unreachable when it does not answer in time."""
+        connection = self.connection()
+        with self._talking("a command ran"):
+            _, out, err = connection.client.exec_command(command, timeout=timeout_s)
+            channel = out.channel
+            if stdin:
+                channel.sendall(stdin.encode())
+            channel.shutdown_write()
+            text, wrong = out.read(), err.read()
+            code = channel.recv_exit_status()
+        return Done(code, text.decode("utf-8", "replace"), wrong.decode("utf-8", "replace"))
+
+    def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", mend: str = "") -> str:
+        """Runs a command that must succeed; its output. InputError says what it was for and the host's words."""
+        done = self.run(command, timeout_s=timeout_s, stdin=stdin)
+        if done.code:
+            words = (done.err or done.out).strip().splitlines()
+            said = words[-1][:300] if words else f"exit code {done.code}"
+            raise InputError(f"{what}: {said}", where=self.name, mend=mend or None)
+        return done.out
+
+    # --- files ---
+
+    def sftp(self) -> paramiko.SFTPClient:
+        """The SFTP session."""
+        connection = self.connection()
+        if self._sftp is None:
+            with self._talking("SFTP began"):
+                self._sftp = connection.client.open_sftp()
+            channel = self._sftp.get_channel()
+            if channel is not None:
+                channel.settimeout(COMMAND_S)
+        return self._sftp
+
+    def read(self, path: str, limit: int) -> bytes:
+        """A file's bytes. InputError when it is not there or too large."""
+        session = self.sftp()
+        with self._talking(f"{path} was read"), session.open(path, "rb") as file:
+            data: bytes = file.read(limit + 1)
+        if len(data) > limit:
+            raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
+        return data
+
+    def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Puts a file in its place whole or not at all."""
+        self._put({path: content}, mode)
+
+    def put(self, source: Path, path: str, *, mode: int = 0o644) -> None:
+        """Copies a local file there, whole or not at all."""
+        self._put({path: source}, mode)
+
+    def put_all(self, files: Mapping[str, Path], *, mode: int = 0o644) -> None:
+        """Copies local files there (path on the host -> file here), each whole or not at all.
+
+        Checksums are compared on the host before any of them takes its place.
+        """
+        self._put(files, mode)
+
+    def _put(self, files: Mapping[str, bytes | Path], mode: int) -> None:
+        session = self.sftp()
+        parts: dict[str, tuple[str, str]] = {}
+        try:
+            for path, source in files.items():
+                folder, last = posixpath.split(path)
+                part = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}.part")
+                parts[path] = (part, "")
+                digest, size = hashlib.sha256(), 0
+                with self._talking(f"{last} was copied"):
+                    with session.open(part, "wb") as out:
+                        out.set_pipelined(True)
+                        for piece in _pieces(source):
+                            out.write(piece)
+                            digest.update(piece)
+                            size += len(piece)
+                    if session.stat(part).st_size != size:
+                        raise InputError(f"the copy of {last} is incomplete", where=self.name, mend="free space there")
+                    session.chmod(part, mode)
+                parts[path] = (part, digest.hexdigest())
+            if not parts:
+                return
+            listed = "".join(f"{digest}  {part}\n" for part, digest in parts.values())
+            self.check(
+                "sha256sum --check --quiet -", "the copies' checksums", stdin=listed, timeout_s=300.0, mend="try again"
+            )
+            with self._talking("files were put in their places"):
+                for path, (part, _) in parts.items():
+                    session.posix_rename(part, path)
+        except InputError as error:
+            full = self._remove_quietly([part for part, _ in parts.values()])
+            if isinstance(error, Unreachable | Refused) or not full:
+                raise
+            raise InputError(
+                "files cannot be written: the disk is full", where=self.name, mend=f"free space in {full}"
+            ) from None
+        except BaseException:
+            self._remove_quietly([part for part, _ in parts.values()])
+            raise
+
+    def _remove_quietly(self, paths: list[str]) -> str:
+        """Removes what a failed copy left (over a new connection if need be); the folder if its disk is full."""
+        try:
+            folder = posixpath.dirname(paths[-1])
+            free = self.run(
+                f"df -Pk {shlex.quote(folder)} | tail -1; xargs -r rm -f --", stdin="\n".join(paths), timeout_s=15.0
+            ).out
+            return folder if int(free.split()[3]) < 64 else ""
+        except (InputError, ValueError, IndexError):
+            return ""
+
+
+def _pieces(source: bytes | Path) -> Iterator[bytes]:
+    if isinstance(source, bytes):
+        yield source
+        return
+    try:
+        with source.open("rb") as file:
+            while piece := file.read(_CHUNK):
+                yield piece
+    except OSError as error:
+        raise InputError(f"cannot be read: {_reason(error)}", where=str(source)) from None

@@ -1,0 +1,146 @@
+"""The ResourceManager's ports of a remote cluster on this machine's loopback, over one SSH connection.
+
+    python -m harness.clusters.tunnel FILE
+
+A process of its own that `yarnfair cluster up --backend ssh` starts and `down` ends. A connection that breaks is opened
+again at the next use; what was under way then ends, as it would if the ResourceManager had been restarted. FILE (JSON):
+``{"inventory": ..., "host": NAME, "forward": {"LOCAL PORT": [remote address, remote port]}}``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.clusters.inventory import Host, restored
+from harness.clusters.remote import Remote
+from harness.model.errors import InputError, YarnfairError
+
+if TYPE_CHECKING:
+    import paramiko
+
+_LOOPBACK = "127.0.0.1"
+_OPEN_S = 15.0
+_PIECE = 64 << 10
+
+
+class Tunnel:
+    """Forwards local ports through one host. `start` listens, `close` ends it all."""
+
+    def __init__(self, host: Host, forward: Mapping[int, tuple[str, int]]) -> None:
+        self.host, self.forward = host, dict(forward)
+        self._remote = Remote(host)
+        self._lock = threading.Lock()
+        self._servers: list[socketserver.ThreadingTCPServer] = []
+
+    def channel(self, target: tuple[str, int], origin: tuple[str, int]) -> paramiko.Channel:
+        """A channel to the target through the host; once more over a new connection when the old one is dead."""
+        import paramiko
+
+        with self._lock:
+            for attempt in (1, 2):
+                transport = self._remote.connection().client.get_transport()
+                try:
+                    if transport is None or not transport.is_active():
+                        raise EOFError("the connection is closed")
+                    opened: paramiko.Channel = transport.open_channel("direct-tcpip", target, origin, timeout=_OPEN_S)
+                    return opened
+                except paramiko.ChannelException as error:
+                    raise InputError(f"nobody answers there: {error}", where=f"{target[0]}:{target[1]}") from None
+                except (paramiko.SSHException, EOFError, OSError) as error:
+                    self._remote.close()
+                    if attempt == 2:
+                        raise InputError(f"no tunnel: {error}", where=self._remote.name) from None
+        raise AssertionError("unreachable")
+
+    def start(self) -> None:
+        """Listens on all local ports. InputError when one is taken."""
+        for port, target in self.forward.items():
+            try:
+                server = _server(self, port, target)
+            except OSError as error:
+                self.close()
+                raise InputError(f"port {port}: {error.strerror}", where=_LOOPBACK) from None
+            self._servers.append(server)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Ends the listening and the connection."""
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+        self._servers.clear()
+        self._remote.close()
+
+
+def _server(tunnel: Tunnel, port: int, target: tuple[str, int]) -> socketserver.ThreadingTCPServer:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            peer: socket.socket = self.request
+            try:
+                channel = tunnel.channel(target, peer.getpeername())
+            except YarnfairError as error:
+                print(f"yarnfair: {error.line()}", file=sys.stderr, flush=True)
+                return
+            with contextlib.closing(channel), contextlib.suppress(OSError, EOFError):
+                _pump(peer, channel)
+
+    class Server(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True
+        daemon_threads = True
+
+    return Server((_LOOPBACK, port), Handler)
+
+
+def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:
+    """Both directions until both sides have said that they are done."""
+    open_sides = {"peer", "channel"}
+    while open_sides:
+        watched: list[Any] = [peer, channel] if "peer" in open_sides else [channel]
+        readable, _, _ = select.select(watched, [], [], 60.0)
+        if not readable and channel.closed:
+            return
+        if peer in readable:
+            data = peer.recv(_PIECE)
+            if data:
+                channel.sendall(data)
+            else:
+                channel.shutdown_write()
+                open_sides.discard("peer")
+        if channel in readable:
+            data = channel.recv(_PIECE)
+            if not data:
+                return
+            peer.sendall(data)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serves until it is ended."""
+    (path,) = arguments if arguments is not None else sys.argv[1:]
+    given: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    host = next(host for host in restored(given["inventory"]).hosts if host.name == given["host"])
+    forward = {int(port): (str(target[0]), int(target[1])) for port, target in given["forward"].items()}
+    tunnel = Tunnel(host, forward)
+    try:
+        tunnel.start()
+        threading.Event().wait()
+    except YarnfairError as error:
+        print(f"yarnfair: {error.line()}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        pass
+    finally:
+        tunnel.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

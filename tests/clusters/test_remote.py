@@ -1,0 +1,220 @@
+"""Hosts over SSH against real sshd processes: files whole or not at all, keys strictly, every failure one line."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.inventory import Host, read_inventory, restored
+from harness.clusters.local import free_ports
+from harness.clusters.remote import Remote
+from harness.clusters.ssh import RemotePlace
+from harness.clusters.tunnel import Tunnel
+from harness.model.errors import InputError
+from harness.yarn.errors import Refused, Unreachable
+from tests import sshlab
+
+pytestmark = [pytest.mark.sshd, pytest.mark.xdist_group("sshd")]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshlab.Lab]:
+    with sshlab.lab(tmp_path_factory.mktemp("lab")) as made:
+        made.add("one")
+        made.add("two")
+        yield made
+
+
+@pytest.fixture
+def one(lab: sshlab.Lab) -> Host:
+    return host_of(lab, "one")
+
+
+def host_of(lab: sshlab.Lab, name: str) -> Host:
+    inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
+    return next(host for host in inventory.hosts if host.name == name)
+
+
+def changed(of: Host, **access: object) -> Host:
+    return replace(of, access=replace(of.access, **access))  # type: ignore[arg-type]
+
+
+def left_over(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+
+
+def test_commands_files_and_checksums(one: Host, lab: sshlab.Lab, tmp_path: Path) -> None:
+    place = lab.servers["one"].folder / "opt"
+    (tmp_path / "large").write_bytes(os.urandom(3 << 20))
+    with Remote(one) as remote:
+        assert remote.run("echo hello; exit 3").code == 3
+        assert remote.check("cat", "cat", stdin="back") == "back"
+        remote.write(str(place / "text"), b"first")
+        remote.write(str(place / "text"), b"second", mode=0o600)
+        remote.put(tmp_path / "large", str(place / "large"))
+        assert remote.read(str(place / "text"), 100) == b"second"
+        with pytest.raises(InputError, match="larger than 3 bytes"):
+            remote.read(str(place / "text"), 3)
+        with pytest.raises(InputError, match="no such thing: it is not there"):
+            remote.check("echo 'it is not there' >&2; false", "no such thing")
+    assert (place / "large").read_bytes() == (tmp_path / "large").read_bytes()
+    assert (place / "text").stat().st_mode & 0o777 == 0o600
+    assert left_over(place) == []
+
+
+def test_the_allocation_file_on_a_host(one: Host, lab: sshlab.Lab) -> None:
+    path = lab.servers["one"].folder / "opt" / "fair-scheduler.xml"
+    path.write_text("<allocations/>")
+    place = RemotePlace(one, str(path))
+    place.write(b"<allocations></allocations>", before=b"<allocations/>")
+    assert path.read_text() == "<allocations></allocations>"
+    with pytest.raises(InputError, match="changed by somebody else"):
+        place.write(b"x", before=b"<allocations/>")
+
+
+def test_a_key_that_the_host_does_not_know(one: Host, tmp_path: Path) -> None:
+    other = sshlab.keygen(tmp_path / "other")
+    with pytest.raises(Refused, match="not let in") as caught, Remote(changed(one, key=str(other))) as remote:
+        remote.run("true")
+    assert "one (127.0.1.1:" in caught.value.line()
+    assert "\n" not in caught.value.line()
+
+
+def test_a_file_that_is_no_key(one: Host, tmp_path: Path) -> None:
+    (tmp_path / "no-key").write_text("hello")
+    with pytest.raises(InputError, match="no usable key"), Remote(changed(one, key=str(tmp_path / "no-key"))) as remote:
+        remote.run("true")
+
+
+def test_a_changed_host_key(one: Host, lab: sshlab.Lab, tmp_path: Path) -> None:
+    stranger = sshlab.keygen(tmp_path / "stranger")
+    words = Path(f"{stranger}.pub").read_text().split()
+    known = tmp_path / "known_hosts"
+    known.write_text(f"[{one.access.host}]:{one.access.port} {words[0]} {words[1]}\n")
+    with pytest.raises(Refused, match="another key") as caught, Remote(changed(one, known_hosts=str(known))) as remote:
+        remote.run("true")
+    assert "ssh-keyscan" in caught.value.line()
+
+
+def test_a_host_that_nobody_knows(one: Host, tmp_path: Path) -> None:
+    (tmp_path / "known_hosts").write_text("")
+    strange = changed(one, known_hosts=str(tmp_path / "known_hosts"))
+    with pytest.raises(Refused, match="known_hosts does not know"), Remote(strange) as remote:
+        remote.run("true")
+
+
+def test_a_refused_connection(one: Host) -> None:
+    nobody = changed(one, port=sshlab.free_port("127.0.1.1"))
+    with pytest.raises((Unreachable, Refused), match="no connection"), Remote(nobody) as remote:
+        remote.run("true")
+
+
+def test_a_host_that_never_speaks(one: Host) -> None:
+    with socket.create_server(("127.0.1.1", 0)) as silent:
+        slow = changed(one, port=silent.getsockname()[1], timeout_s=1.0)
+        start = time.monotonic()
+        with pytest.raises(Unreachable), Remote(slow) as remote:
+            remote.run("true")
+        assert time.monotonic() - start < 20
+
+
+def test_a_command_that_never_ends(one: Host) -> None:
+    start = time.monotonic()
+    with Remote(one) as remote, pytest.raises(Unreachable, match="connection broke"):
+        remote.run("sleep 60", timeout_s=1.0)
+    assert time.monotonic() - start < 20
+
+
+def test_a_connection_cut_in_the_middle_of_a_file(one: Host, lab: sshlab.Lab, tmp_path: Path) -> None:
+    """The old file is there, whole, and nothing half-written beside it; the next try goes through."""
+    place = lab.servers["one"].folder / "opt"
+    (place / "kept").write_bytes(b"as it was")
+    (tmp_path / "large").write_bytes(os.urandom(4 << 20))
+    assert one.access.port is not None
+    with sshlab.cutting_proxy((one.access.host, one.access.port), 1 << 20) as port:
+        known = tmp_path / "known_hosts"
+        words = (lab.servers["one"].folder / "host.pub").read_text().split()
+        known.write_text(f"[127.0.0.1]:{port} {words[0]} {words[1]}\n")
+        through = changed(one, host="127.0.0.1", port=port, known_hosts=str(known))
+        with Remote(through) as remote:
+            with pytest.raises(Unreachable, match="the connection broke"):
+                remote.put(tmp_path / "large", str(place / "kept"))
+            assert (place / "kept").read_bytes() == b"as it was"
+            assert left_over(place) == []
+            remote.put(tmp_path / "large", str(place / "kept"))
+    assert (place / "kept").read_bytes() == (tmp_path / "large").read_bytes()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
+    if done.returncode:
+        pytest.skip(f"cannot mount a small disk: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk(one: Host, small_disk: Path, tmp_path: Path) -> None:
+    (small_disk / "kept").write_bytes(b"as it was")
+    (tmp_path / "large").write_bytes(os.urandom(4 << 20))
+    with Remote(one) as remote:
+        with pytest.raises(InputError) as caught:
+            remote.put(tmp_path / "large", str(small_disk / "kept"))
+        assert not isinstance(caught.value, Unreachable)
+        remote.run("true")  # the connection is still good
+    assert (small_disk / "kept").read_bytes() == b"as it was"
+    assert left_over(small_disk) == []
+
+
+def test_through_a_jump_host(lab: sshlab.Lab) -> None:
+    path = lab.inventory({"one": ["rm"], "two": ["nm"]})
+    path.write_text(path.read_text().replace("two: {", "two: {jump: one, "))
+    inventory = read_inventory(path)
+    two = inventory.hosts[1]
+    assert two.jump is not None
+    with Remote(two) as remote:
+        told = remote.run("echo $SSH_CONNECTION").out.split()
+    # The second host sees the connection come from itself, not from the user's machine: sshd of the first opened it.
+    assert told[2] == lab.servers["two"].address
+    assert restored(inventory.document()) == inventory
+
+
+def test_a_tunnel_survives_a_dropped_connection(one: Host, lab: sshlab.Lab) -> None:
+    class Hello(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.1.1", 0), Hello)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    (port,) = free_ports(["http"]).values()
+    tunnel = Tunnel(one, {port: ("127.0.1.1", server.server_port)})
+    tunnel.start()
+    try:
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as answer:
+                assert answer.read() == b"hello"
+            lab.servers["one"].cut()
+            time.sleep(0.2)
+    finally:
+        tunnel.close()
+        server.shutdown()
+        server.server_close()
