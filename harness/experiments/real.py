@@ -21,7 +21,7 @@ from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
-from harness.experiments.simulated import Outcome, Step
+from harness.experiments.simulated import Outcome, Step, capacity_of, held, put_arrivals
 from harness.jobs.replay import JobRecord, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
@@ -163,6 +163,7 @@ class _Run:
             raise InputError(
                 "a trace without an end", where=experiment.document.file, mend="give first: N, or --backend sim"
             )
+        jobs, self.arrived = held(variant, jobs, capacity_of(experiment))
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
         self.followers: dict[str, list[JobRun]] = {}
@@ -426,6 +427,7 @@ class _Run:
         result = result_of(
             self.jobs, self.curves, end_s=self.now_s(), finished=finished, wall_s=wall_s, decisions=list(self.decisions)
         )
+        put_arrivals(result, self.arrived)
         table = jobs_table(result, self.alone_s)
         directory = self.directory
         directory.write_table("jobs.parquet", table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def run_variant(
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
 
-    jobs, arrived = _held(variant, jobs, capacity)
+    jobs, arrived = held(variant, jobs, capacity)
     extra: dict[str, Any] = {}
     if experiment.spec.slots is None:
         result = simulate_variant(setup_of(experiment, variant, jobs), on_progress)
@@ -123,10 +123,7 @@ def run_variant(
             experiment, variant, jobs, lambda ms, done: on_step and on_step(Step(ms / 1000.0, done, count))
         )
         directory.write_lines("slots.jsonl", running)
-    result.jobs["submitted_s"] = [
-        arrived.get(job, submitted)
-        for job, submitted in zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
-    ]
+    put_arrivals(result, arrived)
     table = jobs_table(result, alone_s)
     directory.write_table("jobs.parquet", table)
     directory.write_table("allocations.parquet", allocations_table(result))
@@ -140,7 +137,7 @@ def run_variant(
     return Outcome(summary, exit_code, why)
 
 
-def _held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[Iterable[JobSpec], dict[str, float]]:
+def held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[Iterable[JobSpec], dict[str, float]]:
     """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are."""
     policy = make_policy(variant.policy, variant.settings)
     if not isinstance(policy, MROrder):
@@ -148,6 +145,13 @@ def _held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tupl
     from harness.experiments.mrorder import hold
 
     return hold(policy, jobs, capacity)
+
+
+def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:
+    """Jobs that were held back count from when they came, not from when they were handed on."""
+    if arrived:
+        submitted = zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
+        result.jobs["submitted_s"] = [arrived.get(job, time_s) for job, time_s in submitted]
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:

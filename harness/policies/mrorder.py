@@ -1,19 +1,20 @@
 """``mrorder``: arriving jobs are held back and handed to a FIFO queue in a better order (tang-thesis section 3.4).
 
-In the scheduler the policy is FIFO; when which job is submitted is decided before it, by
-harness.policies.ordering.online, which is what `dispatching` and `ordering` set up.
+In the scheduler it is the stock order with FIFO leaves, which any YARN can be set to. When which job is submitted is
+decided before it, by harness.policies.ordering.online, which is what `dispatching` and `ordering` set up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import cast
 
-from harness.model.plan import Plan
+from harness.model.plan import Order, Plan, SchedulingPolicy
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, text, word
-from harness.policies.fifo import Fifo
+from harness.policies.fair import entitlement_weights
 from harness.policies.ordering.engines import Ordering, engine
 from harness.policies.ordering.online import Dispatching, When
 
@@ -35,13 +36,14 @@ class MROrderSettings:
 
 
 class MROrder(Policy):
-    """Order by arrival in the cluster; arrivals are what the dispatching queue makes them."""
+    """FIFO inside each leaf; what arrives there when is the dispatching queue's decision."""
 
     name = "mrorder"
     Settings = MROrderSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        return Fifo().plan(snapshot, ledger)
+        leaves: Mapping[str, SchedulingPolicy] = {name: "fifo" for name, q in snapshot.queues.items() if q.leaf}
+        return Plan(Order(measure="stock"), entitlement_weights(snapshot), scheduling_policies=leaves)
 
     def dispatching(self) -> Dispatching:
         """The policy module's settings."""
