@@ -17,7 +17,7 @@ from typing import Any, Literal
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
-from harness.jobs.spec import SlsWorkload
+from harness.jobs.spec import RecordedWorkload, SlsWorkload
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
@@ -195,7 +195,7 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
 def _sizes(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
     """(what it is, size) of every kind of container that a workload asks for."""
     yield from demands(load.workload.spec)
-    if isinstance(load.workload.spec, SlsWorkload):
+    if isinstance(load.workload.spec, SlsWorkload | RecordedWorkload):
         for job in build_jobs(load.workload, queue=load.queue, seed=0):
             yield f"job {job.id}, am", job.am
             for stage in job.stages:

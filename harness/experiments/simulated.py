@@ -13,10 +13,12 @@ from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
-from harness.results.store import RunDirectory
+from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from harness.sim.setup import Progress, SimResult, SimSetup
 
 #: How often run.json is told how far the run has come, in wall seconds.
@@ -104,10 +106,15 @@ def run_variant(
     else:
         jobs = _noting(jobs, capacity, alone_s)
 
+    pace, arrived = Pace(), dict[str, float]()
+
     def on_progress(progress: Progress) -> None:
         nonlocal noted
         if on_step is not None:
             on_step(Step(progress.time_s, progress.jobs_done, count))
+        if pace.due():
+            with pace:
+                _write(experiment, directory, progress.so_far(), alone_s, arrived)
         if time.perf_counter() - noted >= NOTE_EVERY_S:
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
@@ -123,18 +130,32 @@ def run_variant(
             experiment, variant, jobs, lambda ms, done: on_step and on_step(Step(ms / 1000.0, done, count))
         )
         directory.write_lines("slots.jsonl", running)
-    put_arrivals(result, arrived)
-    table = jobs_table(result, alone_s)
-    directory.write_table("jobs.parquet", table)
-    directory.write_table("allocations.parquet", allocations_table(result))
-    directory.write_lines("decisions.jsonl", result.decisions)
-    summary = {**summarise(result, table, list(experiment.leaves)), **extra}
+    summary, table = _write(experiment, directory, result, alone_s, arrived)
+    summary.update(extra)
     summary["wall_s"] = round(time.perf_counter() - began, 3)
     directory.write_summary(summary)
     if on_step is not None:
         on_step(Step(summary["makespan_s"], int(table["finished_s"].notna().sum()), count))
     exit_code, why = _verdict(experiment, result)
     return Outcome(summary, exit_code, why)
+
+
+def _write(
+    experiment: LoadedExperiment,
+    directory: RunDirectory,
+    result: SimResult,
+    alone_s: Mapping[str, float],
+    arrived: Mapping[str, float],
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The tables and the summary of a result, of the whole run or of a run so far; summary and table of jobs."""
+    put_arrivals(result, arrived)
+    table = jobs_table(result, alone_s)
+    directory.write_table("jobs.parquet", table)
+    directory.write_table("allocations.parquet", allocations_table(result))
+    directory.write_lines("decisions.jsonl", result.decisions)
+    summary = summarise(result, table, list(experiment.leaves))
+    directory.write_summary(summary)
+    return summary, table
 
 
 def held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[Iterable[JobSpec], dict[str, float]]:

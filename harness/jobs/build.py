@@ -19,6 +19,7 @@ from harness.jobs.spec import (
     BinsWorkload,
     DemandSpec,
     JobTemplate,
+    RecordedWorkload,
     SequenceWorkload,
     SlsWorkload,
     TaskSpec,
@@ -49,7 +50,7 @@ class LoadedWorkload:
     def trace(self) -> Path | None:
         """The trace file that the workload reads, if any."""
         spec = self.spec
-        if isinstance(spec, TraceWorkload | SlsWorkload):
+        if isinstance(spec, TraceWorkload | SlsWorkload | RecordedWorkload):
             return self.folder / spec.trace
         if isinstance(spec, BinsWorkload) and spec.arrivals.trace is not None:
             return self.folder / spec.arrivals.trace
@@ -96,8 +97,8 @@ def load_workload(path: Path, but: Mapping[str, Any] | None = None) -> LoadedWor
 
 
 def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
-    """(what it is, size) of each container that a workload asks for; not for SLS traces, whose jobs say it."""
-    if isinstance(spec, SlsWorkload):
+    """(what it is, size) of each container that a workload asks for; not for traces, whose jobs say it."""
+    if isinstance(spec, SlsWorkload | RecordedWorkload):
         return
     yield "am", spec.am.resource()
     if isinstance(spec, SequenceWorkload):
@@ -135,6 +136,8 @@ def build_jobs(
         return _sequence(spec, queue, start_s, by)
     if isinstance(spec, TraceWorkload):
         return _trace(workload, spec, queue, start_s, by)
+    if isinstance(spec, RecordedWorkload):
+        return _recorded(workload, spec, queue, start_s)
     return _sls(workload, spec, queue, start_s)
 
 
@@ -294,3 +297,24 @@ def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float
             raise InputError(f"no job of queue {spec.only!r}", where=str(path), mend="correct 'only'")
     shift_s = start_s + spec.start_s
     return [replace(job, queue=queue, submit_s=_milliseconds(job.submit_s + shift_s)) for job in jobs]
+
+
+def _recorded(workload: LoadedWorkload, spec: RecordedWorkload, queue: str, start_s: float) -> list[JobSpec]:
+    from harness.jobs.recorded import read_trace
+
+    path = workload.trace()
+    assert path is not None
+    wanted = spec.only if spec.only.startswith("root.") else f"root.{spec.only}"
+    jobs = [job.spec() for job in read_trace(path).jobs if job.queue == wanted]
+    shift_s = start_s + spec.start_s
+    own = {job.id for job in jobs}
+    # What follows a job of another queue comes when it came.
+    return [
+        replace(
+            job,
+            queue=queue,
+            submit_s=_milliseconds(job.submit_s + shift_s),
+            after_job=job.after_job if job.after_job in own else None,
+        )
+        for job in jobs
+    ]

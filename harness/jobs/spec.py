@@ -260,12 +260,23 @@ class SlsWorkload(Strict):
     start_s: Seconds = 0.0
 
 
-Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload
+class RecordedWorkload(Strict):
+    """Jobs of a recorded trace (harness.jobs.recorded): those of the queue ``only``."""
+
+    kind: Literal["recorded"]
+    about: str = ""
+    trace: Name
+    only: Name
+    start_s: Seconds = 0.0
+
+
+Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload | RecordedWorkload
 
 #: By the value of ``kind``.
-KINDS: dict[str, type[BinsWorkload] | type[SequenceWorkload] | type[TraceWorkload] | type[SlsWorkload]] = {
+KINDS: dict[str, type[Workload]] = {
     "bins": BinsWorkload,
     "sequence": SequenceWorkload,
     "swim": TraceWorkload,
     "sls": SlsWorkload,
+    "recorded": RecordedWorkload,
 }

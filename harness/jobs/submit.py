@@ -32,6 +32,8 @@ NODE_PROPERTIES: Mapping[str, str] = {
     "yarn.nodemanager.log-container-debug-info.enabled": "false",
     "yarn.nodemanager.container-monitor.enabled": "false",
     "yarn.nodemanager.container-metrics.enable": "false",
+    # Without checksum files beside every script, whose permissions the NodeManager sets by starting a program each.
+    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 

@@ -99,13 +99,15 @@ class SimSetup:
 
 @dataclass(slots=True)
 class Progress:
-    """What ``on_progress`` is told, some times a second of wall time."""
+    """What ``on_progress`` is told, some times a second of wall time. ``so_far`` makes the result up to this moment:
+    what the run goes on with is the same whether it is called or not."""
 
     time_s: float
     jobs_done: int
     jobs_seen: int
     events: int
     wall_s: float
+    so_far: Callable[[], SimResult]
 
 
 @dataclass(slots=True)

@@ -358,20 +358,22 @@ class Simulation:
             jobs_seen=self.feed.seen,
             events=int(g["started"] + g["ended"]),
             wall_s=wall_s,
+            so_far=lambda: self._result(False, wall_s, so_far=True),
         )
 
-    def _result(self, finished: bool, wall_s: float) -> SimResult:
+    def _result(self, finished: bool, wall_s: float, *, so_far: bool = False) -> SimResult:
+        """The result; ``so_far``: of a run that goes on, without the sample at its end."""
         S, world = self.scheduler.S, self.world
         g = world.g[0]
         now = int(g["now"])
         last = int(g["next_sample_ms"]) - int(g["sample_ms"])
-        if now > last:
+        if now > last and not so_far:
             if int(g["sample_n"]) >= len(world.samp_t):
                 self.samples.take(world)
             take_sample(S, world, now)
         self.samples.take(world)
         self._take_ended()
-        if self.setup.record_tasks:
+        if self.setup.record_tasks and not so_far:
             self.tasks.take(world)
         waits, waits_at = {}, {}
         for queue, index in zip(self.tree, self.order, strict=True):
@@ -400,7 +402,7 @@ class Simulation:
             max_wait_at_s=waits_at,
             mean_between_ends_s=self._between_ends(),
             wall_s=wall_s,
-            tasks=self.tasks.columns() if self.setup.record_tasks else None,
+            tasks=self.tasks.columns() if self.setup.record_tasks and not so_far else None,
             writes=self.writes,
             decisions=self.decisions,
         )

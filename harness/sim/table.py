@@ -108,7 +108,7 @@ class SampleLog:
         times = np.concatenate([b[0] for b in self._blocks]) if self._blocks else np.zeros((0, 3), np.int64)
         ints = np.concatenate([b[1] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6), np.int64)
         reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 4))
-        self._blocks = []
+        self._blocks = [(times, ints, reals)]
         return Samples(
             queues=tuple(queue.path for queue in self._tree),
             leaf=np.array([queue.leaf for queue in self._tree]),

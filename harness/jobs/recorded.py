@@ -1,0 +1,287 @@
+"""Recorded traces: what ran on a cluster, as JSON lines that the simulator can play again. Reading and writing.
+
+The first line says what cluster and which queues it was, every other line is one job with the time of each of its tasks
+(docs/reference/trace.md). Strict: unknown keys, numbers out of range, jobs that nothing can run are errors with their
+line. Where the figures come from is harness.experiments.recording's business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from harness.jobs.spec import MOST_TASKS, DemandSpec, Name, Seconds, Strict
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+
+VERSION = 1
+#: What one line may hold (a million tasks are some 10 MB).
+MAX_LINE_BYTES = 256 << 20
+#: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
+Detail = Literal["tasks", "containers", "integrals"]
+
+
+class NodeLine(Strict):
+    """``count`` nodes that advertise the same."""
+
+    count: int = Field(default=1, ge=1, le=100_000)
+    memory_mb: int = Field(ge=1, le=2**40)
+    vcores: int = Field(ge=1, le=2**20)
+
+
+class QueueLine(Strict):
+    """A queue's entitlement and limits, as in an experiment file."""
+
+    weight: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
+    max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
+
+
+class DelaysLine(Strict):
+    """What YARN's parts took, as in an experiment file (None: not known)."""
+
+    node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
+    am_start_ms: int | None = Field(default=None, ge=0, le=10**9)
+    container_start_ms: int | None = Field(default=None, ge=0, le=10**9)
+    update_ms: int | None = Field(default=None, ge=1, le=10**7)
+
+
+class Header(Strict):
+    """The first line. ``queues`` by full path, parents before children."""
+
+    trace: Literal["yarnfair"] = "yarnfair"
+    version: int = VERSION
+    source: str = Field(default="", max_length=10_000)
+    nodes: list[NodeLine] = Field(min_length=1, max_length=100_000)
+    queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
+    max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
+    conf: dict[str, str] = Field(default_factory=dict)
+    delays: DelaysLine = DelaysLine()
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.version != VERSION:
+            raise ValueError(f"version {self.version} of the format, known is {VERSION}")
+        for path in self.queues:
+            parts = path.split(".")
+            if parts[0] != "root" or len(parts) < 2 or any(not part.strip() for part in parts):
+                raise ValueError(f"{path!r} is no queue's full path (root.a.b)")
+            above = ".".join(parts[:-1])
+            if above != "root" and above not in self.queues:
+                raise ValueError(f"{path!r} stands there without {above!r}")
+        return self
+
+    def leaves(self) -> list[str]:
+        """Queues without queues below them."""
+        parents = {path.rpartition(".")[0] for path in self.queues}
+        return [path for path in self.queues if path not in parents]
+
+
+class StageLine(Strict):
+    """Tasks of one kind, with the seconds that each of them worked."""
+
+    name: Name
+    memory_mb: int = Field(ge=0, le=2**40)
+    vcores: int = Field(ge=0, le=2**20)
+    tasks_s: list[Seconds] = Field(max_length=MOST_TASKS)
+    after: list[Name] = Field(default_factory=list, max_length=1000)
+    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    priority: int = Field(default=20, ge=0, le=10**6)
+
+
+class ExecutorsLine(Strict):
+    """Of a Spark application: containers that are held to its end, and how many tasks run in each at once."""
+
+    count: int = Field(ge=1, le=MOST_TASKS)
+    slots: int = Field(default=1, ge=1, le=4096)
+    memory_mb: int = Field(ge=1, le=2**40)
+    vcores: int = Field(ge=1, le=2**20)
+
+
+class JobLine(Strict):
+    """One application."""
+
+    job: Name
+    queue: Name
+    kind: Literal["mapreduce", "dag", "spark"]
+    submit_s: Seconds
+    am: DemandSpec
+    stages: list[StageLine] = Field(min_length=1, max_length=1000)
+    name: str = Field(default="", max_length=1000)
+    user: Name = "yarnfair"
+    after_job: Name | None = None
+    think_s: Seconds = 0.0
+    executors: ExecutorsLine | None = None
+    detail: Detail = "tasks"
+    #: For comparing; not replayed.
+    started_s: Seconds | None = None
+    finished_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _runnable(self) -> Self:
+        if (self.kind == "spark") != (self.executors is not None):
+            raise ValueError("executors belong to kind spark, and to no other")
+        known: set[str] = set()
+        for stage in self.stages:
+            for before in stage.after:
+                if before not in known:
+                    raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
+            if stage.name in known:
+                raise ValueError(f"two stages are named {stage.name!r}")
+            if self.kind != "spark" and not stage.memory_mb + stage.vcores:
+                raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
+            known.add(stage.name)
+        return self
+
+    def spec(self) -> JobSpec:
+        """As the simulator takes it."""
+        executors = self.executors
+        return JobSpec(
+            id=self.job,
+            queue=self.queue,
+            kind=self.kind,
+            am=self.am.resource(),
+            stages=tuple(
+                Stage(
+                    stage.name,
+                    len(stage.tasks_s),
+                    Resource(stage.memory_mb, stage.vcores),
+                    Duration("listed", values_s=tuple(stage.tasks_s)),
+                    tuple(stage.after),
+                    stage.slow_start,
+                    stage.priority,
+                )
+                for stage in self.stages
+            ),
+            user=self.user,
+            name=self.name,
+            submit_s=self.submit_s,
+            after_job=self.after_job,
+            think_s=self.think_s,
+            executors=executors.count if executors else 0,
+            executor_demand=Resource(executors.memory_mb, executors.vcores) if executors else Resource(),
+            executor_slots=executors.slots if executors else 1,
+        )
+
+
+def job_line(job: JobSpec, tasks_s: Iterable[Iterable[float]], **more: Any) -> JobLine:
+    """A job with the times of its tasks, stage by stage in the order of ``job.stages``."""
+    times = [[round(value, 3) for value in stage] for stage in tasks_s]
+    return JobLine(
+        job=job.id,
+        queue=job.queue,
+        kind=job.kind,  # type: ignore[arg-type]
+        submit_s=round(max(job.submit_s, 0.0), 3),
+        am=DemandSpec(memory_mb=job.am.memory_mb, vcores=job.am.vcores),
+        stages=[
+            StageLine(
+                name=stage.name,
+                memory_mb=stage.demand.memory_mb,
+                vcores=stage.demand.vcores,
+                tasks_s=times[at],
+                after=list(stage.after),
+                slow_start=stage.slow_start,
+                priority=stage.priority,
+            )
+            for at, stage in enumerate(job.stages)
+        ],
+        name=job.name,
+        user=job.user,
+        after_job=job.after_job,
+        think_s=job.think_s,
+        executors=ExecutorsLine(
+            count=job.executors,
+            slots=job.executor_slots,
+            memory_mb=job.executor_demand.memory_mb,
+            vcores=job.executor_demand.vcores,
+        )
+        if job.kind == "spark"
+        else None,
+        **more,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded trace, whole."""
+
+    path: Path
+    header: Header
+    jobs: tuple[JobLine, ...]
+
+
+def write_trace(header: Header, jobs: Iterable[JobLine]) -> Iterator[str]:
+    """The lines of a trace, in order of submission, without their ends."""
+    yield json.dumps(header.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+    for job in sorted(jobs, key=lambda job: (job.submit_s, job.job)):
+        yield json.dumps(job.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+
+
+def read_trace(path: Path) -> Trace:
+    """A trace file.
+
+    Raises InputError with file and line for anything that is none.
+    """
+    header: Header | None = None
+    jobs: list[JobLine] = []
+    seen: set[str] = set()
+    try:
+        with path.open("rb") as stream:
+            number = 0
+            while line := stream.readline(MAX_LINE_BYTES):
+                number += 1
+                where = f"{path}:{number}"
+                if not line.strip():
+                    continue
+                if header is None:
+                    header = _line(Header, line, where)
+                    continue
+                job = _line(JobLine, line, where)
+                _check(job, header, seen, where)
+                seen.add(job.job)
+                jobs.append(job)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    if header is None:
+        raise InputError("the trace is empty", where=str(path), mend="record one: yarnfair record --rm URL -o FILE")
+    if not jobs:
+        raise InputError("the trace has no job", where=str(path), mend="record while something runs")
+    return Trace(path, header, tuple(jobs))
+
+
+def _line(model: Any, line: bytes, where: str) -> Any:
+    mend = "see docs/reference/trace.md; is it a trace of `yarnfair record`?"
+    try:
+        document = json.loads(line, parse_constant=_no_constant)
+        return model.model_validate(document)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)[0]
+        name = ".".join(str(part) for part in found["loc"])
+        message = found["msg"].removeprefix("Value error, ")
+        if found["type"] == "extra_forbidden":
+            message = "unknown key"
+        raise InputError(f"{name + ': ' if name else ''}{message}", where=where, mend=mend) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not a line of JSON ({str(error)[:80]})", where=where, mend=mend) from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _check(job: JobLine, header: Header, seen: set[str], where: str) -> None:
+    if job.job in seen:
+        raise InputError(f"job {job.job!r} stands there twice", where=where, mend="rename one")
+    if job.queue not in header.leaves():
+        raise InputError(f"its queue {job.queue!r} is no leaf of the first line", where=where, mend="add it there")
+    if job.after_job is not None and job.after_job not in seen:
+        raise InputError(
+            f"it comes after job {job.after_job!r}, which stands on no earlier line", where=where, mend="sort the lines"
+        )
