@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from harness.model.errors import InputError
 from harness.report.curves import longest_true_s
 from harness.results.metrics import fairness_degree
+from harness.results.runs import find_runs
 
 Floats = NDArray[np.float64]
 
@@ -391,11 +392,10 @@ def load_run(path: Path) -> Run:
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads run directories, each once; a folder of run directories stands for those in it. Labels are made unique."""
+    """Reads run directories, each once; a folder (of runs, a campaign's) stands for those in it. Labels are unique."""
     directories: list[Path] = []
     for path in paths:
-        inside = sorted(p.parent for p in path.glob("*/run.json")) if not (path / "run.json").exists() else []
-        directories += inside or [path]
+        directories += find_runs(path) if path.is_dir() else [path]
     unique = {directory.resolve(): directory for directory in reversed(directories)}
     runs = [load_run(directory) for directory in reversed(unique.values())]
     if len(paths) == 1:  # a folder has no order of its own: the papers', from what is known to what is new

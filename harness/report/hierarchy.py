@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.report.curves import bucket_means
 from harness.report.data import Run, Series, short
 from harness.report.figures import BUCKETS, Group, Legend, Styles, allocation_charts, averaging, mean_width
-from harness.report.findings import STARVED_S
+from harness.report.findings import starved_s
 from harness.report.svg import Line, LineChart
 
 #: Curves of several policies in one chart cross each other all the time: fewer, longer means.
@@ -66,7 +66,7 @@ def starvation_groups(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         spans = {leaf: run.starvation()[short(leaf)] for leaf in run.leaves}
         leaf = max(spans, key=lambda name: spans[name][0], default=None)
-        if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < STARVED_S:
+        if run.policy != "naive-hltrf" or leaf is None or spans[leaf][0] < starved_s(run):
             continue
         _, start, end = spans[leaf]
         after_s = max(AROUND_S, end - start)

@@ -124,7 +124,7 @@ def find_runs(path: Path) -> list[Path]:
                 (found if (child / "run.json").is_file() else below).append(child)
         level = below
     if not found:
-        what = "no such run" if not path.exists() else "no run directory in it"
+        what = "no such run" if not path.exists() else "not a run directory, and none in it"
         mend = "give directories that `yarnfair run` has written, or a folder of them"
         raise InputError(what, where=str(path), mend=mend)
     return sorted(found)
