@@ -45,6 +45,8 @@ class SlotSettings:
     ramp_up: float = number(
         0.5, at_least=0, at_most=1, doc="containers: most of a job's that reduces take while maps wait"
     )
+    map_limit: float = number(0, at_least=0, doc="containers: mapreduce.job.running.map.limit; 0: none")
+    reduce_limit: float = number(0, at_least=0, doc="containers: mapreduce.job.running.reduce.limit; 0: none")
     map_slots: float = number(0, at_least=0, doc="map slots of a node, out of its sum of slots; 0: the experiment's")
 
 
@@ -113,6 +115,8 @@ class _Slots(Policy):
             borrowable=int(s.borrowable),
             delay_scheduling=s.delay_scheduling,
             ramp_up=s.ramp_up,
+            map_limit=int(s.map_limit),
+            reduce_limit=int(s.reduce_limit),
         )
 
 

@@ -65,6 +65,8 @@ def heartbeat(e: Engine, node: Node) -> int:
     """Gives out the node's free slots; returns how many tasks were started."""
     before = e.counts.starts
     e.visited.clear()
+    if sum(node.used) + min(e.weight) > node.map_units + node.reduce_units:
+        return 0  # full: most heartbeats of a busy cluster
     if e.rules.sharing == "containers":
         _containers(e, node)
     elif e.rules.sharing == "dependent":
@@ -223,14 +225,16 @@ def _container(e: Engine, node: Node, job: Job, room: int) -> bool:
             return False
         e.launch_master(job, node)
         return True
-    if job.reduces_waiting and e.weight[REDUCE] <= room and _ramped_up(e, job):
+    more_maps = not e.rules.map_limit or job.running_maps < e.rules.map_limit
+    more_reduces = not e.rules.reduce_limit or job.running_reduces < e.rules.reduce_limit
+    if more_reduces and job.reduces_waiting and e.weight[REDUCE] <= room and _ramped_up(e, job):
         task = e.take_reduce(job)
         if task is not None:
             e.launch(job, False, task, node, on_map_slots=_fits(e, node, REDUCE, True))
             return True
-    if e.weight[MAP] <= room and _map(e, node, job, _fits(e, node, MAP, True)):
+    if more_maps and e.weight[MAP] <= room and _map(e, node, job, _fits(e, node, MAP, True)):
         return True
-    return e.weight[REDUCE] <= room and _copy(e, node, job, REDUCE, _fits(e, node, REDUCE, True))
+    return more_reduces and e.weight[REDUCE] <= room and _copy(e, node, job, REDUCE, _fits(e, node, REDUCE, True))
 
 
 def _ramped_up(e: Engine, job: Job) -> bool:

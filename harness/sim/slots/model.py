@@ -166,6 +166,9 @@ class Rules:
     late: Late = field(default_factory=Late)
     #: `containers`: the most of a job's containers that its reduces take while maps wait (MRAppMaster's 0.5).
     ramp_up: float = 0.5
+    #: `containers`: mapreduce.job.running.map.limit and .reduce.limit, of each job; 0: none.
+    map_limit: int = 0
+    reduce_limit: int = 0
     #: Pool -> weight; a pool that is not named has 1.
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     #: Pools whose jobs go by submission; in the others the job that runs least goes first.
