@@ -29,6 +29,8 @@ CLASSES = {
     "hltrf": "yarnfair.inrm.Hltrf",
 }
 SETTINGS = ("resource", "discount", "round_s", "t_wait_s", "observe_ms")
+#: A policy's setting in the experiment file -> its name in the jar.
+_OWN_NAMES = {"t_wait": "t_wait_s", "round": "round_s"}
 _FILE = "yarnfair-inrm.properties"
 _VALUE = re.compile(r"[A-Za-z0-9.+-]{1,40}")
 _ELEMENT = "defaultQueueSchedulingPolicy"
@@ -91,6 +93,18 @@ def allocations_with(text: str, policy: str) -> str:
         head = re.sub(r"<allocations\s*/>\s*$", "<allocations>", text)
         return f"{head}<{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}></allocations>\n"
     return f"{text[:end]}  <{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}>\n{text[end:]}"
+
+
+def with_jar(
+    spec: ClusterSpec, policy: str, settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda _: None
+) -> ClusterSpec:
+    """A cluster like `spec` whose RM has the policies on its class path; the allocation file decides whether they act.
+
+    `settings` may have a policy's own names: t_wait and round are in seconds there too. Raises CallError, InputError.
+    """
+    named = {_OWN_NAMES.get(name, name): value for name, value in settings.items()}
+    _check(policy, named)
+    return replace(spec, jars=(*spec.jars, str(jar(named, progress=progress))))
 
 
 def with_policy(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.clusters import inrm
 from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
@@ -59,7 +60,7 @@ def real_variants(variants: Sequence[Variant]) -> list[Variant]:
     """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside."""
     found: dict[str, Variant] = {}
     for variant in variants:
-        if variant.mode == "inside" and not _is_stock(variant):
+        if variant.mode == "inside" and not variant.in_rm and not _is_stock(variant):
             base, comma, rest = variant.name.partition(",")
             base = base if base.endswith("@outside") else f"{base}@outside"
             variant = replace(variant, mode="outside", name=f"{base}{comma}{rest}")
@@ -197,7 +198,10 @@ class _Run:
         rest = self.client.rest
         info, capacity = rest.info(), rest.metrics().total
         allocations = self._allocations(capacity)
-        self.cluster.place.write(file_text(allocations).encode())
+        text = file_text(allocations)
+        if self.variant.in_rm:
+            text = inrm.allocations_with(text, self.variant.policy)
+        self.cluster.place.write(text.encode())
         self.client.refresh_queues()
         self.tree = queue_tree(allocations)
         self.weights = {queue.path: queue.weight for queue in self.tree}
@@ -223,7 +227,7 @@ class _Run:
 
     def _allocations(self, capacity: Resource) -> AllocationFile:
         allocations = allocation_file(self.experiment.spec)
-        if self.variant.mode == "outside":
+        if self.variant.mode == "outside" or self.variant.in_rm:
             return allocations
         plan = _plan_for(self.variant, capacity, self.experiment.weights)
         return with_attributes(
@@ -239,7 +243,7 @@ class _Run:
         settings = ControlSettings(
             period_s=self.variant.period_s,
             entitlements=self.experiment.weights,
-            refresh="poll" if actuation.poll_s else "rpc",
+            refresh="poll" if actuation.poll_s or self.variant.poll else "rpc",
         )
         ledger = self.directory.path / "ledger.sqlite"
         for path in ledger.parent.glob("ledger.sqlite*"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.clusters import processes
+from harness.clusters import inrm, processes
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.local import LocalCluster
 from harness.clusters.site import write
@@ -131,6 +131,10 @@ def open_cluster(
     write(allocations, file_text(allocation_file(experiment.spec)))
     cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
     spec = cluster_spec(experiment, allocations)
+    inside = next((use for use in experiment.spec.policies if use.in_rm), None)
+    if inside is not None:
+        settings = {name: str(value) for name, value in inside.settings.items()}
+        spec = inrm.with_jar(spec, inside.policy, settings, progress=progress)
     try:
         status = cluster.up(spec, timeout_s=300.0)
         place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))

@@ -51,12 +51,18 @@ class Variant:
     settings: Mapping[str, Any]
     period_s: float
     seed: int
+    in_rm: bool = False
+    poll: bool = False
 
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
         policy: dict[str, Any] = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)}
         if self.mode == "outside":
             policy["period_s"] = self.period_s
+        if self.in_rm:
+            policy["in_rm"] = True
+        if self.poll:
+            policy["poll"] = True
         return {"variant": self.name, "policy": policy, "seed": self.seed}
 
 
@@ -361,7 +367,7 @@ def variants_of(
             if use.mode == "outside" and ("period_s" in chosen or period is not None):
                 shown["period_s"] = period_s
             name = _name(use, shown)
-            found.append(Variant(name, use.policy, use.mode, own, period_s, 0))
+            found.append(Variant(name, use.policy, use.mode, own, period_s, 0, use.in_rm, use.poll))
     for key in given:
         if key not in taken:
             names = ", ".join(dict.fromkeys(use.policy for _, use in uses))
@@ -445,7 +451,9 @@ def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
 def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:
     path, colon, attribute = use.policy.rpartition(":")
     stem = f"{Path(path).stem}-{attribute}" if colon else use.policy  # a user's policy: file.py:Class
-    base = use.name or (f"{stem}@outside" if use.mode == "outside" else stem)
+    base = use.name or (f"{stem}@outside" if use.mode == "outside" else f"{stem}@rm" if use.in_rm else stem)
+    if use.poll and use.name is None:
+        base += "-poll"
     parts = [f"{key}={_short(value)}" for key, value in chosen.items()]
     return ",".join([base, *parts])
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from harness.sim.setup import Progress, SimResult, SimSetup
 
+#: The RM's own period of looking at its allocation file (AllocationFileLoaderService).
+POLL_S = 10.0
 #: How often run.json is told how far the run has come, in wall seconds.
 NOTE_EVERY_S = 2.0
 
@@ -57,7 +59,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         mode=variant.mode,
         period_s=variant.period_s,
         actuation_delay_s=spec.actuation.delay_s,
-        poll_s=spec.actuation.poll_s,
+        poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
         conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         faults=TaskFaults(**spec.faults.model_dump()),

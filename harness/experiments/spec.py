@@ -101,9 +101,17 @@ class PolicyUse(Strict):
     settings: dict[str, Scalar] = Field(default_factory=dict)
     vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
     name: Slug | None = None
+    #: On a real cluster: the policy inside the RM (harness.clusters.inrm), not from outside. In the simulator: inside.
+    in_rm: bool = False
+    #: From outside: the RM finds the file by its own poll; the admin RPC is not called.
+    poll: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.in_rm and self.mode != "inside":
+            raise ValueError("in_rm is for a policy inside")
+        if self.poll and self.mode != "outside":
+            raise ValueError("poll is for a policy from outside")
         both = sorted(set(self.settings) & set(self.vary))
         if both:
             raise ValueError(f"{both[0]} stands in settings and in vary")

@@ -36,17 +36,23 @@ EXTRA = "<configuration/>"
 
 
 @dataclass(frozen=True)
-class Live:
-    """A running cluster: the object that manages it, how it was when it came up, a client for its RM."""
+class AnyRm:
+    """Something that answers as a ResourceManager: a client for it, and where it reads its allocation file."""
 
-    cluster: LocalCluster | DockerCluster
-    came_up: ClusterStatus
     client: RmClient
     file: Path
 
     def write(self, text: str) -> None:
         """Puts an allocation file where the RM reads it."""
         site.write(self.file, text)
+
+
+@dataclass(frozen=True)
+class Live(AnyRm):
+    """A running cluster: the object that manages it besides, and how it was when it came up."""
+
+    cluster: LocalCluster | DockerCluster
+    came_up: ClusterStatus
 
 
 def bring_up(cluster: LocalCluster | DockerCluster, folder: Path) -> Iterator[Live]:
@@ -64,19 +70,65 @@ def bring_up(cluster: LocalCluster | DockerCluster, folder: Path) -> Iterator[Li
     try:
         status = cluster.up(spec, timeout_s=170)
         with RmClient([status.address], HttpOptions(user="alice")) as client:
-            yield Live(cluster, status, client, Path(status.scheduler_folder) / "fair-scheduler.xml")
+            yield Live(client, Path(status.scheduler_folder) / "fair-scheduler.xml", cluster, status)
     finally:
         left = cluster.down()
     assert left == []
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param("local", marks=pytest.mark.java), pytest.param("docker", marks=pytest.mark.docker)],
-)
-def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def serve_simulated(folder: Path) -> Iterator[AnyRm]:
+    """The same cluster, simulated, behind real sockets, its time the wall clock's."""
+    from harness.model.jobs import NodeSpec
+    from harness.sim.serve.live import LiveCluster
+    from harness.sim.serve.rest import RestServer
+    from harness.sim.serve.rpc import RpcServer
+    from harness.sim.setup import SimSetup
+    from harness.yarn.allocation.parse import parse_allocations
+
+    text = ALLOCATIONS.format(a="3.0", b="1.0")
+    file = folder / "fair-scheduler.xml"
+    file.write_text(text)
+    conf = {
+        "yarn.scheduler.minimum-allocation-mb": "256",
+        "yarn.scheduler.increment-allocation-mb": "256",
+        "yarn.scheduler.maximum-allocation-mb": "2048",
+        "yarn.scheduler.fair.allow-undeclared-pools": "false",
+    }
+    nodes = tuple(NodeSpec(f"n{number}", 2048, 4) for number in (1, 2))
+    cluster = LiveCluster(SimSetup(nodes=nodes, allocations=parse_allocations(text), jobs=[], conf=conf), file)
+    rest, admin, client = RestServer(cluster), RpcServer(cluster), RpcServer(cluster)
+    parts = (cluster, rest, admin, client)
+    for part in parts:
+        part.start()
+    address = RmAddress.of(rest.url, admin=str(admin.address), client=str(client.address))
+    try:
+        with RmClient([address], HttpOptions(user="alice")) as rm:
+            end = time.monotonic() + 20
+            while rm.rest.metrics().active_nodes < len(nodes):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            yield AnyRm(rm, file)
+    finally:
+        for part in parts:
+            part.stop()
+
+
+#: Where the tests of `live` run. Only what ran against a real ResourceManager is marked, and counted.
+REAL = [
+    pytest.param("local", marks=[pytest.mark.java, pytest.mark.live]),
+    pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.live]),
+]
+#: The same cases against a served simulation: for tests that need nothing but an RM.
+ANY = [pytest.param("sim"), *REAL]
+
+
+@pytest.fixture(scope="module", params=REAL)
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnyRm]:
     """A cluster of two nodes with the queues a (weight 3) and b.c (b: weight 1), on each backend."""
     folder = tmp_path_factory.mktemp(f"live-{request.param}")
+    if request.param == "sim":
+        yield from serve_simulated(folder)
+        return
     backend = LocalCluster if request.param == "local" else DockerCluster
     if request.param == "docker" and os.environ.get("CI") != "true":
         from harness.clusters.compose import docker_client

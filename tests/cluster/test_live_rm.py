@@ -1,4 +1,7 @@
-"""What the client and `yarnfair cluster` promise, against a real ResourceManager: local processes and containers."""
+"""What the client and `yarnfair cluster` promise, against a real ResourceManager: local processes and containers.
+
+What needs nothing but an RM runs against `yarnfair sim serve`'s as well, the same cases.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.errors import Refused
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective
-from tests.cluster.conftest import ALLOCATIONS, Live
+from tests.cluster.conftest import ALLOCATIONS, ANY, AnyRm, Live
 
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.xdist_group("live")]
+any_rm = pytest.mark.parametrize("live", ANY, indirect=True, scope="module")
 
 
 def test_it_came_up_with_all_nodes_and_says_what_it_took(live: Live) -> None:
@@ -52,7 +56,8 @@ def test_properties_and_jars_reach_the_rm(live: Live) -> None:
     assert "extra.jar" in class_path
 
 
-def test_the_typed_answers(live: Live) -> None:
+@any_rm
+def test_the_typed_answers(live: AnyRm) -> None:
     info, metrics = live.client.rest.info(), live.client.rest.metrics()
     assert (info.version, info.active) == ("3.4.2", True)
     assert (metrics.total, metrics.active_nodes) == (Resource(4096, 8), 2)
@@ -62,8 +67,9 @@ def test_the_typed_answers(live: Live) -> None:
     assert {node.total for node in live.client.rest.nodes()} == {Resource(2048, 4)}
 
 
+@any_rm
 @pytest.mark.parametrize("weights", [(1.0, 7.0), (0.001, 1_000_000.0), (0.1, 0.3), (3.0, 1.0)])
-def test_a_changed_weight_takes_effect_at_once_and_reads_back(live: Live, weights: tuple[float, float]) -> None:
+def test_a_changed_weight_takes_effect_at_once_and_reads_back(live: AnyRm, weights: tuple[float, float]) -> None:
     text = ALLOCATIONS.format(a=weights[0], b=weights[1])
     live.write(text)
     start = time.monotonic()
@@ -78,8 +84,9 @@ def test_a_changed_weight_takes_effect_at_once_and_reads_back(live: Live, weight
     assert effect < 5
 
 
+@any_rm
 @pytest.mark.parametrize("text", ["<allocations><queue", "<nonsense/>", "", ALLOCATIONS.format(a="heavy", b="1")])
-def test_a_broken_file_is_hidden_by_the_rm_and_found_by_reading_back(live: Live, text: str) -> None:
+def test_a_broken_file_is_hidden_by_the_rm_and_found_by_reading_back(live: AnyRm, text: str) -> None:
     good = ALLOCATIONS.format(a="2.0", b="1.0")
     live.write(good)
     live.client.refresh_queues()
@@ -93,7 +100,8 @@ def test_a_broken_file_is_hidden_by_the_rm_and_found_by_reading_back(live: Live,
     live.client.refresh_queues()
 
 
-def test_an_application_is_submitted_moved_accounted_and_killed(live: Live) -> None:
+@any_rm
+def test_an_application_is_submitted_moved_accounted_and_killed(live: AnyRm) -> None:
     rest = live.client.rest
     identity = rest.submit(Submission("sleeper", "root.a", "sleep 300", tags=["Tag"], environment={"X": "1"}))
     end = time.monotonic() + 40
@@ -119,7 +127,8 @@ def test_an_application_is_submitted_moved_accounted_and_killed(live: Live) -> N
     assert rest.app_state(identity) == "KILLED"
 
 
-def test_what_the_rm_does_not_know_is_refused(live: Live) -> None:
+@any_rm
+def test_what_the_rm_does_not_know_is_refused(live: AnyRm) -> None:
     with pytest.raises(Refused, match="not found") as caught:
         live.client.rest.app("application_1_0001")
     assert caught.value.status == 404
