@@ -1,0 +1,146 @@
+"""Data sets: the same bytes from the same seed, resumable, checked against their manifest, in the shapes they claim."""
+
+from __future__ import annotations
+
+import collections
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.jobs.data import generate as making
+from harness.jobs.data.generate import FolderTarget, generate, open_target, read_manifest, read_size, verify
+from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, part_bytes
+from harness.model.errors import CallError, InputError
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_depends_on_its_seed_and_number_alone(kind: str) -> None:
+    first = part_bytes(kind, 1, 0, 60_000)
+    assert part_bytes(kind, 1, 0, 60_000) == first
+    assert part_bytes(kind, 2, 0, 60_000) != first
+    assert part_bytes(kind, 1, 1, 60_000) != first
+    assert 0.85 < len(first) / 60_000 < 1.15
+    assert kind == "tera" or first.endswith(b"\n")
+
+
+def lines_of(kind: str) -> list[str]:
+    return part_bytes(kind, 3, 0, 200_000).decode().splitlines()
+
+
+def test_words_follow_zipfs_law() -> None:
+    counts = [n for _, n in collections.Counter(" ".join(lines_of("text")).split()).most_common(400)]
+    # Frequency falls with rank about as rank^-1.05: on a double logarithmic scale a line of that slope.
+    slope = (math.log(counts[199]) - math.log(counts[9])) / (math.log(200) - math.log(10))
+    assert -1.3 < slope < -0.8
+
+
+def test_tables_have_their_columns() -> None:
+    for line in lines_of("rankings")[:200]:
+        rank, url, duration = line.split(",")
+        assert int(rank) >= 1
+        assert url.startswith("url")
+        assert 1 <= int(duration) < 100
+    for line in lines_of("uservisits")[:200]:
+        fields = line.split(",")
+        assert len(fields) == 9
+        assert len(fields[0].split(".")) == 4
+        assert fields[1].startswith("url")
+        assert 0 <= float(fields[3]) <= 1
+    movie, _, ratings = lines_of("movies")[0].partition(":")
+    assert movie.isdigit()
+    assert all(1 <= int(pair.split("_")[1]) <= 5 for pair in ratings.split(","))
+    assert all(len(line.split()) == DIMENSIONS for line in lines_of("points")[:50])
+    assert all(1 <= float(line.split(",")[2]) <= 5 for line in lines_of("ratings")[:200])
+    record = part_bytes("tera", 1, 0, 1000)
+    assert len(record) % 100 == 0
+    assert record[98:100] == b"\r\n"
+
+
+def test_an_interrupted_generation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "PART_BYTES", 20_000)
+
+    def stop(done: int, of: int, size: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        generate("tera", 90_000, 7, FolderTarget(tmp_path / "cut"), stop)
+    cut = read_manifest(FolderTarget(tmp_path / "cut"))
+    assert cut is not None
+    assert not cut.complete
+    assert len(cut.parts) == 2
+    made_bytes: list[int] = []
+    made = generate("tera", 90_000, 7, FolderTarget(tmp_path / "cut"), lambda *step: made_bytes.append(step[2]))
+    assert made_bytes[:2] == [0, 0]
+    assert made.complete
+    whole = generate("tera", 90_000, 7, FolderTarget(tmp_path / "whole"))
+    assert made.document()["sha256"] == whole.document()["sha256"]
+    assert verify(FolderTarget(tmp_path / "cut")) == []
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {*whole.parts, "manifest.json"}
+
+
+def test_what_was_tampered_with_is_named(tmp_path: Path) -> None:
+    target = FolderTarget(tmp_path / "set")
+    generate("rankings", 30_000, 1, target)
+    (part,) = [path for path in (tmp_path / "set").iterdir() if path.name.startswith("part")]
+    part.write_bytes(part.read_bytes()[:-5] + b"12,9\n")
+    assert verify(target) == [f"{part.name} has another checksum"]
+    part.unlink()
+    assert verify(target) == [f"{part.name} is missing"]
+    with pytest.raises(InputError, match="another data set is there"):
+        generate("text", 30_000, 1, target)
+    (tmp_path / "set" / "manifest.json").write_text("[1, 2")
+    with pytest.raises(InputError, match="no usable manifest"):
+        verify(target)
+
+
+@pytest.mark.parametrize(("text", "size"), [("10MB", 10**7), ("1.5 GB", 15 * 10**8), ("4096", 4096), ("2MiB", 2 << 20)])
+def test_sizes(text: str, size: int) -> None:
+    assert read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "nan", "1e99", "10 apples", "inf"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(CallError):
+        read_size(text)
+
+
+def test_places() -> None:
+    assert open_target("/data/x") == FolderTarget(Path("/data/x"))
+    assert open_target("webhdfs://nn:9870/data").name == "http://nn:9870/data"
+    for text in ("", "ftp://x/y", "webhdfs://nn:9870", "webhdfs://nn:port/x"):
+        with pytest.raises(CallError):
+            open_target(text)
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(["data", *arguments])
+    found = capsys.readouterr()
+    return int(stop.value.code or 0), found.out, found.err
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(tmp_path / "points")
+    code, out, _ = call(capsys, "generate", "points", "--size", "50KB", "--out", place, "--json")
+    assert code == 0
+    document = json.loads(out)
+    assert document["complete"]
+    assert 40_000 < document["bytes"] < 60_000
+    assert call(capsys, "verify", place)[0] == 0
+    (tmp_path / "points" / "part-00000.txt").write_text("x")
+    code, out, _ = call(capsys, "verify", place, "--json")
+    assert code == 1
+    assert json.loads(out)["wrong"]
+    code, _, error = call(capsys, "generate", "poems", "--size", "1MB", "--out", str(tmp_path / "x"))
+    assert code == 2
+    assert "one of rankings" in error
+    assert call(capsys, "kinds")[1].count("\n") == len(KINDS) + 1
+
+
+def test_parts_are_of_one_size() -> None:
+    plan = making._plan("text", 3 * PART_BYTES + 5)
+    assert [size for _, size in plan] == [PART_BYTES] * 3 + [5]
