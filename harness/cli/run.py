@@ -70,7 +70,8 @@ class _Progress:
             self.bars.update(self.tasks[run.variant.name], total=1, completed=1, at=f"{makespan:,.0f} s")
 
 
-def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
+def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
+    """``--set k=v`` as a mapping."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -84,7 +85,7 @@ def _settings(pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _policies(given: tuple[str, ...]) -> tuple[str, ...]:
+def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
     """``--policy fair,ltrf`` as two; names of variants (``hltrf,t_wait=10``) stay whole."""
     return tuple(
         part.strip()
@@ -149,8 +150,8 @@ def run(
     from harness.experiments.run import check_backend, output_folder, run_experiment
 
     check_backend(backend)
-    given = _settings(settings)
-    policies = _policies(policies)
+    given = parse_settings(settings)
+    policies = split_policies(policies)
     if backend == "sim" and any((rm, admin, client, allocations, shared)):
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     if _run_mr(experiment, backend, policies, given, seeds, out, as_json):
@@ -181,7 +182,7 @@ def run(
             target=target,
             on_progress=progress.say,
         )
-    report = None if no_report else _report(ended, folder)
+    report = None if no_report else write_report(ended, folder)
     if as_json:
         print_json(
             {
@@ -193,18 +194,10 @@ def run(
             }
         )
     else:
-        from harness.results.comparison import comparison, over_seeds
-
-        groups: dict[str, list[Ended]] = {}
-        for one in ended:
-            groups.setdefault(one.variant.name.removesuffix(f",seed={one.variant.seed}"), []).append(one)
-        if len(groups) < len(ended):
-            click.echo(f"means over {len(ended) // len(groups)} seeds")
-        for line in comparison([(name, over_seeds([one.summary for one in group])) for name, group in groups.items()]):
-            click.echo(line)
+        print_comparison(ended)
         if report is not None:
             click.echo(f"\nreport: {report}")
-    _verdict(ended)
+    verdict(ended)
 
 
 def _run_mr(
@@ -292,7 +285,20 @@ def _run_cloud(
     return True
 
 
-def _report(ended: list[Ended], folder: Path) -> Path:
+def print_comparison(ended: list[Ended]) -> None:
+    """The table over policies, means over seeds."""
+    from harness.results.comparison import comparison, over_seeds
+
+    groups: dict[str, list[Ended]] = {}
+    for one in ended:
+        groups.setdefault(one.variant.name.removesuffix(f",seed={one.variant.seed}"), []).append(one)
+    if len(groups) < len(ended):
+        click.echo(f"means over {len(ended) // len(groups)} seeds")
+    for line in comparison([(name, over_seeds([one.summary for one in group])) for name, group in groups.items()]):
+        click.echo(line)
+
+
+def write_report(ended: list[Ended], folder: Path) -> Path:
     """One page for all runs, beside their directories, and one in each directory."""
     from harness.report import render_report
 
@@ -303,7 +309,7 @@ def _report(ended: list[Ended], folder: Path) -> Path:
     return page
 
 
-def _verdict(ended: list[Ended]) -> None:
+def verdict(ended: list[Ended]) -> None:
     """Raises what the exit code is to be: a run that timed out before one whose jobs failed."""
     for code, error in ((5, RunTimedOut), (4, RunInvalid)):
         bad = [one for one in ended if one.exit_code == code]

@@ -21,8 +21,10 @@ from harness.clusters import inrm
 from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.recording import run_header, run_jobs
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import Outcome, Step, capacity_of, held, put_arrivals
+from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
@@ -299,7 +301,11 @@ class _Run:
         if self.controller is not None:
             self.controller.join(30.0)
         result, summary = self._write(finished=finished)
-        self.directory.info["measured"] = latencies(self.jobs)
+        measured = self.directory.info["measured"] = latencies(self.jobs)
+        source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
+        header = run_header(self.experiment, source, measured)
+        lines = write_trace(header, run_jobs(self.jobs, self.variant.seed))
+        self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
         if why is not None:
             return Outcome(summary, 5, why)

@@ -32,6 +32,7 @@ FILES = (
     "jobs.parquet",
     "allocations.parquet",
     "tasks.parquet",
+    "trace.jsonl",
     "decisions.jsonl",
     "slots.jsonl",
     "ledger.sqlite",
@@ -190,6 +191,10 @@ class RunDirectory:
             table.to_parquet(temporary, engine="pyarrow", compression="zstd", index=False)
 
         replace_file(self.path / name, write)
+
+    def write_text(self, name: str, text: str) -> None:
+        """A text file, replaced whole."""
+        replace_file(self.path / name, lambda temporary: _write_text(temporary, text))
 
     def write_lines(self, name: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """A file of JSON objects, one a line."""

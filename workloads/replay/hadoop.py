@@ -9,7 +9,6 @@ import hashlib
 import os
 import socket
 import struct
-import uuid
 
 SASL_CALL_ID, CONTEXT_CALL_ID = -33, -3
 NEGOTIATE, INITIATE, SUCCESS = 1, 2, 0
@@ -183,7 +182,7 @@ class Connection:
 
     def __init__(self, host, port, protocol, token, timeout_s=20.0):
         self.host, self.port, self.protocol, self.token, self.timeout_s = host, port, protocol, token, timeout_s
-        self.client = uuid.uuid4().bytes
+        self.client = os.urandom(16)
         self.socket = None
         self.calls = 0
 

@@ -1,0 +1,83 @@
+"""``yarnfair replay``: a recorded trace under other policies, in the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.output import json_option, print_json
+from harness.model.errors import InputError
+
+
+@click.command(short_help="A recorded trace under other policies.")
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--policy", "policies", multiple=True, metavar="P", help="NAME or NAME@outside (with commas between) [fair]."
+)
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
+@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Of heartbeats' phases [1].")
+@click.option(
+    "--sample", "sample_s", type=click.FloatRange(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/replay-NAME].")
+@click.option(
+    "--against", type=click.Path(path_type=Path), metavar="RUN", help="Say how far each run is from this real one."
+)
+@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+@click.option("--no-report", is_flag=True, help="Write no HTML report.")
+@json_option
+def replay(
+    trace: Path,
+    policies: tuple[str, ...],
+    settings: tuple[str, ...],
+    seeds: tuple[int, ...],
+    sample_s: float,
+    out: Path | None,
+    against: Path | None,
+    jobs: int | None,
+    no_report: bool,
+    as_json: bool,
+) -> None:
+    """Simulate TRACE (of `yarnfair record`, or the trace.jsonl of a real run) under each policy, and compare.
+
+    Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
+    """
+    from harness.cli.run import parse_settings, print_comparison, split_policies, verdict, write_report
+    from harness.experiments.replaying import against as compare_with
+    from harness.experiments.replaying import difference_lines, write_experiment
+    from harness.experiments.resolve import load_experiment, variants_of
+    from harness.experiments.run import run_experiment
+    from harness.jobs.recorded import read_trace
+
+    found = read_trace(trace / "trace.jsonl" if trace.is_dir() else trace)
+    folder = out if out is not None else Path("runs") / f"replay-{found.path.stem}"
+    try:
+        loaded = load_experiment(str(write_experiment(found, folder, sample_s=sample_s)))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(folder), mend="give another --out") from None
+    given = parse_settings(settings)
+    variants = variants_of(loaded, policies=split_policies(policies), settings=given, seeds=seeds)
+    if not as_json:
+        click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
+    ended = run_experiment(loaded, variants, folder, processes=jobs)
+    differences = [compare_with(one.path, against) for one in ended] if against is not None else []
+    report = None if no_report else write_report(ended, folder)
+    if as_json:
+        print_json(
+            {
+                "trace": str(found.path),
+                "experiment": str(folder / "replay.yaml"),
+                "out": str(folder),
+                "runs": [one.document() for one in ended],
+                "against": differences,
+            }
+        )
+    else:
+        print_comparison(ended)
+        for difference in differences:
+            for line in difference_lines(difference):
+                click.echo(line)
+        if report is not None:
+            click.echo(f"\nreport: {report}")
+    verdict(ended)

@@ -1,0 +1,109 @@
+"""MapReduce's JobHistoryServer, as far as a trace needs it: a job's tasks with their times, and what they asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.yarn.answers import APPLICATION_ID
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.http import HttpClient, HttpOptions
+
+_ROOT = "/ws/v1/history/mapreduce/jobs"
+#: Hadoop's defaults (mapred-default.xml 3.4.2).
+_DEFAULTS: Mapping[str, float] = {
+    "yarn.app.mapreduce.am.resource.mb": 1536,
+    "yarn.app.mapreduce.am.resource.cpu-vcores": 1,
+    "mapreduce.map.memory.mb": 1024,
+    "mapreduce.map.cpu.vcores": 1,
+    "mapreduce.reduce.memory.mb": 1024,
+    "mapreduce.reduce.cpu.vcores": 1,
+    "mapreduce.job.reduce.slowstart.completedmaps": 0.05,
+}
+
+
+class History:
+    """One JobHistoryServer."""
+
+    def __init__(self, base: str, options: HttpOptions | None = None) -> None:
+        self.http = HttpClient([base], options)
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self.http.close()
+
+    def mapreduce(self, application: str) -> dict[str, Any] | None:
+        """``am`` and ``stages`` of a trace's line; None for a job that the server does not know, or without tasks.
+
+        Raises Unreachable, Refused, BadAnswer.
+        """
+        if not APPLICATION_ID.fullmatch(application):
+            return None
+        job = application.replace("application_", "job_")
+        try:
+            tasks = self._get(f"{_ROOT}/{job}/tasks", "tasks", "task")
+            settings = self._settings(job)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+        done = [task for task in tasks if task.get("state") == "SUCCEEDED" and _times(task) is not None]
+        maps, reduces = ([task for task in done if task.get("type") == kind] for kind in ("MAP", "REDUCE"))
+        last_map_ms = max((task["finishTime"] for task in maps), default=0)
+        times = {
+            "map": [(task["finishTime"] - task["startTime"]) / 1000.0 for task in maps],
+            # What a reduce waits for the last map is the trace's slow-start, not its own time.
+            "reduce": [max(t["finishTime"] - max(t["startTime"], last_map_ms), 0) / 1000.0 for t in reduces],
+        }
+        stages = [
+            {
+                "name": name,
+                "memory_mb": int(settings[f"mapreduce.{name}.memory.mb"]),
+                "vcores": int(settings[f"mapreduce.{name}.cpu.vcores"]),
+                "tasks_s": found,
+                "after": ["map"] if name == "reduce" and maps else [],
+                "slow_start": settings["mapreduce.job.reduce.slowstart.completedmaps"] if name == "reduce" else 1.0,
+                "priority": priority,
+            }
+            for name, found, priority in (("map", times["map"], 20), ("reduce", times["reduce"], 10))
+            if found
+        ]
+        if not stages:
+            return None
+        am = {
+            "memory_mb": int(settings["yarn.app.mapreduce.am.resource.mb"]),
+            "vcores": int(settings["yarn.app.mapreduce.am.resource.cpu-vcores"]),
+        }
+        return {"am": am, "stages": stages}
+
+    def _settings(self, job: str) -> dict[str, float]:
+        found = dict(_DEFAULTS)
+        for entry in self._get(f"{_ROOT}/{job}/conf", "conf", "property"):
+            name = str(entry.get("name"))
+            if name in found:
+                try:
+                    value = float(entry.get("value", ""))
+                except (TypeError, ValueError):
+                    continue
+                if 0 < value < 2**31:
+                    found[name] = min(value, 1.0) if name.endswith("completedmaps") else value
+        return found
+
+    def _get(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
+        answer = self.http.request("GET", path, repeatable=True)
+        document = answer.document
+        found = document.get(outer) if isinstance(document, dict) else None
+        listed = found.get(inner) if isinstance(found, dict) else None
+        if listed is None and isinstance(found, dict):
+            return []
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+            raise BadAnswer(f"no list of {inner}", where=answer.url, mend="check that this is a JobHistoryServer")
+        return listed
+
+
+def _times(task: Mapping[str, Any]) -> tuple[int, int] | None:
+    """(start, finish) in milliseconds; None where the server does not say it."""
+    start, finish = task.get("startTime"), task.get("finishTime")
+    if not (isinstance(start, int) and isinstance(finish, int)) or not 0 < start <= finish:
+        return None
+    return start, finish

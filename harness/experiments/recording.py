@@ -1,0 +1,209 @@
+"""What ran on a cluster, as a trace: from a run directory of a real backend, or from a ResourceManager's REST API.
+
+Of a run of ours every task is known, and what the cluster's parts took. Of other applications the JobHistoryServer
+knows MapReduce's tasks; where nobody does, an application is cut into equal tasks that use what the RM counted for it.
+The format, and reading it, are harness.jobs.recorded's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.experiments.history import History
+from harness.experiments.real_curves import JobRun
+from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, StageLine, job_line
+from harness.jobs.replay import durations_ms, stages_in_order
+from harness.jobs.spec import DemandSpec
+from harness.model.errors import InputError, YarnfairError
+from harness.model.resources import Resource
+from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.rmclient import RmClient
+
+if TYPE_CHECKING:
+    from harness.experiments.resolve import LoadedExperiment
+
+#: An application's container where nothing is known of it.
+_TASK = Resource(1024, 1)
+
+
+# --- from a run of ours -----------------------------------------------------------------------------------------------
+
+
+def delays_of(experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, float]]) -> DelaysLine:
+    """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
+
+    A container's start takes, in the simulator, what start and end take here: from the master's order to the task's
+    first moment, and from its last one until the node reports it, beyond what the heartbeats explain.
+    """
+    given = experiment.spec.delays
+    node_ms, am_ms = given.node_heartbeat_ms or 1000, given.am_heartbeat_ms or 1000
+
+    def mean(name: str) -> float | None:
+        found = measured.get(name)
+        return None if found is None else found["mean"]
+
+    start, end = mean("container_start_ms"), mean("end_heard_ms")
+    around = None
+    if start is not None and end is not None:
+        around = max(round(start), 0) + max(round(end - (node_ms + am_ms) / 2), 0)
+    am_start = mean("am_start_ms")
+    return DelaysLine(
+        node_heartbeat_ms=node_ms,
+        am_heartbeat_ms=am_ms,
+        am_response_heartbeats=1 if given.am_response_heartbeats is None else given.am_response_heartbeats,
+        am_start_ms=None if am_start is None else max(round(am_start), 0),
+        container_start_ms=around,
+        update_ms=given.update_ms,
+    )
+
+
+def run_header(experiment: LoadedExperiment, source: str, measured: Mapping[str, Mapping[str, float]]) -> Header:
+    """The first line of a run's trace."""
+    spec = experiment.spec
+    limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
+    return Header(
+        source=source,
+        nodes=[NodeLine(count=g.count, memory_mb=g.memory_mb, vcores=g.vcores) for g in spec.cluster.nodes],
+        queues={
+            path: QueueLine(weight=weight, max_running_apps=limits.get(path))
+            for path, weight in experiment.weights.items()
+            if path != "root"
+        },
+        max_am_share=spec.max_am_share,
+        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
+        delays=delays_of(experiment, measured),
+    )
+
+
+def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, Any]]:
+    for name, queue in queues.items():
+        yield f"{above}.{name}", queue
+        if queue is not None and queue.children:
+            yield from _queue_specs(queue.children, f"{above}.{name}")
+
+
+def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
+    """The jobs of a run that were submitted, each task with the time that it worked.
+
+    A task that never ended (a run that was cut) has the time that it was to take.
+    """
+    lines = []
+    for job in jobs:
+        if math.isnan(job.submitted_s):
+            continue
+        drawn = durations_ms(job.spec, seed)
+        ordered = stages_in_order(job.spec)
+        times = {stage.name: [ms / 1000.0 for [(ms, _)] in drawn[at]] for at, stage in enumerate(ordered)}
+        for task in job.record.tasks:
+            if task.outcome == "finished":
+                times[ordered[task.stage].name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
+        spec = job.spec
+        lines.append(
+            job_line(
+                replace(spec, submit_s=max(job.submitted_s, 0.0)),
+                [times[stage.name] for stage in spec.stages],
+                started_s=_seconds(job.started_s),
+                finished_s=_seconds(job.finished_s) if job.ended else None,
+            )
+        )
+    return lines
+
+
+def _seconds(value: float) -> float | None:
+    return None if math.isnan(value) else round(max(value, 0.0), 3)
+
+
+# --- from a ResourceManager -------------------------------------------------------------------------------------------
+
+
+def record_rm(
+    client: RmClient, history: History | None = None, *, progress: Callable[[str], None] = lambda _: None
+) -> tuple[Header, list[JobLine]]:
+    """What the ResourceManager retains of applications that have started: (first line, jobs).
+
+    Raises InputError when there is nothing, and what asking raises.
+    """
+    info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
+    apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
+    if not apps:
+        raise InputError("no application has run", where=client.rest.http.current, mend="record while something runs")
+    weights = {path: queue.weight for path, queue in client.effective_queues().items() if path != "root"}
+    zero_ms = min(app.started_ms for app in apps)
+    detail: Counter[str] = Counter()
+    jobs = []
+    for number, app in enumerate(apps, start=1):
+        job = _job_of(app, history, zero_ms)
+        detail[job.detail] += 1
+        jobs.append(job)
+        if number % 100 == 0:
+            progress(f"{number} of {len(apps)} applications")
+    queues = {path: QueueLine(weight=_sane(weights.get(path, 1.0))) for path in status.queues if path != "root"}
+    for job in jobs:
+        # An ad hoc queue that is gone.
+        parts = job.queue.split(".")
+        for depth in range(2, len(parts) + 1):
+            queues.setdefault(".".join(parts[:depth]), QueueLine())
+    words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
+    source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
+    header = Header(
+        source=f"{source}; {len(jobs)} applications: {words}",
+        nodes=_nodes(nodes),
+        queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
+        max_am_share=-1.0,
+    )
+    return header, jobs
+
+
+def _sane(weight: float) -> float:
+    return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
+
+
+def _nodes(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
+    sizes = Counter((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
+    if not sizes:
+        raise InputError("no node is RUNNING", mend="record while the cluster is up")
+    return [NodeLine(count=n, memory_mb=memory, vcores=vcores) for (memory, vcores), n in sorted(sizes.items())]
+
+
+def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
+    common: dict[str, Any] = {
+        "job": app.id,
+        "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
+        "user": app.user or "unknown",
+        "name": app.name[:1000],
+        "submit_s": (app.started_ms - zero_ms) / 1000.0,
+        "started_s": (app.launched_ms - zero_ms) / 1000.0,
+        "finished_s": (app.finished_ms - zero_ms) / 1000.0 if app.finished_ms else None,
+    }
+    if history is not None and app.type == "MAPREDUCE":
+        try:
+            found = history.mapreduce(app.id)
+        except YarnfairError:
+            found = None
+        if found is not None:
+            return JobLine(kind="mapreduce", detail="tasks", **found, **common)
+    return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
+
+
+def _by_integrals(app: AppStatus) -> dict[str, Any]:
+    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived.
+
+    Its master is taken to be a container like the others, held all the time.
+    """
+    lived_s = max(((app.finished_ms or app.launched_ms) - app.launched_ms) / 1000.0, 1.0)
+    if not app.final:
+        lived_s = max(app.vcore_seconds / max(app.allocated.vcores, 1), 1.0)
+    vcores = 1
+    memory = max(round(app.memory_seconds / max(app.vcore_seconds, 1)), 1)
+    containers = app.vcore_seconds / lived_s
+    tasks = max(round(containers) - 1, 1)
+    # Together with the master they use what the RM counted.
+    each_s = max(app.vcore_seconds - lived_s, 1.0) / tasks
+    return {
+        "am": DemandSpec(memory_mb=memory, vcores=vcores),
+        "stages": [StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[round(each_s, 3)] * tasks)],
+    }

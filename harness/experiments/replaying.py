@@ -1,0 +1,162 @@
+"""A recorded trace as an experiment: written as a file of its own, so that what is simulated can be read and changed.
+
+And how near the simulator comes to what was recorded: allocations queue by queue, completion times job by job.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from harness.jobs.recorded import Trace
+from harness.model.errors import InputError
+from harness.results.store import read_json
+
+#: From which of the compared samples on a queue contends: it demands more than it holds.
+_CONTENDING = 3
+
+
+def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float = 1.0) -> str:
+    """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs."""
+    header = trace.header
+    queues: dict[str, Any] = {}
+    for path, line in header.queues.items():
+        parent, _, leaf = path.rpartition(".")
+        at = queues
+        for part in parent.split(".")[1:]:
+            at = at[part].setdefault("children", {})
+        at[leaf] = line.model_dump(exclude_none=True)
+    busy = {job.queue for job in trace.jobs}
+    delays = header.delays.model_dump(exclude_none=True)
+    document = {
+        "experiment": name,
+        "about": f"Replay of {trace_path} ({header.source[:300]})",
+        "cluster": {"nodes": [node.model_dump() for node in header.nodes]},
+        "conf": dict(header.conf),
+        "max_am_share": header.max_am_share,
+        "queues": queues,
+        "workloads": {
+            path: {"inline": {"kind": "recorded", "trace": trace_path, "only": path}}
+            for path in header.leaves()
+            if path in busy
+        },
+        "policies": ["fair"],
+        "sample_s": sample_s,
+        **({"delays": delays} if delays else {}),
+    }
+    head = "# Written by `yarnfair replay` from a recorded trace.\n"
+    return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+
+
+def write_experiment(trace: Trace, folder: Path, *, sample_s: float = 1.0) -> Path:
+    """The experiment file of a trace, in the folder of its runs."""
+    stem = "".join(c if c.isalnum() and c.isascii() else "-" for c in trace.path.stem).strip("-") or "trace"
+    name = f"replay-{stem}"[:80]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "replay.yaml"
+    # Relative to the experiment file, as workloads' traces are.
+    relative = os.path.relpath(trace.path.absolute(), folder.absolute())
+    path.write_text(experiment_text(trace, name, relative, sample_s=sample_s), encoding="utf-8")
+    return path
+
+
+# --- against what was measured ----------------------------------------------------------------------------------------
+
+
+def against(simulated: Path, real: Path) -> dict[str, Any]:
+    """How far a simulated run is from a real one, by two run directories.
+
+    ``allocation_difference``: by leaf and for all of them together, the integral of the absolute difference of what the
+    queue held over the integral of what it held on the real cluster. ``completion_difference``: mean over the jobs that
+    ended in both, of the absolute difference over the real completion time. ``contended``: the part of the real run's
+    time in which at least three leaves demanded more than they held.
+
+    Raises InputError for directories that have no such tables.
+    """
+    jobs = [_table(folder, "jobs.parquet") for folder in (simulated, real)]
+    curves = [_table(folder, "allocations.parquet") for folder in (simulated, real)]
+    infos = [read_json(folder / "run.json") for folder in (simulated, real)]
+    end_s = max(float(table["finished_s"].max()) for table in jobs)
+    grid = np.arange(0.0, end_s, 0.25)
+    parents = {path.rpartition(".")[0] for path in map(str, curves[1]["queue"].unique())}
+    leaves = [path for path in map(str, curves[1]["queue"].unique()) if path not in parents]
+    differences, held = {}, {}
+    waiting = np.zeros(len(grid), dtype=np.int64)
+    for leaf in leaves:
+        mine, its = (_steps(table, leaf, "allocated_mb", grid) for table in curves)
+        held[leaf] = float(its.sum())
+        differences[leaf] = float(np.abs(mine - its).sum())
+        waiting += _steps(curves[1], leaf, "demand_mb", grid) > its
+    mine_s, its_s = (dict(zip(table["job"].astype(str), table["completion_s"], strict=True)) for table in jobs)
+    apart = {
+        job: abs(mine_s[job] - took) / took
+        for job, took in its_s.items()
+        if took > 0 and math.isfinite(mine_s.get(job, math.nan))
+    }
+    if not apart:
+        raise InputError("no job ended in both runs", where=str(real), mend="compare runs of the same jobs")
+    values = np.array(list(apart.values()))
+    return {
+        "simulated": str(infos[0].get("variant")),
+        "real": str(infos[1].get("variant")),
+        "backend": infos[1].get("backend"),
+        "cluster": (infos[1].get("cluster") or {}).get("id"),
+        "allocation_difference": sum(differences.values()) / max(sum(held.values()), 1e-9),
+        "allocation_difference_by_queue": {
+            leaf: differences[leaf] / held[leaf] if held[leaf] else math.nan for leaf in leaves
+        },
+        "completion_difference": float(values.mean()),
+        "completion_difference_p90": float(np.percentile(values, 90)),
+        "completion_difference_by_job": apart,
+        "makespan_difference": _makespans(simulated, real),
+        "contended": float((waiting >= _CONTENDING).mean()),
+        "jobs": len(apart),
+    }
+
+
+def _makespans(simulated: Path, real: Path) -> float:
+    mine, its = (read_json(folder / "summary.json")["makespan_s"] for folder in (simulated, real))
+    return float((mine - its) / its)
+
+
+def _table(folder: Path, name: str) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(folder / name)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot be read: {str(error)[:100]}", where=str(folder / name), mend="give a run directory"
+        ) from None
+
+
+def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:
+    """A queue's curve at the times of the grid: the last sample before each, 0 after its end."""
+    own = table[table["queue"] == queue]
+    times, values = own["time_s"].to_numpy(), own[column].to_numpy(dtype=np.float64)
+    if not len(times):
+        return np.zeros(len(grid))
+    at = np.searchsorted(times, grid, side="right") - 1
+    found = np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
+    return np.where(grid > times[-1], 0.0, found)
+
+
+def difference_lines(document: Mapping[str, Any]) -> list[str]:
+    """The differences in words."""
+    by_queue = ", ".join(
+        f"{path.removeprefix('root.')} {100 * value:.1f} %"
+        for path, value in document["allocation_difference_by_queue"].items()
+    )
+    return [
+        f"{document['simulated']} against {document['real']} on {document['backend']} ({document['cluster']}):",
+        f"  allocations differ by {100 * document['allocation_difference']:.1f} % ({by_queue})",
+        f"  completion times by {100 * document['completion_difference']:.1f} % on average of {document['jobs']} jobs "
+        f"(90 % of them by at most {100 * document['completion_difference_p90']:.1f} %), "
+        f"makespan by {100 * document['makespan_difference']:+.1f} %",
+        f"  three queues or more contended {100 * document['contended']:.0f} % of the time",
+    ]
