@@ -29,7 +29,7 @@ STATIC_TOLERANCE = 0.05
 #: Two loss integrals that differ by less than this part are as good as equal: the resolution at which a loss counts at
 #: all in these figures (`LOSS_THRESHOLD` of `last_loss_s`), taken as a part of the integral.
 SAME = abs(LOSS_THRESHOLD)
-#: Mean duration of TPC-H's tasks in the paper (section 7.2), for runs that do not say how long their tasks take.
+#: Mean duration of TPC-H's tasks in the paper (Fig. 11a), for runs that do not say how long their tasks take.
 PAPER_TASK_S = 23.6
 
 
@@ -288,8 +288,9 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         "TPC-H gets nothing from 900 s to 1580 s under the naive approach, because its sibling has used the group's "
         "share; under H-LTRF it is not starved.",
         "starved: a queue asks and runs no task for 2 (T_wait + T_task) or more: what the rule itself may take until "
-        f"an application master and its first task have their containers (naive approach here: {_seconds(worst[0][2])}; "
-        "the paper's case: 680 s). H-LTRF is judged by the queues that starve under the naive approach",
+        "an application master and its first task have their containers (naive approach here: "
+        f"{_seconds(worst[0][2])}; the paper's case: 680 s). H-LTRF is judged by the queues that starve under the "
+        "naive approach",
         _verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
         tuple(evidence),
     )

@@ -1,0 +1,189 @@
+"""Many runs as tables: `load` for pandas, `sql` for DuckDB. Reading only; what the columns are is in docs/.
+
+::
+
+    runs         one row a run: what it is, and every number of its summary
+    queues       one row a run and leaf queue: the queue's part of the summary
+    jobs         jobs.parquet of every run
+    allocations  allocations.parquet of every run
+    decisions    decisions.jsonl of every run: time_s, kind, and the whole line as JSON
+
+Each has the columns ``run`` (a short, unique name), ``experiment``, ``variant``, ``policy``, ``mode``, ``backend``,
+``seed`` and ``repeat`` first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.model.errors import CallError, InputError
+from harness.results.runs import RunRecord, read_runs
+
+#: What every table begins with.
+IDENTITY = ("run", "experiment", "variant", "policy", "mode", "backend", "seed", "repeat")
+TABLES = ("runs", "queues", "jobs", "allocations", "decisions")
+
+
+def _policy(run: RunRecord) -> tuple[str, str, Mapping[str, Any]]:
+    policy = run.info.get("policy")
+    if not isinstance(policy, Mapping):
+        return str(policy or ""), "inside", {}
+    settings = policy.get("settings")
+    return str(policy.get("name") or ""), str(policy.get("mode") or "inside"), settings if isinstance(
+        settings, Mapping
+    ) else {}  # fmt: skip
+
+
+def _names(runs: Sequence[RunRecord]) -> list[str]:
+    """Directory names, with as much of their parents as makes them unique."""
+    for depth in range(1, 8):
+        names = ["/".join(run.path.resolve().parts[-depth:]) for run in runs]
+        if len(set(names)) == len(names):
+            return names
+    return [str(run.path.resolve()) for run in runs]
+
+
+class Results:
+    """Runs as pandas DataFrames; each table is read when it is first asked for."""
+
+    def __init__(self, records: Sequence[RunRecord]) -> None:
+        self.records = list(records)
+        self.names = _names(self.records)
+
+    def _identity(self, at: int) -> dict[str, Any]:
+        run = self.records[at]
+        policy, mode, _ = _policy(run)
+        return {
+            "run": self.names[at],
+            "experiment": run.experiment,
+            "variant": run.variant,
+            "policy": policy,
+            "mode": mode,
+            "backend": run.backend,
+            "seed": run.seed,
+            "repeat": run.repeat,
+        }
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row a run; settings as ``setting.NAME``, the summary's numbers by their keys, ``exit``, ``directory``."""
+        rows = []
+        for at, run in enumerate(self.records):
+            settings = {f"setting.{key}": value for key, value in _policy(run)[2].items()}
+            numbers = {key.key: value for key, value in run.values.items() if key.queue is None}
+            rows.append(
+                {
+                    **self._identity(at),
+                    "exit": run.info.get("exit"),
+                    "start": run.start,
+                    "hash": run.hash,
+                    "directory": str(run.path),
+                    **settings,
+                    **numbers,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def queues(self) -> pd.DataFrame:
+        """One row a run and leaf queue."""
+        rows = []
+        for at, run in enumerate(self.records):
+            queues = run.summary.get("queues")
+            for queue, own in (queues if isinstance(queues, Mapping) else {}).items():
+                numbers = {key.key.removeprefix("queues."): v for key, v in run.values.items() if key.queue == queue}
+                if isinstance(own, Mapping):
+                    rows.append({**self._identity(at), "queue": queue, **numbers})
+        return pd.DataFrame(rows)
+
+    def _stacked(self, file: str) -> pd.DataFrame:
+        parts = []
+        for at, run in enumerate(self.records):
+            path = run.path / file
+            if not path.is_file():
+                continue
+            try:
+                table = pd.read_parquet(path)
+            except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
+                raise InputError(
+                    f"not a readable parquet file ({type(error).__name__})", where=str(path), mend="run it again"
+                ) from None
+            if "queue" in table.columns:
+                table["queue"] = table["queue"].astype(str)
+            identity = self._identity(at)
+            for place, name in enumerate(IDENTITY):
+                if name not in table.columns:
+                    table.insert(place, name, identity[name])
+            parts.append(table)
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """Every job of every run."""
+        return self._stacked("jobs.parquet")
+
+    @cached_property
+    def allocations(self) -> pd.DataFrame:
+        """Every sample of every queue of every run. Large: some ten thousand rows a run."""
+        return self._stacked("allocations.parquet")
+
+    @cached_property
+    def decisions(self) -> pd.DataFrame:
+        """Every decision of the controllers; a line that cannot be read (a run that was killed) is left out."""
+        rows = []
+        for at, run in enumerate(self.records):
+            path = run.path / "decisions.jsonl"
+            if not path.is_file():
+                continue
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(entry, dict):
+                    kind = entry.get("kind") or entry.get("action") or entry.get("event") or "decision"
+                    more = {"time_s": entry.get("time_s"), "kind": str(kind), "decision": line}
+                    rows.append({**self._identity(at), **more})
+        return pd.DataFrame(rows, columns=[*IDENTITY, "time_s", "kind", "decision"])
+
+
+def load(*paths: str | Path | Iterable[str | Path]) -> Results:
+    """Runs as tables: ``load("runs/mine").runs``. Paths: run directories, or folders of them (a campaign's, too).
+
+    Raises InputError when a path holds no run, or a run is damaged.
+    """
+    listed: list[Path] = []
+    for path in paths:
+        listed += [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
+    return Results(read_runs(listed))
+
+
+def sql(query: str, *paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
+    """The answer of DuckDB to a query over the tables ``runs``, ``queues``, ``jobs``, ``allocations``, ``decisions``.
+
+    Raises CallError for a query that DuckDB refuses.
+    """
+    import duckdb
+
+    found = load(*paths)
+    connection = duckdb.connect(":memory:")
+    try:
+        # No files, no network: the query sees these tables and nothing else.
+        connection.execute("SET enable_external_access = false")
+        for name in TABLES:
+            if name in query.lower():
+                table = getattr(found, name)
+                connection.register(name, table if len(table.columns) else pd.DataFrame({"run": []}))
+        answer: pd.DataFrame = connection.execute(query).df()
+        return answer
+    except duckdb.Error as error:
+        text = " ".join(str(error).split())
+        raise CallError(text[:400], where="query", mend=f"tables are {', '.join(TABLES)}") from None
+    finally:
+        connection.close()
