@@ -144,3 +144,21 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_parts_are_of_one_size() -> None:
     plan = making._plan("text", 3 * PART_BYTES + 5)
     assert [size for _, size in plan] == [PART_BYTES] * 3 + [5]
+
+
+def test_tpchs_tables(tmp_path: Path) -> None:
+    import pandas as pd
+
+    target = FolderTarget(tmp_path / "tpch")
+    made = generate("tpch", 1_000_000, 1, target)  # scale factor 0.001
+    assert len(made.parts) == 8
+    assert verify(target) == []
+    lines = pd.read_parquet(tmp_path / "tpch" / "lineitem.parquet")
+    orders = pd.read_parquet(tmp_path / "tpch" / "orders.parquet")
+    assert len(orders) == 1500
+    assert set(lines["l_orderkey"]) == set(orders["o_orderkey"])
+    again: list[int] = []
+    generate("tpch", 1_000_000, 1, target, lambda *step: again.append(1))
+    assert again == []
+    with pytest.raises(CallError, match="every seed"):
+        generate("tpch", 2_000_000, 5, FolderTarget(tmp_path / "other"))

@@ -269,7 +269,7 @@ def _tpch(
         raise InputError("no tpchgen-cli on the PATH", mend="pip install 'yarnfair[workloads]'")
     with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
         scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".")
-        command = [program, "-s", scale or "0.000001", "--format=parquet", "--output-dir", work, "--quiet"]
+        command = [program, "parquet", "-s", scale or "0.000001", "--output-dir", work]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         files = sorted(Path(work).rglob("*.parquet"))
         if done.returncode or not files:
