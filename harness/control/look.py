@@ -25,6 +25,7 @@ class _Seen:
     counts: Containers | None = None
     backlog_since_s: float | None = None
     last_start_s: float | None = None
+    held_s: float = 0.0  # container-seconds since the last counts, without AMs
     container_s: float = 0.0  # of tasks, without AMs, fading
     ended: float = 0.0  # tasks that ended, fading
 
@@ -109,21 +110,24 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
             seen.backlog_since_s = now_s
     else:
         seen.backlog_since_s = None
+    if queue.leaf:
+        # An AM holds its container all the job's life: not a task.
+        held = max((seen.containers + queue.containers_allocated) / 2 - queue.active_apps, 0.0)
+        seen.held_s += held * interval_s
     before = seen.counts
-    known = counts is not None and before is not None and counts[0] >= before[0] and counts[1] >= before[1]
-    if counts is not None and before is not None and known:
-        given, ended = counts[0] - before[0], counts[1] - before[1]
-        if queue.leaf and interval_s > 0:
-            # By Little's law: container-seconds over ends. An AM holds its container all the job's life: not a task.
-            held = max((seen.containers + queue.containers_allocated) / 2 - queue.active_apps, 0.0)
+    # Without counts at this look, what the queue holds tells; the next counts make up for it.
+    given = queue.containers_allocated - seen.containers
+    if counts is not None:
+        if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
+            given, ended = counts[0] - before[0], counts[1] - before[1]
+            # By Little's law: container-seconds over ends.
             fade = 0.5 ** (ended / TASKS_HALF)
-            seen.container_s = seen.container_s * fade + held * interval_s
+            seen.container_s = seen.container_s * fade + seen.held_s
             seen.ended = seen.ended * fade + ended
-    else:
-        given = queue.containers_allocated - seen.containers
+        seen.counts, seen.held_s = counts, 0.0
     if given > 0:
         seen.last_start_s = now_s
-    seen.containers, seen.counts = queue.containers_allocated, counts
+    seen.containers = queue.containers_allocated
 
 
 def _positive(amount: Resource) -> Resource:

@@ -55,6 +55,8 @@ POLL_WRITE_GAP_S = 6.0
 POLL_EFFECT_S = 25.0
 #: Ended applications are asked for from so long before the latest end that was seen.
 ENDED_MARGIN_MS = 60_000
+#: What took the RM so long is not asked for again before this many times as long has passed.
+ASK_AGAIN = 10.0
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
@@ -205,6 +207,8 @@ class Controller:
         self._verified_s = -math.inf
         self._full_look_s = -math.inf
         self._latest_end_ms = 0
+        self._apps_again_s = -math.inf
+        self._last_apps: list[AppStatus] = []
         self._counts_again_s = -math.inf
         self._tick = _Tick(0.0)
 
@@ -340,12 +344,18 @@ class Controller:
         status = client.rest.scheduler()
         full = self._full_look_s + settings.full_look_every_s <= self.clock() or self._identity(info) != self._rm
         asked_s = self.clock()
-        apps = self._apps(full)
+        asking = full or asked_s >= self._apps_again_s
+        apps = self._apps(full) if asking else self._last_apps
+        answered_s = self.clock()
         # The moment that the figures are of lies within the call.
-        now_s = (asked_s + self.clock()) / 2
-        counts = self._counts(now_s)
+        now_s = (asked_s + answered_s) / 2
+        counts = self._counts(answered_s)
         began_anew = self._recognise(info)
-        self.accounts.observe(now_s, looks_of(apps), rm_began_anew=began_anew)
+        if asking:
+            self._last_apps, self._apps_again_s = apps, answered_s + ASK_AGAIN * (answered_s - asked_s)
+            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=began_anew)
+        else:
+            self.accounts.pass_by(now_s)
         if full:
             self.accounts.forget(app.id for app in apps)
             self._full_look_s = now_s
@@ -383,7 +393,10 @@ class Controller:
         if not self.settings.task_lengths or now_s < self._counts_again_s:
             return None
         try:
-            return queue_containers(self.client.rest.http)
+            counts = queue_containers(self.client.rest.http)
+            answered_s = self.clock()
+            self._counts_again_s = answered_s + ASK_AGAIN * (answered_s - now_s)
+            return counts
         except (Refused, BadAnswer):
             # Not shown here (a proxy, another server): asked again later.
             self._counts_again_s = now_s + 300.0

@@ -90,6 +90,14 @@ class RmAccounts:
         self.gone_apps: set[str] = set()
         self._recovering_until_s = -1.0
         self._reach_s = CACHE_S
+        self._shown_s = looked_s
+
+    def pass_by(self, now_s: float) -> None:
+        """A look that did not ask for applications: what they hold counts on."""
+        if self._shown_s is not None:
+            self._reach_s = CACHE_S + max(now_s - self._shown_s, 0.0)
+            self.looked_s = now_s
+            self._report(now_s)
 
     def observe(self, now_s: float, looks: Iterable[AppLook], *, rm_began_anew: bool = False) -> None:
         """Account for one look.
@@ -101,7 +109,7 @@ class RmAccounts:
         rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
         """
         first = self.looked_s is None
-        gap_s = 0.0 if self.looked_s is None else max(now_s - self.looked_s, 0.0)
+        gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
         if rm_began_anew or resumed:
             self._recovering_until_s = now_s + RECOVERY_S
@@ -117,7 +125,7 @@ class RmAccounts:
             elif not self._update(account, look, now_s):
                 continue
             self.changed_apps.add(look.app)
-        self.looked_s = now_s
+        self.looked_s = self._shown_s = now_s
         self._report(now_s)
 
     def forget(self, listed: Iterable[str]) -> None:

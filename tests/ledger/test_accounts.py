@@ -191,3 +191,18 @@ def test_an_application_that_the_rm_forgets_keeps_what_it_was_counted() -> None:
     assert accounts.apps == {}
     # Its last second was never shown: what it held then counts.
     assert accounts.consumed()["root.a"][0] == 51 * 1024
+
+
+def test_looks_that_pass_applications_by_count_what_they_hold() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x", 1000, 2)
+    looked(rm, accounts)
+    for second in range(1, 41):
+        rm.now_s += 1.0
+        if second % 10:
+            accounts.pass_by(rm.now_s)
+        else:
+            looked(rm, accounts)
+        assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2)

@@ -1,0 +1,83 @@
+"""What is seen from one look to the next: backlogs, starts, the mean task length by Little's law."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.control.look import Watcher
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView
+from harness.yarn import jmx
+from harness.yarn.errors import BadAnswer
+from harness.yarn.jmx import Containers
+from tests.control.rm_model import MemoryPlace, RmModel
+
+FILE = b"<allocations><queue name='a'/><queue name='b'/></allocations>"
+
+
+def seen(watcher: Watcher, rm: RmModel, counts: dict[str, Containers] | None) -> QueueView:
+    snapshot = watcher.snapshot(
+        rm.now_s,
+        rm.rest.scheduler(),
+        rm.rest.apps(),
+        entitlements={"root.a": 2.0},
+        min_shares={"root.b": Resource(7, 7)},
+        max_shares={},
+        counts=counts,
+        period_s=1.0,
+    )
+    assert snapshot.queues["root.b"].min_share == Resource(7, 7)
+    return snapshot.queues["root.a"]
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_the_mean_task_length_is_found_however_seldom_it_is_asked_for(every: int) -> None:
+    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm.submit("x", "root.a")
+    rm.start("x")  # the AM
+    ended = 0
+    running = []
+    for second in range(400):
+        for container in [c for c in running if rm.now_s - c.began_s >= 12.0]:
+            rm.end("x", container)
+            running.remove(container)
+            ended += 1
+        running.append(rm.start("x"))
+        counts = {"root.a": Containers(second + 2, ended)} if second % every == 0 else None
+        queue = seen(watcher, rm, counts)
+        rm.now_s += 1.0
+    assert queue.mean_task_s == pytest.approx(12.0, rel=0.1)
+    assert queue.weight == 2.0
+    # Each second one ends and one starts, so that the queue holds as many as before: the counts tell.
+    if every == 1:
+        assert queue.last_start_s == rm.now_s - 1.0
+
+
+def test_a_backlog_begins_and_ends_and_a_start_is_seen_without_counts() -> None:
+    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    rm.submit("x", "root.a")
+    assert seen(watcher, rm, None).backlog_since_s is None
+    rm.apps["x"].pending = 2
+    rm.now_s += 5
+    assert seen(watcher, rm, None).backlog_since_s == rm.now_s
+    rm.now_s += 5
+    rm.start("x")
+    queue = seen(watcher, rm, None)
+    assert (queue.backlog_since_s, queue.last_start_s) == (rm.now_s - 5, rm.now_s)
+    assert queue.oldest_pending_app_s is not None
+    rm.apps["x"].pending = 0
+    assert seen(watcher, rm, None).backlog_since_s is None
+
+
+def test_the_jmx_page_is_read_by_queue_and_users_are_passed_over() -> None:
+    name = "Hadoop:service=ResourceManager,name=QueueMetrics"
+    counts = {"AggregateContainersAllocated": 9, "AggregateContainersReleased": 4, "other": "NaN"}
+    beans = [
+        {"name": f"{name},q0=root,q1=a,q2=b c", **counts},
+        {"name": f"{name},q0=root,user=bob", **counts},
+        {"name": "java.lang:type=Memory"},
+    ]
+    assert jmx.parse({"beans": beans}, "rm") == {"root.a.b c": (9, 4)}
+    for nonsense in ([], {}, {"beans": 7}, {"beans": [7]}, {"beans": [{"name": f"{name},q0=root"}]}):
+        with pytest.raises(BadAnswer):
+            jmx.parse(nonsense, "rm")
