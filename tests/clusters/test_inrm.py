@@ -1,0 +1,67 @@
+"""The policies inside an RM: the allocation file and the choice of settings; building and running is tested live."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.inrm import CLASSES, SETTINGS, allocations_with, with_policy
+from harness.clusters.state import ClusterSpec
+from harness.model.data import data_path
+from harness.model.errors import CallError, InputError
+
+
+@pytest.mark.parametrize(
+    "text", ["<allocations/>", '<?xml version="1.0"?>\n<allocations>\n<queue name="a"/>\n</allocations>\n']
+)
+@pytest.mark.parametrize("policy", CLASSES)
+def test_the_class_stands_in_the_file(text: str, policy: str) -> None:
+    import xml.etree.ElementTree as Tree
+
+    root = Tree.fromstring(allocations_with(text, policy))
+    assert root.tag == "allocations"
+    assert [element.text for element in root.iter("defaultQueueSchedulingPolicy")] == [CLASSES[policy]]
+    assert len(list(root)) == 1 + text.count("<queue")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "<allocations><defaultQueueSchedulingPolicy>drf</defaultQueueSchedulingPolicy></allocations>"],
+)
+def test_files_that_cannot_take_it(text: str) -> None:
+    with pytest.raises(InputError):
+        allocations_with(text, "ltrf")
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "said"),
+    [
+        ("fair", {}, "no policy 'fair'"),
+        ("ltrf", {"horizon": "3"}, "no setting 'horizon'"),
+        ("ltrf", {"round_s": "3\nx=y"}, "round_s is"),
+        ("ltrf", {"round_s": ""}, "round_s is"),
+    ],
+)
+def test_wrong_choices(policy: str, settings: dict[str, str], said: str) -> None:
+    with pytest.raises(CallError, match=said):
+        with_policy(ClusterSpec(), policy, settings)
+
+
+def test_the_command_says_it_in_one_line() -> None:
+    command = [sys.executable, "-m", "harness", "cluster", "up", "--backend", "local"]
+    for options in (["--in-rm-policy", "nonsense"], ["--in-rm-set", "a=b"]):
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_every_class_and_setting_is_in_the_sources() -> None:
+    folder = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
+    text = (folder / "yarnfair" / "inrm" / "Settings.java").read_text()
+    assert all(f'"{name}"' in text for name in SETTINGS)
+    for policy, name in CLASSES.items():
+        source = folder / Path(*name.split(".")).with_suffix(".java")
+        assert f'super("{policy}"' in source.read_text()
