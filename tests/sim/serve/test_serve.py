@@ -57,7 +57,8 @@ def test_weights_decide_who_gets_more_once_they_are_refreshed(served: Served) ->
     wanted = {path: share.steady for path, share in shares.items() if path != "root"}
     served.client.confirm_shares(wanted, timeout_s=1)
     served.later(60)
-    assert 1.2 < used() < 2.8
+    # Masters count too, in memory: three of eight, not two.
+    assert 1.5 < used() < 3.5
 
 
 def test_a_file_that_changes_is_loaded_by_the_poll_when_it_has_been_still(served: Served) -> None:
