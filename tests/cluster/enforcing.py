@@ -69,8 +69,10 @@ class Service:
         }
         self.config.write_text(yaml.safe_dump({**said, **config}))
         self.process: subprocess.Popen[bytes] | None = None
+        self._begun = 0
 
     def start(self) -> None:
+        self._begun = len(self.events("begin")) if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*self._command(), "--log-format", "json"], stderr=log, stdout=log)
 
@@ -83,9 +85,12 @@ class Service:
         self.process.wait(timeout=20)
 
     def stop(self) -> None:
+        """Ends it as an administrator does, once it has begun."""
         assert self.process is not None
+        begun = self._begun
+        until(lambda: len(self.events("begin")) > begun, "the service begins")
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=70) == 0
+        assert self.process.wait(timeout=70) == 0, self.log.read_text()[-2000:]
 
     def once(self) -> dict[str, Any]:
         """One tick, its result."""
