@@ -1,0 +1,123 @@
+"""Recorded traces: what is written is read, what is none is refused with its line; a replay is the same simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.experiments.replaying import against, write_experiment
+from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.run import run_experiment
+from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, read_trace, write_trace
+from harness.jobs.replay import durations_ms, stages_in_order
+from harness.model.errors import InputError
+from harness.model.jobs import JobSpec
+
+EXPERIMENT = """
+experiment: recorded
+cluster: {nodes: [{count: 3, memory_mb: 4096, vcores: 8}]}
+max_am_share: -1.0
+queues: {a: {weight: 2}, g: {children: {b: {}, c: {max_running_apps: 2}}}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 15}, rounds: 3, slow_start: 1.0, am: &am {memory_mb: 1024},
+      task: &task {demand: {memory_mb: 1024}, duration: {lognormal: {mean_s: 9, sigma: 0.7}}},
+      jobs: [{name: j, maps: 14, reduces: 3}]}}
+  b: {inline: {kind: sequence, submission: {think_s: 3}, rounds: 3, am: *am, task: *task, jobs: [{name: q, stages: [
+      {name: s, tasks: 9}, {name: t, tasks: 4, after: [s]}]}]}}
+  c: {inline: {kind: sequence, submission: {think_s: 5}, rounds: 2, am: *am, task: *task, jobs: [{name: k, executors:
+      {count: 3, slots: 2, demand: {memory_mb: 1024}}, stages: [{name: w, tasks: 12}]}]}}
+policies: [fair, ltrf@outside]
+seed: 5
+delays: {am_heartbeat_ms: 500, am_start_ms: 800, container_start_ms: 120}
+"""
+
+
+def times(job: JobSpec, seed: int) -> list[list[float]]:
+    drawn = dict(zip((s.name for s in stages_in_order(job)), durations_ms(job, seed), strict=True))
+    return [[ms / 1000 for [(ms, _)] in drawn[stage.name]] for stage in job.stages]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    (tmp_path / "x.yaml").write_text(EXPERIMENT)
+    loaded = load_experiment(str(tmp_path / "x.yaml"))
+    header = Header(
+        nodes=[NodeLine(count=3, memory_mb=4096, vcores=8)],
+        queues={
+            "root.a": QueueLine(weight=2.0),
+            "root.g": QueueLine(),
+            "root.g.b": QueueLine(),
+            "root.g.c": QueueLine(max_running_apps=2),
+        },
+        max_am_share=-1.0,
+        delays=loaded.spec.delays.model_dump(),  # type: ignore[arg-type]
+    )
+    lines = [job_line(job, times(job, 5)) for job in jobs_of(loaded, 5)[0]]
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(write_trace(header, lines)) + "\n")
+    return path
+
+
+def test_a_replay_of_all_tasks_is_the_same_simulation(trace: Path, tmp_path: Path) -> None:
+    original = load_experiment(str(tmp_path / "x.yaml"))
+    replayed = load_experiment(str(write_experiment(read_trace(trace), tmp_path / "replay")))
+    for loaded, out in ((original, tmp_path / "one"), (replayed, tmp_path / "two")):
+        run_experiment(loaded, variants_of(loaded, policies=["fair", "ltrf@outside"], seeds=[5]), out, processes=1)
+    for variant in ("fair", "ltrf@outside"):
+        columns = ["job", "queue", "submitted_s", "started_s", "finished_s", "tasks", "memory_mb_s"]
+        one, two = (pd.read_parquet(tmp_path / out / variant / "jobs.parquet")[columns] for out in ("one", "two"))
+        assert len(one) == 8
+        pd.testing.assert_frame_equal(one, two)
+        difference = against(tmp_path / "two" / variant, tmp_path / "one" / variant)
+        assert difference["allocation_difference"] == 0
+        assert difference["completion_difference"] == 0
+    apart = against(tmp_path / "one" / "fair", tmp_path / "one" / "ltrf@outside")
+    assert apart["allocation_difference"] > 0.01
+    assert 0 <= apart["contended"] <= 1
+
+
+def broken(path: Path, line: int, **changes: Any) -> None:
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines[line - 1] |= changes
+    path.write_text("".join(json.dumps(found) + "\n" for found in lines))
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "says"),
+    [
+        (1, {"version": 2}, "version 2"),
+        (1, {"nodes": []}, "nodes"),
+        (1, {"queues": {"a": {}}}, "no queue's full path"),
+        (1, {"queues": {"root.g.b": {}}}, "without 'root.g'"),
+        (1, {"surprise": 1}, "unknown key"),
+        (2, {"queue": "root.g"}, "no leaf"),
+        (2, {"queue": "root.nowhere"}, "no leaf"),
+        (2, {"submit_s": -1}, "submit_s"),
+        (2, {"submit_s": "soon"}, "submit_s"),
+        (2, {"kind": "spark"}, "executors"),
+        (2, {"stages": []}, "stages"),
+        (2, {"stages": [{"name": "x", "memory_mb": 0, "vcores": 0, "tasks_s": [1.0]}]}, "ask for nothing"),
+        (2, {"stages": [{"name": "x", "memory_mb": 1, "vcores": 1, "tasks_s": [], "after": ["y"]}]}, "not an earlier"),
+        (3, {"after_job": "later"}, "no earlier line"),
+        (4, {"job": "a-0001"}, "twice"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(trace: Path, line: int, changes: dict[str, Any], says: str) -> None:
+    read_trace(trace)
+    broken(trace, line, **changes)
+    with pytest.raises(InputError, match=rf"t\.jsonl:{line}: .*{says}"):
+        read_trace(trace)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "{", "[1]\n", '{"trace": "yarnfair"}\n', '{"x": NaN}\n', "\x00\xff\n"])
+def test_files_that_are_nothing(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=r"t\.jsonl"):
+        read_trace(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_trace(tmp_path / "none")

@@ -1,0 +1,181 @@
+"""Replayed load without a cluster: job files, records, and the application master's own Hadoop RPC."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from harness.experiments.resolve import load_experiment, variants_of
+from harness.experiments.simulated import setup_of
+from harness.jobs.replay import ReplayOptions, durations_ms, job_file, read_records
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.model.resources import Resource
+
+ROOT = Path(__file__).resolve().parents[2]
+R = Resource(1024, 1)
+TIMES = Duration("lognormal", mu=1.0, sigma=0.4)
+JOB = JobSpec(
+    "t-1",
+    "root.a",
+    "mapreduce",
+    R,
+    (Stage("map", 130, R, TIMES), Stage("reduce", 2, Resource(2048, 2), TIMES, ("map",), 0.5, priority=10)),
+)
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[dict[str, ModuleType]]:
+    """The application master's two files, as modules."""
+    found = {}
+    for name in ("hadoop", "am"):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "workloads" / "replay" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found[name] = module
+    yield found
+    for name in found:
+        del sys.modules[name]
+
+
+def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    options = ReplayOptions("rm:8030", seed=7, am_heartbeat_ms=500, am_response_heartbeats=0)
+    (tmp_path / "job").write_text(job_file(JOB, options, "/shared/t-1.records"))
+    job = programs["am"].Job(tmp_path / "job")
+    assert job.words["kind"] == ["mapreduce"]
+    assert (job.number("heartbeat_ms"), job.number("lag_heartbeats")) == (500, 0)
+    # By priority, as the simulator numbers stages: reduces first.
+    assert [(s.name, s.mb, s.vcores, s.slow_start, s.after, s.tasks) for s in job.stages] == [
+        ("reduce", 2048, 2, 0.5, [1], 2),
+        ("map", 1024, 1, 1.0, [], 130),
+    ]
+    assert [[s.attempts for s in job.stages]] == [durations_ms(JOB, 7)]
+    (tmp_path / "cut").write_text((tmp_path / "job").read_text()[:-5])
+    with pytest.raises(ValueError, match="cut off"):
+        programs["am"].Job(tmp_path / "cut")
+
+
+def test_tasks_sleep_for_as_long_as_they_work_in_the_simulator(tmp_path: Path) -> None:
+    from harness.control.virtual import simulate_policy
+
+    (tmp_path / "x.yaml").write_text("""
+experiment: x
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 8}]}
+max_am_share: -1.0
+queues: {a: {}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, slow_start: 1.0,
+      task: {demand: {memory_mb: 1024}, duration: {lognormal: {mean_s: 9, sigma: 0.7}}},
+      jobs: [{name: j, maps: 12, reduces: 3}]}}
+policies: [fair]
+seed: 11
+faults: {failure: 0.2, straggler: 0.1}
+""")
+    loaded = load_experiment(str(tmp_path / "x.yaml"))
+    from dataclasses import replace
+
+    from harness.experiments.resolve import jobs_of
+
+    jobs, _ = jobs_of(loaded, 11)
+    listed = list(jobs)
+    setup = replace(setup_of(loaded, variants_of(loaded)[0], listed), record_tasks=True)
+    tasks = simulate_policy(setup).tasks
+    assert tasks is not None
+    drawn = durations_ms(listed[0], 11, TaskFaults(**loaded.spec.faults.model_dump()))
+    seen = 0
+    for stage, task, attempt, start, end, outcome in zip(
+        *(tasks[name] for name in ("stage", "task", "attempt", "start_ms", "end_ms", "outcome")), strict=True
+    ):
+        ms, fails = drawn[stage][task][min(attempt, 3)]
+        assert end - start == ms
+        assert (outcome == 1) == fails
+        seen += 1
+    assert seen >= 15
+    assert any(fails for tasks_ in drawn for attempts in tasks_ for _, fails in attempts)
+
+
+def test_what_cannot_be_replayed_is_said() -> None:
+    with pytest.raises(InputError, match="speculative"):
+        job_file(JOB, ReplayOptions("rm:1", 1, faults=TaskFaults(speculation=True)), "/r")
+    with pytest.raises(InputError, match="white space"):
+        job_file(JOB, ReplayOptions("rm:1", 1), "/a folder/r")
+
+
+TASK = "task 1 0 0 container_1_0001_01_000002 h:1 10 20 30 40 50 60 70 finished"
+
+
+def test_records_as_far_as_they_were_written() -> None:
+    text = (
+        f"master container_1_0001_01_000001 5 9\n{TASK}\ntrouble h 1 OSError timed_out\nend 99 failed it_broke\ntask 1 "
+    )
+    record = read_records(text, "r")
+    assert (record.submitted_ms, record.first_heartbeat_ms, record.ended_ms) == (5, 9, 99)
+    assert (record.outcome, record.why, record.troubles) == ("failed", "it broke", ("h 1 OSError timed_out",))
+    (task,) = record.tasks
+    assert (task.stage, task.task, task.asked_ms, task.started_ms, task.told_ms) == (1, 0, 10, 50, 70)
+    assert read_records("", "r").outcome == ""
+
+
+@pytest.mark.parametrize("line", ["nonsense", "task 1 2", TASK.replace("50", "x"), TASK.replace("finished", "lost")])
+def test_damaged_records_are_found_with_their_line(line: str) -> None:
+    with pytest.raises(InputError, match=r"r:2: .*no record"):
+        read_records(f"{TASK}\n{line}\n", "r")
+
+
+# --- the master's own RPC ---
+
+
+def test_digest_md5_answers_the_example_of_rfc_2831(programs: dict[str, ModuleType]) -> None:
+    challenge = b'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8'
+    answer = programs["hadoop"].digest_response(
+        challenge, "chris", "secret", "imap/elwood.innosoft.com", "OA6MHXh6VqTrRk"
+    )
+    assert b"response=d388dad90d4bbd760a152321f2143af7" in answer
+    with pytest.raises(ValueError, match=r"hadoop\.rpc\.protection"):
+        programs["hadoop"].digest_response(b'nonce="x",qop="auth-conf"', "u", "p", "/default", "c")
+
+
+def test_tokens_of_both_formats(programs: dict[str, ModuleType]) -> None:
+    hadoop = programs["hadoop"]
+    identifier = b"i" * 200  # longer than a byte can say
+
+    def vint(number: int) -> bytes:
+        return bytes([number]) if number < 128 else bytes([256 - 113, number])
+
+    parts = [b"", identifier, b"pass", b"YARN_AM_RM_TOKEN", b"1.2.3.4:8030"]
+    written = b"HDTS\0" + vint(1) + b"".join(vint(len(part)) + part for part in parts) + vint(0)
+    message = b"".join(hadoop.field(at, part) for at, part in enumerate(parts[1:], start=1))
+    pair = hadoop.field(1, b"alias") + hadoop.field(2, message)
+    inner = hadoop.field(1, pair)
+    for data in (written, b"HDTS\1" + hadoop.varint(len(inner)) + inner):
+        (token,) = hadoop.read_tokens(data)
+        assert (token.identifier, token.password) == (identifier, b"pass")
+        assert (token.kind, token.service) == ("YARN_AM_RM_TOKEN", "1.2.3.4:8030")
+    with pytest.raises(ValueError, match="no credentials"):
+        hadoop.read_tokens(b"what is this")
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(2, "container_17_0003_01_000002"), (3 << 40 | 7, "container_e03_17_0003_01_000007")]
+)
+def test_containers_are_named_as_yarn_names_them(programs: dict[str, ModuleType], number: int, name: str) -> None:
+    field = programs["hadoop"].field
+    app = field(1, 3) + field(2, 17)
+    identity = field(2, field(1, app) + field(2, 1)) + field(3, number)
+    assert programs["am"].container_name(identity) == name
+
+
+def test_numbers_of_protobuf_go_there_and_back(programs: dict[str, ModuleType]) -> None:
+    hadoop = programs["hadoop"]
+    for number in (0, 1, 127, 128, 2**31, 2**62, -1, -1000):
+        value = hadoop.first(hadoop.field(5, number))[5]
+        assert hadoop.signed(value) == number
+    with pytest.raises((ValueError, IndexError)):
+        dict(hadoop.fields(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
