@@ -25,8 +25,14 @@ cluster: {nodes: [{count: 2, memory_mb: 4096, vcores: 4}]}
 max_am_share: -1.0
 queues: {a: {}, b: {}}
 workloads:
-  a: {inline: {kind: sequence, submission: {every_s: 1000}, rounds: 60, am: &am {memory_mb: 1024, vcores: 1}, task: &task
-      {demand: {memory_mb: 1024, vcores: 1}, duration: {lognormal: {mean_s: 300, sigma: 0.5}}}, jobs: [{name: x, maps: 9}]}}
+  a:
+    inline:
+      kind: sequence
+      submission: {every_s: 1000}
+      rounds: 60
+      am: &am {memory_mb: 1024, vcores: 1}
+      task: &task {demand: {memory_mb: 1024, vcores: 1}, duration: {lognormal: {mean_s: 300, sigma: 0.5}}}
+      jobs: [{name: x, maps: 9}]
   b: {inline: {kind: sequence, submission: {think_s: 50}, rounds: 60, am: *am, task: *task,
       jobs: [{name: y, maps: 4, reduces: 1}]}}
 policies: [fair, ltrf@outside]
