@@ -21,7 +21,8 @@ TABLE_3_5 = (
 )
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def markdown(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A Markdown table."""
     names = list(head)
     lines = [
         " | ".join(names),
@@ -51,7 +52,7 @@ def table_3_5(record: dict[str, Any]) -> str:
                 f"{theirs[4]:g}",
             )
         )
-    return _table(
+    return markdown(
         (
             "jobs",
             "makespan MK_JR / best, s",
@@ -77,7 +78,7 @@ def one_minute(record: dict[str, Any]) -> str:
             sure = "optimal" if found["proven"] else f"at most {_above(found['best_s'], found['bound_s'])} above"
             cells += [f"{found['greedy_s']:g}", f"{found['best_s']:g}", sure, f"{found['wall_s']:.2f}"]
         rows.append(cells)
-    return _table(("jobs", "MK_JR", "best found", "", "s", "TCT", "best found", "", "s"), rows)
+    return markdown(("jobs", "MK_JR", "best found", "", "s", "TCT", "best found", "", "s"), rows)
 
 
 def rules(record: dict[str, Any]) -> str:
@@ -92,7 +93,7 @@ def rules(record: dict[str, Any]) -> str:
                 for rule in ("mk_jr", "mk_tct_jr", "tct", "given", "worst")
             ]
             rows.append((name, objective, f"{best['best_s']:.10g}", sure, *above))
-    return _table(
+    return markdown(
         ("jobs", "objective", "best found, s", "above the bound", "mk_jr", "mk_tct_jr", "tct", "given", "worst"), rows
     )
 
@@ -116,7 +117,7 @@ def bounds(record: dict[str, Any]) -> str:
                 ),
             )
         )
-    return _table(("jobs", "lower bound", "upper bound of MK_JR", "worst", "upper bound of worst"), rows)
+    return markdown(("jobs", "lower bound", "upper bound of MK_JR", "worst", "upper bound of worst"), rows)
 
 
 def speedups(record: dict[str, Any]) -> str:
@@ -135,7 +136,7 @@ def speedups(record: dict[str, Any]) -> str:
                 item = spread[f"{rule}_{what}"]
                 cells.append(f"{item['mean']:.3f} ({item['min']:.3f} to {item['max']:.3f})")
         rows.append(cells)
-    return _table(("jobs", "makespan MK_JR", "makespan MK_TCT_JR", "total MK_JR", "total MK_TCT_JR"), rows)
+    return markdown(("jobs", "makespan MK_JR", "makespan MK_TCT_JR", "total MK_JR", "total MK_TCT_JR"), rows)
 
 
 def variation(record: dict[str, Any]) -> str:
@@ -154,7 +155,7 @@ def variation(record: dict[str, Any]) -> str:
                 *(f"{row[rule]['total_completion_time_speedup']:.3f}" for rule in ("mk_jr", "mk_tct_jr")),
             )
         )
-    return _table(
+    return markdown(
         (
             "jobs",
             "variation",

@@ -1,0 +1,200 @@
+"""The tables of docs/figures-dynamicmr.md, and MROrder's of docs/figures-ordering.md, from their records.
+
+``python -m harness.experiments.dynamicmr_tables docs/records docs/figures-dynamicmr.md`` (or the other page) fills in
+what stands between the page's markers. It measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.ordering_tables import filled, markdown
+
+Values = dict[str, Any]
+
+
+def slots(values: Values) -> str:
+    """Fig. 4.10: speed-up over 1/11."""
+    rows = []
+    for load, own in values["speedup_over_1_11"].items():
+        for policy in ("hadoop", "pi-dhsa", "pd-dhsa"):
+            rows.append((load, policy, *(f"{x:.2f}" for x in own[policy])))
+    return markdown(("load", "policy", *(f"{m}/{12 - m}" for m in values["map_slots"])), rows)
+
+
+def early(values: Values) -> str:
+    """Makespans with and without early reduces."""
+    rows = [
+        (begin, policy, *(f"{x:.0f}" for x in times))
+        for begin, own in values["makespan_s"].items()
+        for policy, times in own.items()
+    ]
+    return markdown(("reduces begin", "policy", *(f"{m}/{12 - m}" for m in values["map_slots"])), rows)
+
+
+def borrowed(values: Values) -> str:
+    """Fig. 4.11 at every fifth of a hundred."""
+    percents = values["percent"]
+    at = [i for i, p in enumerate(percents) if p % 20 == 0]
+    rows = [
+        (config, curve, *(f"{points[i]:.2f}" for i in at))
+        for config, own in values["speedup"].items()
+        for curve, points in own.items()
+    ]
+    return markdown(("slots", "curve", *(f"{percents[i]} %" for i in at)), rows)
+
+
+def sepb(values: Values) -> str:
+    """Fig. 4.12."""
+    rows = [
+        (load, name, f"{own['makespan_s']:.0f}", f"{own['speedup']:.3f}", f"{own['copies']:g}", f"{own['killed']:g}")
+        for load, each in values["percentageOfJobsCheckedForPendingTasks"].items()
+        for name, own in each.items()
+    ]
+    return markdown(("load", "jobs checked", "makespan, s", "speed-up over 0", "copies", "killed"), rows)
+
+
+def locality(values: Values) -> str:
+    """Figs. 4.13 and 4.14."""
+    rows = []
+    for load, own in values["loads"].items():
+        cells = [f"{100 * own[name]['node_local']:.1f} %" for name in ("no delay", "delay", "delay and PreScheduling")]
+        rows.append((load, *cells, f"{own['delay']['makespan_s']:.1f}", f"{own['speedup']:.3f}"))
+    return markdown(
+        (
+            "load",
+            "local, no delay",
+            "delay",
+            "and PreScheduling",
+            "makespan with delay, s",
+            "speed-up by PreScheduling",
+        ),
+        rows,
+    )
+
+
+def whole(values: Values) -> str:
+    """Figs. 4.15 and 4.16."""
+    rows = [
+        (
+            load,
+            scheduler,
+            *(f"{run['makespan_s']:.0f}" for run in own.values()),
+            f"{list(own.values())[-1]['speedup']:.2f}",
+        )
+        for scheduler in ("fair", "fifo")
+        for load, own in values[scheduler].items()
+    ]
+    return markdown(("load", "scheduler", "Hadoop 6/6, s", "DynamicMR, s", "speed-up"), rows)
+
+
+def yarn(values: Values) -> str:
+    """Fig. 4.17 with Hadoop's slow-start."""
+    rows = [
+        (
+            load,
+            f"{own['yarn']['makespan_s']:.0f}",
+            f"{own['dynamicmr']['makespan_s']:.0f}",
+            f"{own['dynamicmr']['speedup']:.2f}",
+        )
+        for load, own in values["loads"].items()
+    ]
+    return markdown(("load", "containers, s", "DynamicMR, s", "speed-up"), rows)
+
+
+def late(values: Values) -> str:
+    """Fig. 4.17 with reduces after the last map."""
+    rows = [
+        (
+            load,
+            f"{own['yarn_s']:.0f}",
+            f"{own['pi-dhsa']:.2f}",
+            f"{own['dynamicmr']:.2f}",
+            f"{own['pi-dhsa, no masters']:.2f}",
+        )
+        for load, own in values["loads"].items()
+    ]
+    return markdown(("load", "containers, s", "over PI-DHSA", "over DynamicMR", "over PI-DHSA, no masters"), rows)
+
+
+def outside(values: Values) -> str:
+    """What YARN can be told."""
+    return markdown(
+        ("setting", "makespan of 5 jobs, s"), [(name, f"{time:.0f}") for name, time in values["makespan_s"].items()]
+    )
+
+
+def intervals(values: Values) -> str:
+    """Table 3.4."""
+    rows = []
+    for row in values["rows"]:
+        for when, name in (("tp-fti", "TP-FTI"), ("tp-ati", "TP-ATI")):
+            best, first = row["policies"][when]["best"], row["policies"][when]["at_10_s"]
+            rows.append(
+                (
+                    row["jobs"],
+                    name,
+                    best["interval_s"],
+                    f"{best['tct']:.1f} %",
+                    f"{first['tct']:.1f} %",
+                    f"{best['makespan']:.1f} %",
+                )
+            )
+    return markdown(
+        ("jobs", "policy", "best interval, s", "total completion time", "the same at 10 s", "makespan at the best"),
+        rows,
+    )
+
+
+def online(values: Values) -> str:
+    """Fig. 3.9."""
+
+    def cell(of: dict[str, float]) -> str:
+        return f"{of['mean']:.1f} % ({of['min']:.1f} to {of['max']:.1f})"
+
+    rows = [(r["workload"], r["jobs"], cell(r["makespan"]), cell(r["tct"]), cell(r["flow"])) for r in values["rows"]]
+    return markdown(("workload", "jobs", "makespan", "total completion time", "total flow time"), rows)
+
+
+#: Marker on the page -> (record, table).
+TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
+    "fig-4.10": ("dynamicmr-slots", slots),
+    "early": ("dynamicmr-early", early),
+    "fig-4.11": ("dynamicmr-borrowed", borrowed),
+    "fig-4.12": ("dynamicmr-sepb", sepb),
+    "fig-4.13": ("dynamicmr-locality", locality),
+    "fig-4.15": ("dynamicmr-whole", whole),
+    "fig-4.17": ("dynamicmr-yarn", yarn),
+    "fig-4.17-late": ("dynamicmr-late", late),
+    "outside": ("dynamicmr-outside", outside),
+    "table-3.4": ("mrorder-intervals", intervals),
+    "fig-3.9": ("mrorder-online", online),
+}
+
+
+def page_with_tables(page: str, records: Path) -> str:
+    """The page with each of its tables made anew; markers that it does not have are left out."""
+    content = {}
+    for marker, (name, table) in TABLES.items():
+        path = records / f"{name}.json"
+        if f"<!-- {marker} -->" in page and path.exists():
+            content[marker] = table(json.loads(path.read_text(encoding="utf-8"))["values"])
+    return filled(page, content)
+
+
+def main(arguments: list[str]) -> int:
+    """RECORDS PAGE: fills in the page."""
+    records, page = Path(arguments[0]), Path(arguments[1])
+    temporary = Path(f"{page}.part")
+    temporary.write_text(page_with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")
+    os.replace(temporary, page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

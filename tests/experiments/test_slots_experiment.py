@@ -1,0 +1,166 @@
+"""Experiments on MRv1's slots and with mrorder in front: what runs, what is refused, what the run directory holds."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.experiments.dynamicmr import alone, play, several
+from harness.experiments.mrorder import as_mapreduce, hold
+from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.run import run_experiment
+from harness.experiments.slots import slot_run
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+from harness.policies import make_policy
+from harness.policies.mrorder import MROrder
+
+SMALL = """
+experiment: small-slots
+cluster: {nodes: [{count: 3, memory_mb: 12288, vcores: 6, rack: /a}]}
+slots: {map: 4, reduce: 2, map_weight: 1, reduce_weight: 1, heartbeat_s: 0, locality_delay_s: 0, rack_factor: 1.5}
+queues: {a: {weight: 2}, b: {weight: 1, scheduling_policy: fifo}}
+workloads:
+  a: &load
+    inline:
+      kind: sequence
+      submission: {every_s: 10}
+      am: {memory_mb: 1024}
+      slow_start: 1.0
+      task: {demand: {memory_mb: 1024}, duration: {constant_s: 5}}
+      jobs: [{name: sort, maps: 20, reduces: 10}]
+      rounds: 2
+  b: *load
+policies: [fair, fifo, pi-dhsa, pd-dhsa, dynamicmr]
+sample_s: 1
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_a_run_directory_of_slots(small: Path, tmp_path: Path) -> None:
+    loaded = load_experiment(str(small))
+    ended = run_experiment(loaded, variants_of(loaded), tmp_path / "runs", processes=1)
+    assert [one.exit_code for one in ended] == [0] * 5
+    times = {one.variant.policy: one.summary["makespan_s"] for one in ended}
+    assert times["pi-dhsa"] < times["fair"]
+    for one in ended:
+        summary = json.loads((one.path / "summary.json").read_text())
+        assert summary["slots"]["maps_started"] == 80
+        assert 0 < summary["utilisation"]["memory"] <= 1
+        jobs = pd.read_parquet(one.path / "jobs.parquet")
+        assert jobs["tasks"].tolist() == [30] * 4
+        # What the jobs held, in memory: 20 maps (at 1, or 1.5 times off their node) and 10 reduces of 5 s, 2 GB a slot.
+        assert (jobs["memory_mb_s"] >= 30 * 5 * 2048).all()
+        allocations = pd.read_parquet(one.path / "allocations.parquet")
+        root = allocations[allocations["queue"] == "root"]
+        assert root["allocated_mb"].max() <= 3 * 12288
+        running = [json.loads(line) for line in (one.path / "slots.jsonl").read_text().splitlines()]
+        assert running[0]["time_s"] == 0
+        assert set(running[0]["maps"]) == {"root.a", "root.b"}
+    # Entitlements 2 and 1, both backlogged: 12 map slots (18 of both kinds under PI-DHSA) go 2 to 1.
+    first = [json.loads(line) for line in (ended[0].path / "slots.jsonl").read_text().splitlines()][1]
+    assert first["maps"] == {"root.a": 8, "root.b": 4}
+
+
+def test_the_same_jobs_under_every_policy(small: Path) -> None:
+    loaded = load_experiment(str(small))
+    runs = [slot_run(loaded, variant, jobs_of(loaded, 1)[0]) for variant in variants_of(loaded)]
+    assert len({run.jobs for run in runs}) == 1
+    assert runs[0].rules.weights == {"root.a": 2, "root.b": 1}
+    assert runs[0].rules.fifo_pools == {"root.b"}
+
+
+@pytest.mark.parametrize(
+    ("change", "policies", "error", "message"),
+    [
+        ("", ("ltrf",), CallError, "ltrf does not give out slots"),
+        ("", ("pi-dhsa@outside",), CallError, "in the scheduler only"),
+        ("queues: {a: {weight: 2}, b: {children: {c: {}}}}", ("fair",), InputError, "have no levels"),
+    ],
+)
+def test_what_slots_refuse(
+    change: str, policies: tuple[str, ...], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    text = SMALL
+    if change:
+        text = text.replace("queues: {a: {weight: 2}, b: {weight: 1, scheduling_policy: fifo}}", change)
+        text = text.replace("  b: *load", "  c: *load")
+    path = tmp_path / "changed.yaml"
+    path.write_text(text)
+    loaded = load_experiment(str(path))
+    variant = variants_of(loaded, policies=policies)[0]
+    with pytest.raises(error, match=message):
+        slot_run(loaded, variant, jobs_of(loaded, 1)[0])
+
+
+def test_only_mapreduce_jobs_take_slots(small: Path) -> None:
+    loaded = load_experiment(str(small))
+    job = JobSpec("s", "root.a", "spark", Resource(1, 1), (Stage("x", 1, Resource(1, 1), Duration(value_s=1.0)),))
+    with pytest.raises(InputError, match="a spark job"):
+        slot_run(loaded, variants_of(loaded)[0], [job])
+
+
+def test_map_slots_is_a_part_of_the_sum(small: Path) -> None:
+    loaded = load_experiment(str(small))
+    jobs = list(jobs_of(loaded, 1)[0])
+    of = variants_of(loaded, policies=("pi-dhsa",), settings={"map_slots": "5"})[0]
+    assert {(node.map_slots, node.reduce_slots) for node in slot_run(loaded, of, jobs).cluster.nodes} == {(5, 1)}
+    of = variants_of(loaded, policies=("pi-dhsa",), settings={"map_slots": "7"})[0]
+    with pytest.raises(CallError, match="map_slots is 7 of 6"):
+        slot_run(loaded, of, jobs)
+
+
+def test_the_study_s_loads_and_two_of_its_findings() -> None:
+    """Sort alone: DHSA does not care how slots are configured, static slots do (Fig. 4.10)."""
+    loaded = load_experiment("dynamicmr-slots")
+    assert [job.name for job in several(loaded, 11, 1)][-2:] == ["WordCount", "Sort"]
+    assert len({job.id for job in several(loaded, 20, 1)}) == 20
+    sort = alone(loaded, "Sort", 1)
+    static = [play(loaded, sort, "pi-dhsa", 1, map_slots=maps, mode="static").makespan_ms for maps in (2, 6, 11)]
+    lent = [play(loaded, sort, "pi-dhsa", 1, map_slots=maps).makespan_ms for maps in (2, 6, 11)]
+    assert max(static) > 2 * min(static)
+    assert max(lent) < 1.02 * min(lent)
+    assert max(lent) < min(static)
+
+
+def mapreduce(name: str, maps: int, map_s: float, reduces: int, reduce_s: float, at_s: float) -> JobSpec:
+    size = Resource(1024, 1)
+    stages = [Stage("map", maps, size, Duration(value_s=map_s))]
+    stages += [Stage("reduce", reduces, size, Duration(value_s=reduce_s), ("map",), 0.05)] if reduces else []
+    return JobSpec(name, "root.a", "mapreduce", size, tuple(stages), submit_s=at_s)
+
+
+def test_mrorder_holds_and_orders() -> None:
+    jobs = [mapreduce("J1", 10, 4, 2, 8, 0), mapreduce("J2", 4, 2, 4, 2, 1), mapreduce("J3", 2, 6, 4, 10, 2)]
+    policy = make_policy("mrorder", {"interval_s": "5", "map_slots": "8", "reduce_slots": "4", "threshold": "0"})
+    assert isinstance(policy, MROrder)
+    held, arrived = hold(policy, jobs, Resource(8192, 8))
+    assert [(job.id, job.submit_s) for job in held] == [("J2", 5.0), ("J3", 5.001), ("J1", 5.002)]
+    assert arrived == {"J1": 0, "J2": 1, "J3": 2}
+    found = as_mapreduce(jobs[0])
+    assert (found.maps, found.map_s, found.reduces, found.reduce_s) == (10, Fraction(4), 2, Fraction(8))
+
+
+def test_mrorder_refuses_what_it_cannot_plan() -> None:
+    jobs = [mapreduce("J1", 1, 1, 0, 0, 0)]
+    eager = make_policy("mrorder", {"eager": "true"})
+    assert isinstance(eager, MROrder)
+    with pytest.raises(CallError, match="eager"):
+        hold(eager, jobs, Resource(8192, 8))
+    after = [*jobs, JobSpec("J2", "root.a", "mapreduce", Resource(1, 1), jobs[0].stages, after_job="J1")]
+    plain = make_policy("mrorder")
+    assert isinstance(plain, MROrder)
+    with pytest.raises(InputError, match="comes after J1"):
+        hold(plain, after, Resource(8192, 8))
+    assert hold(plain, [], Resource(1, 1)) == ([], {})
