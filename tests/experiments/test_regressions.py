@@ -172,10 +172,13 @@ def test_an_engine_made_20_per_cent_slower_is_caught_by_its_measured_ratio(
     assert call(capsys, "check", bench_file(tmp_path / "slow.json", slow), "--baseline", file)[0] == 3
 
 
-def test_the_projects_experiment_is_as_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """LTYARN's macro experiment against tests/baselines/ltyarn.json; docs/how-to/check-for-regressions.md says how to
-    record it anew after a change that is meant."""
-    out = tmp_path / "ltyarn"
-    assert call(capsys, "run", "ltyarn", "--no-report", "--jobs", 1, "--out", out)[0] == 0
-    code, printed, err = call(capsys, "check", out, "--baseline", BASELINES / "ltyarn.json")
+@pytest.mark.parametrize("name", ["ltyarn", "ltyarn-hierarchy"])
+def test_the_projects_experiments_are_as_recorded(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LTYARN's macro experiments against tests/baselines; docs/how-to/check-for-regressions.md says how to record them
+    anew after a change that is meant."""
+    out = tmp_path / name
+    assert call(capsys, "run", name, "--no-report", "--jobs", 1, "--out", out)[0] == 0
+    code, printed, err = call(capsys, "check", out, "--baseline", BASELINES / f"{name}.json")
     assert code == 0, printed + err

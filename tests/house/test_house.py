@@ -80,7 +80,24 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(arguments: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "allocate", "order", "shares", "decide", "render", "validate", "cluster", "report", "bench"]
+    "verb",
+    [
+        "run",
+        "allocate",
+        "order",
+        "shares",
+        "decide",
+        "render",
+        "validate",
+        "cluster",
+        "report",
+        "bench",
+        "campaign",
+        "compare",
+        "baseline",
+        "check",
+        "sql",
+    ],
 )
 def test_every_command_has_help(verb: str) -> None:
     done = yarnfair(verb, "--help")
