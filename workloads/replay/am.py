@@ -30,6 +30,8 @@ NO_FAULT = (-100, -101, -102, -105, -106, -107)
 HELD_S = 10_000_000
 #: How long to wait for a late word by UDP, after the RM has told that a task ended.
 GRACE_MS = 50
+#: A task that has said nothing for so long after its launch is taken to work.
+LOST_WORD_MS = 30_000
 
 
 def now_ms():
@@ -236,7 +238,8 @@ class Master:
             if self.kind not in ("spark", "service"):
                 ms, run.will_fail = run.stage.work(run.task, run.attempt)
                 run.held = not run.stage.open and not run.will_fail
-                run.hold_until_ms = now_ms() + ms
+                # From when it says that it works; should that word get lost, it is waited for so long.
+                run.hold_until_ms = now_ms() + ms + LOST_WORD_MS
                 sleep_s = HELD_S if run.held else ms / 1000
             to = f">/dev/udp/{self.address}/{self.ears.getsockname()[1]}"
             word = f"echo $CONTAINER_ID {{}} \\$EPOCHREALTIME {to}"

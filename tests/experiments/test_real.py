@@ -1,0 +1,257 @@
+"""Real backends without a cluster: which policies run where, what the cluster is to be, curves, records of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.cli import main
+from harness.experiments.history import History
+from harness.experiments.real import real_variants
+from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
+from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.recording import _by_integrals, delays_of, run_jobs
+from harness.experiments.resolve import allocation_file, load_experiment, variants_of
+from harness.jobs.replay import JobRecord, TaskRecord
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import ZERO, Resource
+from harness.results.summary import jobs_table, summarise
+from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
+from tests.yarn.fake_server import FakeServer, http
+
+EXPERIMENT = """
+experiment: x
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 16}]}
+conf: {yarn.scheduler.fair.assignmultiple: true}
+max_am_share: -1.0
+queues: {a: {weight: 0.1}, b: {weight: 3, max_running_apps: 2}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, task: {demand: {memory_mb: 1024},
+      duration: {constant_s: 9}}, jobs: [{name: j, maps: 12}]}}
+policies: [fair, static, drf, ltrf, ltrf@outside, {policy: hltrf, vary: {t_wait: [5, 10]}}]
+delays: {node_heartbeat_ms: 200, am_heartbeat_ms: 500}
+"""
+
+
+def load(folder: Path, old: str = "", new: str = "") -> object:
+    (folder / "x.yaml").write_text(EXPERIMENT.replace(old, new) if old else EXPERIMENT)
+    return load_experiment(str(folder / "x.yaml"))
+
+
+def test_what_the_stock_scheduler_has_stays_inside_the_rest_acts_from_outside(tmp_path: Path) -> None:
+    loaded = load_experiment(str(load(tmp_path) and tmp_path / "x.yaml"))
+    found = {v.name: v.mode for v in real_variants(variants_of(loaded))}
+    assert found == {
+        "fair": "inside",
+        "static": "inside",
+        "drf": "inside",
+        "ltrf@outside": "outside",
+        "hltrf@outside,t_wait=5": "outside",
+        "hltrf@outside,t_wait=10": "outside",
+    }
+
+
+def test_the_cluster_is_what_the_file_says(tmp_path: Path) -> None:
+    loaded = load_experiment(str(load(tmp_path) and tmp_path / "x.yaml"))
+    allocations = tmp_path / "allocations.xml"
+    allocations.write_text(file_text(allocation_file(loaded.spec)))
+    tree = queue_tree(parse_allocations(allocations.read_text(), source="x"))
+    # As float32, which is what the RM keeps.
+    assert {q.path: q.weight for q in tree if q.leaf} == {
+        "root.a": float(np.float32(0.1)), "root.b": 3.0,
+    }  # fmt: skip
+    spec = cluster_spec(loaded, allocations)
+    assert (spec.nodes, spec.memory_mb, spec.vcores, spec.minimum_allocation_mb) == (2, 8192, 16, 1024)
+    assert spec.properties["yarn.scheduler.fair.assignmultiple"] == "true"
+    assert spec.properties["yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"] == "200"
+    for old, new, says in (
+        ("vcores: 16}", "vcores: 16}, {memory_mb: 4096, vcores: 4}", "several sizes"),
+        ("vcores: 16}", "vcores: 16, speed: 2.0}", "speed"),
+    ):
+        with pytest.raises(InputError, match=says):
+            cluster_spec(load(tmp_path, old, new), allocations)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--rm", "http://127.0.0.1:1"], "--backend local"),
+        (["--backend", "local", "--rm", "http://127.0.0.1:1"], "--allocations"),
+        (["--backend", "local", "--rm", "http://127.0.0.1:1", "--allocations", "/x"], "--shared"),
+        (["--backend", "local", "--shared", "/x"], "--rm"),
+        (["--backend", "nowhere"], "no backend"),
+    ],
+)
+def test_wrong_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
+    load(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", str(tmp_path / "x.yaml"), *arguments, "--out", str(tmp_path / "out"), "--policy", "fair"])
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_an_rm_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(tmp_path)
+    (tmp_path / "f.xml").write_text("<allocations/>")
+    given = ["--rm", "http://127.0.0.1:1", "--allocations", str(tmp_path / "f.xml"), "--shared", str(tmp_path / "s")]
+    for call in (
+        ["run", str(tmp_path / "x.yaml"), "--backend", "local", "--out", str(tmp_path / "out"), *given],
+        ["record", "--rm", "http://127.0.0.1:1"],
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(call)
+        told = capsys.readouterr().err
+        assert caught.value.code == 1
+        assert "127.0.0.1:1" in told.splitlines()[-1]
+        assert "Traceback" not in told
+    assert (tmp_path / "f.xml").read_text() == "<allocations/>"
+
+
+def test_an_option_of_a_given_cluster_needs_one(tmp_path: Path) -> None:
+    loaded = load_experiment(str(load(tmp_path) and tmp_path / "x.yaml"))
+    with pytest.raises(CallError, match="--rm"), open_cluster(loaded, "local", Target(shared="/x")):
+        pass
+
+
+# --- curves and results ---
+
+
+def queue(path: str, used: int, demand: int, pending: int, containers: int) -> QueueStatus:
+    r = Resource
+    return QueueStatus(
+        path, "root" if path != "root" else None, path != "root", "fair", ZERO, r(4096, 4), r(used, 1), ZERO, ZERO,
+        r(demand, 1), ZERO, r(2048, 0), ZERO, containers, pending, 0, 100, 0, 1, True,
+    )  # fmt: skip
+
+
+def status(a: tuple[int, int, int, int]) -> SchedulerStatus:
+    queues = {"root": queue("root", *a), "root.a": queue("root.a", *a), "root.b": queue("root.b", 0, 0, 0, 0)}
+    return SchedulerStatus("fairScheduler", Resource(4096, 4), queues)
+
+
+def test_curves_by_steps(tmp_path: Path) -> None:
+    text = '<allocations><queue name="a"/><queue name="b"><weight>3</weight></queue></allocations>'
+    curves = Curves(queue_tree(parse_allocations(text, source="x")), {"root.a": 1.0, "root.b": 3.0}, "memory")
+    for time_s, what in (
+        (0.0, (0, 0, 0, 0)),
+        (1.0, (1024, 4096, 3, 1)),
+        (3.0, (1024, 4096, 3, 1)),
+        (4.0, (0, 0, 0, 0)),
+    ):
+        curves.look(time_s, status(what), {"root.a": 2.0})
+    curves.look(4.0, status((9, 9, 9, 9)), {})  # the same moment again is no look
+    found = curves.samples()
+    at = found.queues.index("root.a")
+    assert found.time_s.tolist() == [0.0, 1.0, 3.0, 4.0]
+    assert found.accumulated[:, at].tolist() == [0.0, 0.0, 2048.0, 3072.0]
+    # Its share is a quarter of 4096: it demands more.
+    assert found.due[:, at].tolist() == pytest.approx([0.0, 0.0, 2048.0, 3072.0])
+    assert found.due[:, found.queues.index("root")].tolist() == [0.0] * 4
+    assert found.running[1, at] == 0
+    assert found.weight[0, at] == 2.0
+    assert curves.max_wait_s["root.a"] == 2.0
+
+
+def record_of(*ends: int) -> JobRecord:
+    tasks = tuple(
+        TaskRecord(0, number, 0, f"c{number}", "n:1", 1000, 1200, 1400, 1450, 1600, end, end + 400, "finished")
+        for number, end in enumerate(ends)
+    )
+    return JobRecord("m", 1000, 1300, 9000, "finished", "", tasks)
+
+
+def job_run() -> JobRun:
+    stage = Stage("map", 2, Resource(1024, 1), Duration("constant", value_s=2.0))
+    job = JobRun(JobSpec("a-1", "root.a", "mapreduce", Resource(1024, 1), (stage,)), 0.0)
+    job.status = AppStatus(
+        "application_1_0001", "u", "a-1", "root.a", "FINISHED", "SUCCEEDED", "REPLAY", frozenset(), 100.0, 1000, 1100,
+        9000, ZERO, ZERO, 0, 16384, 16, 0, 0, "",
+    )  # fmt: skip
+    job.record, job.ended = record_of(3600, 3700), True
+    job.submitted_s, job.started_s, job.finished_s = 0.0, 0.1, 8.0
+    return job
+
+
+def test_a_result_like_the_simulators(tmp_path: Path) -> None:
+    text = '<allocations><queue name="a"/><queue name="b"/></allocations>'
+    curves = Curves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
+    curves.look(0.0, status((1024, 1024, 0, 1)), {})
+    curves.look(8.0, status((0, 0, 0, 0)), {})
+    waiting = JobRun(job_run().spec, None)
+    result = result_of([job_run(), waiting], curves, end_s=8.1, finished=True, wall_s=8.2, decisions=[])
+    table = jobs_table(result, {"a-1": 4.0})
+    assert len(table) == 1
+    assert table.iloc[0]["mean_task_s"] == pytest.approx(2.05)
+    assert table.iloc[0]["slowdown"] == 2.0
+    summary = summarise(result, table, ["root.a", "root.b"])
+    assert summary["makespan_s"] == 8.0
+    assert summary["queues"]["root.a"]["resource_seconds"] == 8192
+    tasks = tasks_table([job_run()], 1000)
+    assert tasks["granted_s"].tolist() == [0.2, 0.2]
+    assert tasks["ended_s"].tolist() == [2.6, 2.7]
+
+
+def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> None:
+    loaded = load_experiment(str(load(tmp_path) and tmp_path / "x.yaml"))
+    measured = latencies([job_run()])
+    assert measured["am_start_ms"]["mean"] == 200
+    assert measured["container_start_ms"]["mean"] == 200
+    delays = delays_of(loaded, measured)
+    # Ends are heard of after 400 ms, of which half of each heartbeat (200 and 500 ms) explains 350.
+    assert (delays.am_start_ms, delays.container_start_ms) == (200, 250)
+    assert (delays.node_heartbeat_ms, delays.am_heartbeat_ms, delays.am_response_heartbeats) == (200, 500, 1)
+    (line,) = run_jobs([job_run()], 1)
+    assert line.stages[0].tasks_s == [2.0, 2.1]
+    assert (line.started_s, line.finished_s) == (0.1, 8.0)
+
+
+def test_an_application_of_which_only_integrals_are_known() -> None:
+    app = job_run().status
+    assert app is not None
+    cut = _by_integrals(app)
+    (stage,) = cut["stages"]
+    lived_s = (9000 - 1100) / 1000
+    assert cut["am"].memory_mb == 1024
+    assert sum(stage.tasks_s) + lived_s == pytest.approx(16, abs=0.01)
+    assert len(stage.tasks_s) == 1
+
+
+# --- the JobHistoryServer ---
+
+TASKS = {
+    "tasks": {
+        "task": [
+            {"type": "MAP", "state": "SUCCEEDED", "startTime": 1000, "finishTime": 5000, "elapsedTime": 4000},
+            {"type": "MAP", "state": "SUCCEEDED", "startTime": 1000, "finishTime": 9000, "elapsedTime": 8000},
+            {"type": "MAP", "state": "KILLED", "startTime": 1000, "finishTime": 0, "elapsedTime": 0},
+            {"type": "REDUCE", "state": "SUCCEEDED", "startTime": 6000, "finishTime": 12000, "elapsedTime": 6000},
+        ]
+    }
+}
+CONF = {"conf": {"property": [{"name": "mapreduce.map.memory.mb", "value": "2048"}, {"name": "x", "value": "y"}]}}
+
+
+def test_mapreduce_tasks_of_the_history() -> None:
+    with FakeServer(http(200, TASKS), http(200, CONF)) as server:
+        found = History(server.url).mapreduce("application_1700000000000_0007")
+        assert server.lines()[0] == "GET /ws/v1/history/mapreduce/jobs/job_1700000000000_0007/tasks"
+    assert found is not None
+    maps, reduces = found["stages"]
+    assert (maps["tasks_s"], maps["memory_mb"]) == ([4.0, 8.0], 2048)
+    # Of its six seconds three were waiting for the last map.
+    assert (reduces["tasks_s"], reduces["after"], reduces["slow_start"]) == ([3.0], ["map"], 0.05)
+    assert found["am"] == {"memory_mb": 1536, "vcores": 1}
+
+
+def test_a_job_that_the_history_does_not_know() -> None:
+    with FakeServer(
+        http(404, {"RemoteException": {"exception": "NotFoundException", "message": "not found"}})
+    ) as server:
+        assert History(server.url).mapreduce("application_1700000000000_0007") is None
+    with FakeServer(http(200, {"tasks": {}}), http(200, CONF)) as server:
+        assert History(server.url).mapreduce("application_1700000000000_0007") is None
