@@ -14,7 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.control.core import ControlCore
@@ -25,7 +25,6 @@ from harness.control.events import (
     Event,
     ObservationFailed,
     Observe,
-    Observed,
     RaiseAlarm,
     ReadBack,
     Record,
@@ -34,30 +33,23 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.kept import decision_document, look_document, plain_settings
 from harness.control.lease import HeldByAnother, Lease, lease_place
-from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner, Prepared
+from harness.control.rm_look import RmLook
 from harness.ledger import Ledger, Usage
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.errors import YarnfairError
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger, Policy
-from harness.yarn.answers import FINAL_STATES, AppStatus, ClusterInfo
-from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.files import AllocationPlace
-from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.rmclient import NotEffective, RmClient
 
 #: With the RM's own poll of the file, writes are at least this far apart (rewritten every 5 s it may never be loaded).
 POLL_WRITE_GAP_S = 6.0
 #: ... and take effect within this (poll every 10 s, the file still for 5 s, and some slack).
 POLL_EFFECT_S = 25.0
-#: Ended applications are asked for from so long before the latest end that was seen.
-ENDED_MARGIN_MS = 60_000
-#: What took the RM so long is not asked for again before this many times as long has passed.
-ASK_AGAIN = 10.0
-_LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,19 +189,14 @@ class Controller:
             self._lease = Lease(lease_place(place), store.identity, settings.lease_s, time.monotonic)
         #: Whether this controller may write the file.
         self.holds = self._lease is None
-        self.watcher = Watcher()
         #: The file as the last decision wants it (`dry_run` leaves it there).
         self.prepared: Prepared | None = None
-        rm = store.document("rm")
-        self._rm: list[Any] | None = rm if isinstance(rm, list) else None
         self._in_force: Mapping[str, float] = {}
         self._written_s = -math.inf
         self._verified_s = -math.inf
-        self._full_look_s = -math.inf
-        self._latest_end_ms = 0
-        self._apps_again_s = -math.inf
-        self._last_apps: list[AppStatus] = []
-        self._counts_again_s = -math.inf
+        rm = store.document("rm")
+        known = rm if isinstance(rm, list) else None
+        self._look = RmLook(client, settings, self.clock, self.accounts, known)
         self._tick = _Tick(0.0)
 
     # --- the driver's surface ---
@@ -327,97 +314,20 @@ class Controller:
             self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
             self.core.forget_written()
         try:
-            observed = self._look()
+            observed = self._look.look(self.owner)
         except YarnfairError as error:
             return self._handle(ObservationFailed(self.clock(), error.line()))
+        self._tick.snapshot = observed.snapshot
+        if self._look.news:
+            self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
+            self.core.forget_written()
+            self._in_force, self._verified_s = {}, -math.inf
         actions = self._handle(observed)
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
             if self._verification_due():
                 actions += self._read_back()
         return actions
-
-    def _look(self) -> Observed:
-        """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts."""
-        client, settings = self.client, self.settings
-        info = client.rest.info()
-        status = client.rest.scheduler()
-        full = self._full_look_s + settings.full_look_every_s <= self.clock() or self._identity(info) != self._rm
-        asked_s = self.clock()
-        asking = full or asked_s >= self._apps_again_s
-        apps = self._apps(full) if asking else self._last_apps
-        answered_s = self.clock()
-        # The moment that the figures are of lies within the call.
-        now_s = (asked_s + answered_s) / 2
-        counts = self._counts(answered_s)
-        began_anew = self._recognise(info)
-        if asking:
-            self._last_apps, self._apps_again_s = apps, answered_s + ASK_AGAIN * (answered_s - asked_s)
-            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=began_anew)
-        else:
-            self.accounts.pass_by(now_s)
-        if full:
-            self.accounts.forget(app.id for app in apps)
-            self._full_look_s = now_s
-        for app in apps:
-            self._latest_end_ms = max(self._latest_end_ms, app.finished_ms)
-        configured = self.owner.configured_weights() | dict(settings.entitlements)
-        snapshot = self.watcher.snapshot(
-            now_s,
-            status,
-            apps,
-            entitlements=configured,
-            min_shares=self.owner.min_shares(),
-            max_shares=self.owner.max_shares(status.capacity),
-            counts=counts,
-            period_s=settings.period_s,
-        )
-        self._tick.snapshot = snapshot
-        leaves = {queue.name for queue in snapshot.leaves()}
-        consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
-        active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
-        return Observed(snapshot, consumed, active)
-
-    def _apps(self, full: bool) -> list[AppStatus]:
-        if full or not self._latest_end_ms:
-            return self.client.rest.apps()
-        # First the live ones: who ends between the two calls is in both, and counts as ended.
-        found = {app.id: app for app in self.client.rest.apps(states=_LIVE_STATES)}
-        ended = self.client.rest.apps(
-            states=sorted(FINAL_STATES), finished_from_ms=self._latest_end_ms - ENDED_MARGIN_MS
-        )
-        found.update({app.id: app for app in ended})
-        return list(found.values())
-
-    def _counts(self, now_s: float) -> Mapping[str, Containers] | None:
-        if not self.settings.task_lengths or now_s < self._counts_again_s:
-            return None
-        try:
-            counts = queue_containers(self.client.rest.http)
-            answered_s = self.clock()
-            self._counts_again_s = answered_s + ASK_AGAIN * (answered_s - now_s)
-            return counts
-        except (Refused, BadAnswer):
-            # Not shown here (a proxy, another server): asked again later.
-            self._counts_again_s = now_s + 300.0
-            return None
-
-    def _identity(self, info: ClusterInfo) -> list[Any]:
-        return [self.client.rest.http.current, info.id, info.started_on_ms]
-
-    def _recognise(self, info: ClusterInfo) -> bool:
-        """Whether another RM answers than at the last look."""
-        identity = self._identity(info)
-        known, self._rm = self._rm, identity
-        if known is None or known == identity:
-            return False
-        same = known[0] == identity[0]
-        what = f"the ResourceManager at {identity[0]} began anew" if same else f"{identity[0]} answers, {known[0]} did"
-        self._alarm("rm", f"{what}: its queues are written and read back again")
-        self.watcher.forget_counts()
-        self.core.forget_written()
-        self._in_force, self._verified_s = {}, -math.inf
-        return True
 
     # --- writing ---
 
@@ -489,11 +399,11 @@ class Controller:
         """Keeps the accounts, what is ours, and a decision; whether it could."""
         ledger = self.core.ledger
         documents: dict[str, Any] = {
-            "rm": self._rm,
+            "rm": self._look.identity,
             "baseline": self.owner.baseline,
             "ours": self.owner.ours,
             "named": self.owner.named,
-            "policy": [self.policy.name, _plain(self.policy.settings)],
+            "policy": [self.policy.name, plain_settings(self.policy.settings)],
             "look": self._seen(),
         }
         if documents["look"] is None:
@@ -502,41 +412,25 @@ class Controller:
             documents["ledger"] = ledger.state()
             documents["consumed"] = {queue: list(used) for queue, used in self.core.consumed().items()}
         try:
-            self.store.commit(accounts=self.accounts, documents=documents, decision=_decision(record))
+            self.store.commit(accounts=self.accounts, documents=documents, decision=decision_document(record))
         except StoreFull as error:
             self._alarm("ledger", error.line())
             return False
         return True
 
     def _seen(self) -> dict[str, Any] | None:
-        """The last look, for those who read the ledger (`explain`, `top`)."""
+        """The last look, for those who read the ledger."""
         snapshot, ledger = self._tick.snapshot, self.core.ledger
         if snapshot is None or ledger is None:
             return None
-        weights = self.core.written.weights if self.core.written is not None else {}
-        return {
-            "time_s": snapshot.time_s,
-            "period_s": self.settings.period_s,
-            "began_s": ledger.start_s,
-            "capacity": [snapshot.capacity.memory_mb, snapshot.capacity.vcores],
-            "holds": self.holds,
-            "alarms": [[alarm.kind, alarm.text] for alarm in self._tick.alarms],
-            "queues": {
-                q.name: {
-                    "leaf": q.leaf,
-                    "entitlement": q.weight,
-                    "allocated": [q.allocated.memory_mb, q.allocated.vcores],
-                    "demand": [q.demand.memory_mb, q.demand.vcores],
-                    "pending": q.pending_containers,
-                    "apps": q.running_apps,
-                    "backlog_since_s": q.backlog_since_s,
-                    "last_start_s": q.last_start_s,
-                    "mean_task_s": q.mean_task_s,
-                    "weight": weights.get(q.name),
-                }
-                for q in snapshot.queues.values()
-            },
-        }
+        return look_document(
+            snapshot,
+            self.core.written.weights if self.core.written is not None else {},
+            period_s=self.settings.period_s,
+            began_s=ledger.start_s,
+            holds=self.holds,
+            alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],
+        )
 
     def _resume(self) -> str:
         """Goes on with the kept ledger; what could not be, in words."""
@@ -554,25 +448,3 @@ class Controller:
 
 #: How a policy counts does not depend on what happens.
 _SMALLEST = Snapshot(0.0, ZERO, {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)})
-
-
-def _plain(settings: Any) -> dict[str, Any]:
-    return {
-        name: None if isinstance(value, float) and math.isinf(value) else value
-        for name, value in asdict(settings).items()
-    }
-
-
-def _decision(record: Record | None) -> dict[str, Any] | None:
-    if record is None:
-        return None
-    attributes = record.attributes
-    return {
-        "time_s": record.time_s,
-        "weights": dict(attributes.weights),
-        "min_shares": {queue: [r.memory_mb, r.vcores] for queue, r in attributes.min_shares.items()},
-        "max_shares": {queue: [r.memory_mb, r.vcores] for queue, r in attributes.max_shares.items()},
-        "changed": list(record.changed),
-        "counted": dict(record.counted),
-        "reasons": dict(record.reasons),
-    }

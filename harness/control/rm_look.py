@@ -1,0 +1,140 @@
+"""Looking at a ResourceManager, once a control period: what is asked for when, and whether it is still the same one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from harness.control.events import Observed
+from harness.control.look import Watcher, looks_of
+from harness.control.owner import FileOwner
+from harness.ledger.accounts import RmAccounts
+from harness.model.snapshot import Snapshot
+from harness.yarn.answers import FINAL_STATES, AppStatus, ClusterInfo
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.jmx import Containers, queue_containers
+from harness.yarn.rmclient import RmClient
+
+if TYPE_CHECKING:
+    from harness.control.wall import ControlSettings
+
+#: Ended applications are asked for from so long before the latest end that was seen.
+ENDED_MARGIN_MS = 60_000
+#: What took the RM so long is not asked for again before this many times as long has passed.
+ASK_AGAIN = 10.0
+#: A JMX page that is not shown (a proxy, another server) is asked for again after so long, seconds.
+REFUSED_S = 300.0
+_LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+
+
+class RmLook:
+    """The looks of one controller.
+
+    Parameters
+    ----------
+    client, settings, clock : the controller's.
+    accounts : brought up to each look.
+    rm : which RM was seen last (`identity`), None: none yet.
+    """
+
+    def __init__(
+        self,
+        client: RmClient,
+        settings: ControlSettings,
+        clock: Callable[[], float],
+        accounts: RmAccounts,
+        rm: list[Any] | None,
+    ) -> None:
+        self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
+        #: Which RM answered last: address, id, when it was started.
+        self.identity = rm
+        #: After a look: that another RM answers than before, or the same after a restart, in words; else "".
+        self.news = ""
+        self._watcher = Watcher()
+        self._full_look_s = -math.inf
+        self._latest_end_ms = 0
+        self._apps_again_s = -math.inf
+        self._last_apps: list[AppStatus] = []
+        self._counts_again_s = -math.inf
+
+    def look(self, owner: FileOwner) -> Observed:
+        """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
+
+        ``owner`` knows the administrator's entitlements and limits.
+        """
+        client, settings = self.client, self.settings
+        info = client.rest.info()
+        status = client.rest.scheduler()
+        asked_s = self.clock()
+        full = self._full_look_s + settings.full_look_every_s <= asked_s or self._identity(info) != self.identity
+        asking = full or asked_s >= self._apps_again_s
+        apps = self._apps(full) if asking else self._last_apps
+        answered_s = self.clock()
+        # The moment that the figures are of lies within the call.
+        now_s = (asked_s + answered_s) / 2
+        counts = self._counts(answered_s)
+        self._recognise(info)
+        if asking:
+            self._last_apps, self._apps_again_s = apps, answered_s + ASK_AGAIN * (answered_s - asked_s)
+            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news))
+        else:
+            self.accounts.pass_by(now_s)
+        if full:
+            self.accounts.forget(app.id for app in apps)
+            self._full_look_s = now_s
+        self._latest_end_ms = max([self._latest_end_ms, *(app.finished_ms for app in apps)])
+        snapshot = self._watcher.snapshot(
+            now_s,
+            status,
+            apps,
+            entitlements=owner.configured_weights() | dict(settings.entitlements),
+            min_shares=owner.min_shares(),
+            max_shares=owner.max_shares(status.capacity),
+            counts=counts,
+            period_s=settings.period_s,
+        )
+        return self._observed(snapshot)
+
+    def _observed(self, snapshot: Snapshot) -> Observed:
+        leaves = {queue.name for queue in snapshot.leaves()}
+        consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
+        active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
+        return Observed(snapshot, consumed, active)
+
+    def _apps(self, full: bool) -> list[AppStatus]:
+        if full or not self._latest_end_ms:
+            return self.client.rest.apps()
+        # First the live ones: who ends between the two calls is in both, and counts as ended.
+        found = {app.id: app for app in self.client.rest.apps(states=_LIVE_STATES)}
+        since_ms = self._latest_end_ms - ENDED_MARGIN_MS
+        ended = self.client.rest.apps(states=sorted(FINAL_STATES), finished_from_ms=since_ms)
+        found.update({app.id: app for app in ended})
+        return list(found.values())
+
+    def _counts(self, now_s: float) -> Mapping[str, Containers] | None:
+        if not self.settings.task_lengths or now_s < self._counts_again_s:
+            return None
+        try:
+            counts = queue_containers(self.client.rest.http)
+        except (Refused, BadAnswer):
+            self._counts_again_s = now_s + REFUSED_S
+            return None
+        answered_s = self.clock()
+        self._counts_again_s = answered_s + ASK_AGAIN * (answered_s - now_s)
+        return counts
+
+    def _identity(self, info: ClusterInfo) -> list[Any]:
+        return [self.client.rest.http.current, info.id, info.started_on_ms]
+
+    def _recognise(self, info: ClusterInfo) -> None:
+        known, self.identity, self.news = self.identity, self._identity(info), ""
+        if known is None or known == self.identity:
+            return
+        address = self.identity[0]
+        self.news = (
+            f"the ResourceManager at {address} began anew"
+            if known[0] == address
+            else f"{address} answers, {known[0]} did"
+        )
+        self._watcher.forget_counts()
