@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
+from harness.results.catalogue import Key, flat
 
 ABSENT = "\u2013"
 
@@ -111,7 +112,62 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         if name == "jobs" and len({tuple(row[1:]) for row in rows}) == 1:
             rows = [["every policy", *rows[0][1:]]]
         tables.append(Table(caption, [Head("policy"), *(Head(short(q), unit) for q in queues)], rows, note))
+    return tables + _further_tables(counted)
+
+
+#: Keys that a table or a chart of the page has already, or that say nothing about a policy.
+_SHOWN = frozenset(
+    [
+        "makespan_s",
+        "sharing_benefit",
+        "sharing_loss",
+        "sharing_loss_integral",
+        "last_loss_s",
+        "utilisation",
+        "mean_between_ends_s",
+        "events",
+        "wall_s",
+        "finished",
+        "queues.fairness_degree",
+        "queues.mean_completion_s",
+        "queues.p95_completion_s",
+        "queues.mean_slowdown",
+        "queues.speedup_over_static",
+        "queues.workload_speedup_over_static",
+        "queues.workload_s",
+        "queues.jobs",
+        "queues.failed",
+        "queues.max_wait_s",
+        "queues.max_wait_at_s",
+        "queues.resource_seconds",
+    ]
+)
+
+
+def _further_tables(runs: Sequence[Run]) -> list[Table]:
+    """Whatever else the summaries hold: what a policy family measures besides (harness.results.catalogue)."""
+    found = {run.label: flat(run.summary) for run in runs}
+    keys = sorted({key for values in found.values() for key in values}, key=lambda key: key.order())
+    new = [key for key in keys if key.key not in _SHOWN and key.key.partition(".")[0] not in _SHOWN]
+    tables = []
+    whole = [key for key in new if key.queue is None]
+    if whole:
+        heads = [Head(key.title(), key.metric.unit) for key in whole]
+        rows = [[run.label, *(_further(found[run.label], key) for key in whole)] for run in runs]
+        tables.append(Table("Further figures of the whole run", [Head("policy"), *heads], rows, "From summary.json."))
+    for name in dict.fromkeys(key.key for key in new if key.queue is not None):
+        of_queues = [key for key in new if key.key == name]
+        metric = of_queues[0].metric
+        heads = [Head(short(key.queue or ""), metric.unit) for key in of_queues]
+        rows = [[run.label, *(_further(found[run.label], key) for key in of_queues)] for run in runs]
+        better = "" if metric.better == "neither" else f", {metric.better} is better"
+        caption = metric.title[:1].upper() + metric.title[1:]
+        tables.append(Table(caption, [Head("policy"), *heads], rows, f"From summary.json{better}."))
     return tables
+
+
+def _further(values: Mapping[Key, float], key: Key) -> str:
+    return figure_text(values.get(key), key.metric.digits)
 
 
 def _utilisation(run: Run, name: str) -> str:

@@ -249,3 +249,20 @@ def test_a_setting_that_runs_differ_in_becomes_an_axis(write_run: Callable[..., 
     assert "from 0.8 to 1.1, at the end 1.1" in html
     assert html.count("<circle") == 4 * 3
     assert "over control period" not in html, "one period makes no curve"
+
+
+def test_further_figures_of_a_summary_get_tables(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    fair = write_run("fair", "fair", summary={"soft_fairness": 0.125, "discrimination": {"cpu": 0.5}})
+    path = write_run("ltrf", "ltrf")
+    summary = json.loads((path / "summary.json").read_text())
+    summary["queues"]["root.spark"]["p99_wait_s"] = 42.25
+    (path / "summary.json").write_text(json.dumps(summary))
+    out = tmp_path / "page.html"
+    render_report([fair, path], out)
+    page = out.read_text(encoding="utf-8")
+    assert "Further figures of the whole run" in page
+    assert "soft fairness" in page.lower()
+    assert "discrimination, cpu" in page.lower()
+    assert "0.125" in page
+    assert "42.250" in page
+    assert "P99 wait s" in page
