@@ -104,6 +104,10 @@ def serve(
             raise InputError(
                 f"cannot listen: {reason}", where=host, mend="choose other ports (0: a free one) or another --host"
             ) from None
+        rest.face.addresses = {
+            "yarn.resourcemanager.admin.address": str(admin.address),
+            "yarn.resourcemanager.address": str(client.address),
+        }
         for part in (cluster, rest, admin, client):
             part.start()
             running.callback(part.stop)

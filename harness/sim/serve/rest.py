@@ -59,6 +59,8 @@ class Face:
     def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
         self.documents = Documents(cluster)
+        #: Where the RPC ports are, as properties of yarn-site.xml; whoever opens them says so.
+        self.addresses: dict[str, str] = {}
 
     def answer(
         self, method: str, path: str, query: Mapping[str, list[str]], body: bytes
@@ -173,6 +175,7 @@ class Face:
             "yarn.resourcemanager.scheduler.class": "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair."
             "FairScheduler",
             "yarn.scheduler.fair.allocation.file": str(self.cluster.file),
+            **self.addresses,
             **dict(self.cluster.setup.conf),
         }
         if name and name not in known:
