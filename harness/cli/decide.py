@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
+import json
+
 import click
+
+from harness.model.errors import CallError, InputError
 
 
 @click.command(short_help="The engine's decisions for a decision script.")
-@click.argument("script", type=click.Path())
+@click.argument("script", type=click.Path(), required=False)
 @click.option("-o", "--output", type=click.Path(), default=None, help="Write there instead of to standard output.")
+@click.option("--record", metavar="EXPERIMENT", help="Instead: a simulated run of this experiment, as a script.")
+@click.option("--policy", metavar="P", help="With --record: the variant that is run [the experiment's first].")
+@click.option("--until", type=click.FloatRange(0, 1e7, min_open=True), help="With --record: seconds of virtual time.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: the answer is always one JSON document.")
-def decide(script: str, output: str | None, as_json: bool) -> None:
+def decide(
+    script: str | None, output: str | None, record: str | None, policy: str | None, until: float | None, as_json: bool
+) -> None:
     """What the Fair Scheduler decides when nodes and applications do what SCRIPT (JSON, base events only) says.
 
     Prints assignments, shares after each update, preemption's victims, reservations and completions, one record a line.
+    With --record it prints such a script: all that a simulated run asked of its scheduler.
     """
-    from harness.model.errors import InputError
-    from harness.sim.decide import Decider, read_script, render_answer
+    if (script is None) == (record is None):
+        raise CallError("needs a SCRIPT or --record", where="decide", mend="give one of the two")
+    if record is None and (policy is not None or until is not None):
+        raise CallError("goes with --record only", where="--policy, --until", mend="give --record EXPERIMENT")
+    if record is not None:
+        text = json.dumps(_recorded(record, policy, until), separators=(",", ":")) + "\n"
+    else:
+        assert script is not None
+        text = _decided(script)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from harness.sim.script import write_whole
+
+    write_whole(output, text)
+
+
+def _decided(script: str) -> str:
+    from harness.sim.decide import Decider
+    from harness.sim.script import read_script, render_answer
 
     document = read_script(script)
     try:
-        text = render_answer(Decider(document).run())
+        return render_answer(Decider(document).run())
     except InputError as error:
         if error.where and error.where.startswith(script):
             raise
         where = f"{script}: {error.where}" if error.where else script
         raise InputError(error.what, where=where, mend=error.mend) from error
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from harness.sim.decide import write_whole
 
-    write_whole(output, text)
+
+def _recorded(experiment: str, policy: str | None, until: float | None) -> object:
+    from dataclasses import replace
+
+    from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+    from harness.experiments.simulated import setup_of, simulate_variant
+
+    loaded = load_experiment(experiment)
+    variant = variants_of(loaded, policies=[policy] if policy else ())[0]
+    jobs, _ = jobs_of(loaded, variant.seed)
+    setup = replace(setup_of(loaded, variant, jobs), record_script=True)
+    if until is not None:
+        setup = replace(setup, time_limit_s=until)
+    return simulate_variant(setup).script

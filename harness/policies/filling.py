@@ -70,6 +70,47 @@ def water_fill(
     ]
 
 
+def satisfied(
+    used: Sequence[float], entitlements: Sequence[float], demands: Sequence[float], amount: float, horizon_s: float
+) -> list[bool]:
+    """Who is filled up to its demand when `amount` is filled in and nobody gets more than it wants.
+
+    The same as filling again and again without those whose demand is at most their x, in O(n log n): one sweep of the
+    level over the points where a queue begins to be filled (u / w) and where it has enough ((u + H d) / w).
+    """
+    n = len(used)
+    if not 0 < horizon_s < math.inf:
+        # H = 0: one after the other by u / w; H without end: by d / w under a common level of x / w.
+        keys = [(u if horizon_s == 0 else d) / w for u, d, w in zip(used, demands, entitlements, strict=True)]
+        left, weight = amount, math.fsum(entitlements)
+        enough = [False] * n
+        for i in sorted(range(n), key=keys.__getitem__):
+            least = left if horizon_s == 0 else left * entitlements[i] / weight
+            if demands[i] > least:
+                break
+            enough[i] = True
+            left, weight = left - demands[i], weight - entitlements[i]
+        return enough
+    points = []
+    for i in range(n):
+        points.append((used[i] / entitlements[i], 0, i))
+        points.append(((used[i] + horizon_s * demands[i]) / entitlements[i], 1, i))
+    points.sort()
+    enough = [False] * n
+    level, slope, filled, pool = points[0][0], 0.0, 0.0, amount * horizon_s
+    for at, kind, i in points:
+        filled += slope * (at - level)
+        if filled > pool:
+            break
+        level = at
+        if kind == 0:
+            slope += entitlements[i]
+        else:
+            slope -= entitlements[i]
+            enough[i] = True
+    return enough
+
+
 class Joining:
     """What one more queue would get if it joined some queues that are filled: its part of R, 0 to 1.
 

@@ -17,7 +17,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.tree import Tree, tree_of
-from harness.policies.weights import lift, long_term_shares, named, share_weights, usage_of
+from harness.policies.weights import leaf_parts, lift, long_term_shares, named, share_weights, usage_of
 
 #: From outside the horizon is this many mean task lengths (docs/decisions/horizon.md).
 HORIZON_TASKS = 4.0
@@ -69,6 +69,8 @@ class LongTermPolicy(Policy):
 
     Settings: ClassVar[type] = LongTermSettings
     settings: LongTermSettings
+    #: The last answer's order: it changes only with T_wait.
+    _order: Order | None = None
 
     @abstractmethod
     def shape(self) -> tuple[bool, float]:
@@ -113,14 +115,16 @@ class LongTermPolicy(Policy):
         flat, affinity = self.shape()
         given = self.settings.horizon_s
         t_wait = self.t_wait_s(snapshot)
-        order = Order(
-            measure="accumulated",
-            flat=flat,
-            t_wait_s=t_wait,
-            horizon_s=0.0 if given == "auto" else float(given),
-            affinity=affinity,
-            ledger=self.ledger_settings(),
-        )
+        order = self._order
+        if order is None or order.t_wait_s != t_wait:
+            order = self._order = Order(
+                measure="accumulated",
+                flat=flat,
+                t_wait_s=t_wait,
+                horizon_s=0.0 if given == "auto" else float(given),
+                affinity=affinity,
+                ledger=self.ledger_settings(),
+            )
         tree = tree_of(snapshot)
         if not tree.leaves:
             return Plan(order=order)
@@ -163,6 +167,24 @@ class LongTermPolicy(Policy):
         return {}
 
 
+def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+    """Queue path -> its part, for an order with a horizon that is evaluated in the scheduler (flat: parents have 0).
+
+    Whose allocation / part is smallest among those who ask gets the next container, below each parent or, flat, among
+    all leaves. The same parts that are written as weights from outside, before these are rounded.
+    """
+    tree = tree_of(snapshot)
+    resource = order.ledger.resource
+    used = used_by_queue(tree, ledger)
+    demand, waiting = demands(tree, snapshot, resource)
+    capacity = capacity_of(snapshot, resource)
+    if order.flat:
+        parts = leaf_parts(tree, used, capacity, order.horizon_s, demand, waiting)
+    else:
+        parts = long_term_shares(tree, used, capacity, order.horizon_s, order.affinity, demand, waiting)
+    return dict(zip(tree.names, parts, strict=True))
+
+
 def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
     """u of every queue in the tree's order, from what the ledger has counted; a parent's is the sum of its leaves'."""
     counted = ledger.counted()
@@ -185,16 +207,15 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
     """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
     found, waiting = [], []
-    for name in tree.names:
-        queue = snapshot.queues[name]
-        demand = queue.demand
+    for queue in map(snapshot.queues.__getitem__, tree.names):
+        demand, held = queue.demand, queue.allocated
         if resource == "memory":
             found.append(float(demand.memory_mb))
         elif resource == "vcores":
             found.append(float(demand.vcores))
         else:
             found.append(demand.dominant_share(snapshot.capacity))
-        waiting.append(demand.memory_mb > queue.allocated.memory_mb or demand.vcores > queue.allocated.vcores)
+        waiting.append(demand.memory_mb > held.memory_mb or demand.vcores > held.vcores)
     return found, waiting
 
 
@@ -212,11 +233,16 @@ def is_demanding(queue: QueueView) -> bool:
 
 def waited_s(snapshot: Snapshot, tree: Tree, leaf: int) -> float:
     """Seconds since the later of a leaf's last container and the begin of its backlog (0 where it wants nothing)."""
-    queue = snapshot.queues[tree.names[leaf]]
-    if not is_demanding(queue):
-        return 0.0
-    begins = [time for time in (queue.backlog_since_s, queue.last_start_s) if time is not None]
-    return max(snapshot.time_s - max(begins), 0.0) if begins else 0.0
+    return _waited_s(snapshot.queues[tree.names[leaf]], snapshot.time_s)
+
+
+def _waited_s(queue: QueueView, now_s: float) -> float:
+    backlog_s, last_s = queue.backlog_since_s, queue.last_start_s
+    if backlog_s is None:
+        begins_s = last_s if queue.pending_containers > 0 else None
+    else:
+        begins_s = backlog_s if last_s is None or last_s < backlog_s else last_s
+    return 0.0 if begins_s is None else max(now_s - begins_s, 0.0)
 
 
 def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
@@ -226,12 +252,12 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
     inside, and no later than if the controller waited for the tick after T_wait.
     """
     t_wait_s -= min(snapshot.period_s, t_wait_s) / 2
+    queues, names, now_s = snapshot.queues, tree.names, snapshot.time_s
     found = []
     for q in tree.leaves:
-        if is_demanding(snapshot.queues[tree.names[q]]):
-            waited = waited_s(snapshot, tree, q)
-            if waited >= t_wait_s and waited > 0:
-                found.append(q)
+        waited_s = _waited_s(queues[names[q]], now_s)
+        if waited_s >= t_wait_s and waited_s > 0:
+            found.append(q)
     return found
 
 

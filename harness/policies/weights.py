@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.filling import Joining, water_fill
+from harness.policies.filling import Joining, satisfied, water_fill
 from harness.policies.tree import Tree
 
 #: Weights carry this many binary digits: exact in float32 (24) and short as decimals, and a target that moves by less
@@ -24,7 +24,12 @@ LEVEL_SUM = 1000.0
 #: How many containers beyond what it holds a starved queue is lifted by (docs/decisions/weights.md).
 LIFT_CONTAINERS = 2
 
+#: Of more queues than this, those that have enough are found in one sweep (`satisfied`), not in as many fillings as it
+#: may take one by one.
+MANY = 16
+
 _SCALE = float(1 << WEIGHT_BITS)
+_frexp, _ldexp = math.frexp, math.ldexp
 
 
 def _on_grid(value: float, rounding: Callable[[float], int]) -> float:
@@ -42,7 +47,8 @@ def grid_weight(value: float) -> float:
         return GRID_MIN
     if value >= GRID_MAX:
         return GRID_MAX
-    return _on_grid(value, round)
+    mantissa, exponent = _frexp(value)
+    return _ldexp(round(mantissa * _SCALE), exponent - WEIGHT_BITS)
 
 
 #: A queue that is idle at the tick may get this many times the weight of all that wait together: when its burst comes
@@ -71,6 +77,14 @@ def _fill(
         return dict(zip(everyone, x, strict=True)), {}
     left = room - sum(demand[q] for q in everyone if not waiting[q])
     short = [q for q in everyone if waiting[q]]
+    if len(short) > MANY:
+        have_enough = satisfied(
+            [used[q] for q in short], [entitlement[q] for q in short], [demand[q] for q in short], left, horizon_s
+        )
+        given = sum(demand[q] for q, enough in zip(short, have_enough, strict=True) if enough)
+        if left - given >= room / MOST_FOR_IDLE:
+            left -= given
+            short = [q for q, enough in zip(short, have_enough, strict=True) if not enough]
     x = []
     while short:
         left = max(left, room / MOST_FOR_IDLE)
@@ -193,6 +207,28 @@ def long_term_shares(
         return [f if f == f else v for f, v in zip(flat, level, strict=True)]
     rest = 1 - affinity
     return [affinity * v + rest * f if f == f else v for f, v in zip(flat, level, strict=True)]
+
+
+def leaf_parts(
+    tree: Tree,
+    used: Sequence[float],
+    capacity: float,
+    horizon_s: float,
+    demand: Sequence[float] | None = None,
+    waiting: Sequence[bool] = (),
+) -> list[float]:
+    """Leaves filled against each other whatever tree stands above: each one's part of R (0 for parents).
+
+    Of those who wait the parts of what they are filled with, of the others the ratio to all who wait.
+    """
+    x, ratios = _fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    total = sum(x.values())
+    part: list[float] = [0] * len(tree.names)
+    for q, amount in x.items():
+        part[q] = amount / total
+    for q, ratio in ratios.items():
+        part[q] = ratio
+    return part
 
 
 def share_weights(tree: Tree, shares: Sequence[float]) -> list[float]:

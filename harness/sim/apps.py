@@ -18,250 +18,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.events import E_ACT, E_ARRIVE, E_EXECUTOR, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
+from harness.sim.calls import (
+    C_APP,
+    C_ASK,
+    C_END,
+    C_RELEASE,
+    C_RESTART,
+    note,
+)
+from harness.sim.events import E_ACT, E_ARRIVE, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
+from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
-from harness.sim.quantum import assume, begin, learn
+from harness.sim.quantum import assume, begin
 from harness.sim.scheduler import apps as fs_apps
 from harness.sim.scheduler import nodes as fs_nodes
-from harness.sim.scheduler.longterm import container_ended, container_started, settle, task_ended
-from harness.sim.scheduler.state import ASSIGNED, COMPLETED, NEED_ROOM
-from harness.sim.scheduler.state import FINISHED as EXITED
-from harness.sim.tasks import (
-    BEATEN,
-    COPY_ASKED,
-    FAILED,
-    FINISHED,
-    KILLED,
-    am_hears,
-    drop_redo,
-    ends_at,
-    feeds_early,
-    into_executors,
-    into_node,
-    into_stage,
-    log_attempt,
-    may_ask,
-    next_attempt,
-    out_of_executors,
-    out_of_node,
-    out_of_stage,
-    put_redo,
-    seal,
-    take_redo,
-    wake,
-    work_ms,
-)
-from harness.sim.world import (
-    J_ENDED,
-    J_FREE,
-    J_RUNNING,
-    J_SUBMITTED,
-    NEVER,
-    R_AM,
-    R_EXECUTOR,
-    R_SERVICE,
-    R_TASK,
-    SERVICE,
-    SPARK,
-)
-
-
-@kernel
-def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
-    """A container was granted: it becomes its application's AM, a task, an executor or a service's."""
-    g = W.g[0]
-    c, node = entry.c, entry.node
-    j = S.a[entry.app].tag
-    job, run = W.jobs[j], W.runs[c]
-    run.mb = entry.mb
-    run.vc = entry.vcores
-    g.started += 1
-    g.live_runs += 1
-    run.live = 1
-    run.job = j
-    run.stage = -1
-    run.task = -1
-    run.attempt = 0
-    run.fails = 0
-    run.will_fail = 0
-    run.twin = -1
-    run.inner = -1
-    run.idle = 0
-    run.granted_ms = now
-    run.start_ms = now
-    run.end_ms = NEVER
-    run.hold_ms = NEVER
-    into_node(W, c, node)
-    container_started(S, job.queue, entry.app, now, job.am_ms == NEVER)
-    if job.am_ms == NEVER:
-        run.kind = R_AM
-        _am_up(W, j, now)
-        return
-    if S.xg[0].quantum == 1:
-        g.cross_ms = now  # counted before the next choice
-        job.cross_ms = now
-    start = am_hears(W, j, now) + g.am_lag_ms + g.container_start_ms
-    run.start_ms = start
-    if job.kind == SPARK:
-        run.kind = R_EXECUTOR
-        job.ex_wanted -= 1
-        into_executors(W, c, j)
-        push(W, start, E_EXECUTOR, run.gen, c)
-        return
-    if job.kind == SERVICE:
-        run.kind = R_SERVICE
-        s = entry.priority - 1
-        run.stage = s
-        W.stages[j, s].wanted -= 1
-        into_stage(W, c, j, s)
-        return
-    run.kind = R_TASK
-    s = entry.priority - 1
-    st = W.stages[j, s]
-    run.stage = s
-    st.wanted -= 1
-    into_stage(W, c, j, s)
-    if not next_attempt(W, c, j, s):
-        # Asked for in vain (its original ended meanwhile): the AM gives it back as soon as it sees it.
-        ends_at(W, c, start)
-        return
-    ms, fails = work_ms(W, j, s, run.task, run.attempt, node)
-    run.will_fail = fails
-    if st.open == 1 or fails == 1:
-        ends_at(W, c, start + ms)
-    else:
-        run.hold_ms = start + ms
-        if job.reduce_check == 0:
-            job.reduce_check = 1
-            push(W, now + g.reduce_preempt_ms, E_REDUCE_CHECK, job.gen, j)
-    if st.wanted == 0 and st.next_task == st.tasks and st.feeds != 0:
-        wake(W, j, now)
-
-
-@kernel
-def _am_up(W: Any, j: int, now: int) -> Any:
-    g, job = W.g[0], W.jobs[j]
-    job.am_ms = now
-    job.am0_ms = now + g.am_start_ms
-    if job.first_am_ms == NEVER:
-        job.first_am_ms = now
-    job.state = J_RUNNING
-    job.act_ms = job.am0_ms
-    push(W, job.am0_ms, E_ACT, job.gen, j)
-    if g.speculation == 1 and job.spec_on == 0 and job.kind != SPARK and job.kind != SERVICE:
-        job.spec_on = 1
-        push(W, job.am0_ms + g.speculation_ms, E_SPECULATE, job.gen, j)
-
-
-@kernel
-def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
-    """The scheduler dropped a container. ``finished``: its process had ended by itself, else it was killed."""
-    g, run = W.g[0], W.runs[c]
-    if run.live == 0:
-        return
-    j = run.job
-    job = W.jobs[j]
-    g.ended += 1
-    g.live_runs -= 1
-    run.live = 0
-    run.gen = (run.gen + 1) & USE_MASK
-    out_of_node(W, c)
-    held = now - run.granted_ms
-    job.mb_ms += held * run.mb
-    job.vc_ms += held * run.vc
-    ended = job.state == J_ENDED
-    container_ended(S, job.queue, job.app, now, run.kind == R_AM)
-    if S.xg[0].quantum == 1:
-        g.cross_ms = now
-        job.cross_ms = now
-        if finished and run.kind != R_AM:
-            learn(S, W, j, held)
-    if run.kind == R_AM:
-        if not ended:
-            job.am_lost = 1
-            g.am_lost = 1
-        return
-    if run.kind == R_EXECUTOR:
-        out_of_executors(W, c, j)
-        t = run.inner
-        while t >= 0:
-            task = W.inner[t]
-            if not ended:
-                put_redo(W, j, task.stage, task.task, task.attempt + 1, task.fails, -1)
-                W.stages[j, task.stage].running -= 1
-            if g.record_tasks == 1:
-                log_attempt(
-                    W,
-                    job.row,
-                    task.stage,
-                    task.task,
-                    task.attempt,
-                    run.node,
-                    run.granted_ms,
-                    task.start_ms,
-                    now,
-                    KILLED,
-                )
-            task.dead = 1
-            t = task.next
-        run.inner = -1
-        if not ended:
-            job.ex_owed += 1
-            wake(W, j, now)
-        return
-    s = run.stage
-    out_of_stage(W, c, j, s)
-    if run.kind == R_SERVICE:
-        if not ended:
-            W.stages[j, s].asked -= 1
-            wake(W, j, now)
-        return
-    if run.task < 0:
-        return
-    end = min(run.end_ms, now)
-    outcome = KILLED
-    if finished and run.twin != BEATEN:
-        outcome = FAILED if run.will_fail == 1 else FINISHED
-    if g.record_tasks == 1:
-        log_attempt(W, job.row, s, run.task, run.attempt, run.node, run.granted_ms, run.start_ms, end, outcome)
-    if ended or run.twin == BEATEN:
-        return
-    st = W.stages[j, s]
-    twin = run.twin
-    if outcome == FINISHED:
-        st.done += 1
-        st.sum_ms += end - run.start_ms
-        job.task_ms += end - run.start_ms
-        job.tasks_done += 1
-        task_ended(S, job.queue, end - run.start_ms)
-        heard = am_hears(W, j, now)
-        if st.bucket_ms != heard:
-            st.bucket_ms = heard
-            st.in_bucket = 0
-        st.in_bucket += 1
-        if twin >= 0:
-            # The AM kills the slower of the two when it hears of the faster one's end.
-            other = W.runs[twin]
-            other.twin = BEATEN
-            ends_at(W, twin, min(other.end_ms, heard + g.am_lag_ms))
-        if st.done >= st.tasks or (st.feeds != 0 and feeds_early(W, j, s)):
-            wake(W, j, now)
-        return
-    fails = run.fails
-    if outcome == FAILED:
-        job.failed_attempts += 1
-        fails += 1
-        if fails >= g.max_attempts:
-            job.failed = 1
-            wake(W, j, now)
-            return
-    if twin >= 0:
-        W.runs[twin].twin = -1
-        W.runs[twin].fails = fails
-        return
-    put_redo(W, j, s, run.task, run.attempt + 1, fails, -1)
-    wake(W, j, now)
-
+from harness.sim.scheduler.longterm import settle
+from harness.sim.scheduler.state import NEED_ROOM
+from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
+from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
 # --- the AM acts ---
 
@@ -326,6 +100,7 @@ def _ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, no
         job.failed = 1
         push(W, now, E_ACT, job.gen, j)
         return False
+    note(W, now, C_ASK, S.a[job.app].id, priority, count, mb, vc)
     settle(S, job.queue, now)
     return True
 
@@ -356,9 +131,12 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
             st.asked -= st.wanted - st.redo_asked
             st.redo_asked = 0
             st.wanted = 0
-        if fs_nodes.release(S, st.run_head, now) == NEED_ROOM:
+        c = st.run_head
+        n = S.c[c].n
+        if fs_nodes.release(S, c, now) == NEED_ROOM:
             W.g[0].need_room = 1
             return
+        note(W, now, C_RELEASE, S.a[job.app].id, n, 0, 0, 0)
         drain(S, W, now)
         break
     if held:
@@ -414,28 +192,16 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
         finish(S, W, j, now)
         return
     job.app = app
+    note(W, now, C_APP, S.a[app].id, job.row, 0, 0, 0)
     if S.xg[0].quantum == 1:
         begin(S, W, j)
     S.a[app].tag = j
     S.a[app].tag2 = 0
     settle(S, job.queue, now)
     if unmanaged:
-        _am_up(W, j, now)
+        am_up(W, j, now)
     if job.lifetime_ms < NEVER:
         push(W, now + job.lifetime_ms, E_LIFETIME, job.gen, j)
-
-
-@kernel
-def drain(S: Any, W: Any, now: int) -> Any:
-    """Pass on what the scheduler did since the last call."""
-    n = S.g[0].n_log
-    for i in range(n):
-        entry = S.log[i]
-        if entry.kind == ASSIGNED:
-            on_assigned(S, W, entry, now)
-        elif entry.kind == COMPLETED:
-            on_completed(S, W, entry.c, entry.why == EXITED, now)
-    S.g[0].n_log = 0
 
 
 @kernel
@@ -459,6 +225,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
         g.need_room = 1
         g.am_lost = 1
         return
+    note(W, now, C_RESTART, S.a[job.app].id, 0, 0, 0, 0)
     job.am_lost = 0
     job.state = J_SUBMITTED
     job.restarts += 1
@@ -500,6 +267,7 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
         if fs_apps.end_app(S, job.app, now) == NEED_ROOM:
             g.need_room = 1
             return
+        note(W, now, C_END, S.a[job.app].id, 0, 0, 0, 0)
         job.state = J_ENDED
         drain(S, W, now)
         settle(S, job.queue, now)

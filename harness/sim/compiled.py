@@ -1,19 +1,25 @@
 """Where compiled code is kept between runs.
 
 numba notices when the file of a function has changed, but not when a function that it calls in another file has. So the
-folder's name is a digest of this room's sources: whatever changes, everything is compiled anew once.
+folder's name is a digest of this room's sources: whatever changes, everything is compiled anew once. By one process:
+others that want it meanwhile wait (`compile_engine`), and where there is a second core a helper takes half of the work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
+import importlib
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _PREFIX = "compiled-"
 #: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
@@ -61,3 +67,99 @@ def keep_compiled_code() -> None:
                 if old != folder and time.time() - old.stat().st_mtime > _KEEP_S:
                     shutil.rmtree(old, ignore_errors=True)
         return
+
+
+# --- all of it at once ---
+
+#: What a run calls, in two halves that share little; numba keeps each function on disk as soon as it is compiled, so
+#: that what one half has finished the other takes from there. (module, function, types of its arguments: s the
+#: scheduler's state, w the world, i an integer, I and F tables of integers and reals.)
+_HALVES = (
+    (
+        ("scheduler.nodes", "heartbeat", "sii"),
+        ("loop", "_beat", "swii"),
+        ("loop", "_happens", "swii"),
+    ),
+    (
+        ("scheduler.shares", "update", "si"),
+        ("observe", "look_at", "iiIFi"),
+        ("loop", "take_sample", "swi"),
+        ("loop", "rebuild_ring", "wi"),
+        ("spark", "executor_up", "wiii"),
+        ("scheduler.preempt", "preempt_pass", "si"),
+        ("scheduler.preempt", "run_kills", "si"),
+        ("quantum", "cross", "swi"),
+        ("apps", "restart_lost", "swi"),
+    ),
+)
+_LAST = (("loop", "run_at", "ii"),)
+
+
+def compile_half(which: int) -> None:
+    """Compile one half of what a run needs (2: what needs both)."""
+    from numba.core import types
+
+    from harness.sim.scheduler.state import S
+    from harness.sim.world import W
+
+    kinds: dict[str, Any] = {
+        "s": S.compiled_type(),
+        "w": W.compiled_type(),
+        "i": types.int64,
+        "I": types.Array(types.int64, 2, "C"),
+        "F": types.Array(types.float64, 2, "C"),
+    }
+    for module, function, arguments in (*_HALVES, _LAST)[which]:
+        compiled = getattr(importlib.import_module(f"harness.sim.{module}"), function)
+        compiled.compile(tuple(kinds[kind] for kind in arguments))
+
+
+def _compile_all() -> None:
+    helper = None
+    if len(os.sched_getaffinity(0)) > 1:
+        code = "from harness.sim.compiled import compile_half; compile_half(1)"
+        with contextlib.suppress(OSError):
+            quiet = subprocess.DEVNULL
+            helper = subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)
+    try:
+        compile_half(0)
+        if helper is None:
+            compile_half(1)
+    except BaseException:
+        if helper is not None:
+            helper.kill()
+        raise
+    finally:
+        if helper is not None:
+            helper.wait()
+    compile_half(2)  # and whatever a helper that failed has left undone
+
+
+def once(folder: Path, work: Callable[[], None]) -> bool:
+    """Do some work once for a folder, whoever comes first; others wait until it is done. Whether it was done here."""
+    done = folder / "whole"
+    if done.exists():
+        return False
+    try:
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if done.exists():
+                return False
+            work()
+            done.touch()
+            return True
+    except OSError:
+        return False  # nothing can be kept here: each process compiles what it needs
+
+
+def is_compiled() -> bool:
+    """Whether a run needs to compile nothing."""
+    folder = os.environ.get("NUMBA_CACHE_DIR", "")
+    return Path(folder).name.startswith(_PREFIX) and (Path(folder) / "whole").exists()
+
+
+def compile_engine() -> None:
+    """Compile all that a run needs, unless that was done; beside another process that does it, wait."""
+    folder = os.environ.get("NUMBA_CACHE_DIR", "")
+    if Path(folder).name.startswith(_PREFIX) and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"):
+        once(Path(folder), _compile_all)

@@ -12,10 +12,8 @@ script's ``conf`` have no effect there, nor here: 1024 MB and 1 vcore, 8192 MB a
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.model.errors import InputError
@@ -25,6 +23,7 @@ from harness.sim.scheduler import preempt as fs_preempt
 from harness.sim.scheduler import shares as fs_shares
 from harness.sim.scheduler import state as st
 from harness.sim.scheduler.api import Scheduler
+from harness.sim.script import Event, option, whole
 from harness.yarn.allocation.parse import parse_allocations
 
 _WHY = {
@@ -35,8 +34,6 @@ _WHY = {
     st.APP_END: "app_end",
 }
 _LISTS = ("assignments", "shares", "preempted", "reserved", "completed", "rejected", "skipped", "errors")
-_EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
-_LIMIT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,55 +53,6 @@ class _App:
     dead: bool = False
 
 
-class _Event:
-    """One event of a script, read with messages that say where it is."""
-
-    def __init__(self, index: int, raw: Any) -> None:
-        self.where = f"event {index}"
-        if not isinstance(raw, dict):
-            raise InputError("is not an object", where=self.where, mend='write {"t": ..., ...}')
-        self.raw: dict[str, Any] = raw
-        self.t = self.integer(raw, "t")
-        for extra in _EXTRAS:
-            if extra in raw or any(isinstance(r, dict) and extra in r for r in self._requests()):
-                raise InputError(
-                    f"{extra!r} is an automatic extra; only explicit scripts (base events) can be decided",
-                    where=self.where,
-                    mend="write the script in its explicit form (the oracle's --explicit does it)",
-                )
-
-    def _requests(self) -> list[Any]:
-        requests = self.raw.get("requests")
-        return requests if isinstance(requests, list) else []
-
-    def integer(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
-        value = where.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not -_LIMIT <= value <= _LIMIT:
-            raise InputError(
-                f"{key!r} is {value!r}, not an integer in range", where=self.where, mend="write an integer"
-            )
-        return value
-
-    def amount(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
-        """An integer from 0 to the largest that Hadoop keeps in an int."""
-        value = self.integer(where, key, default)
-        if not 0 <= value <= 2**31 - 1:
-            raise InputError(f"{key!r} is {value}", where=self.where, mend="write an integer from 0 to 2147483647")
-        return value
-
-    def text(self, where: Mapping[str, Any], key: str, default: str | None = None) -> str:
-        value = where.get(key, default)
-        if not isinstance(value, str):
-            raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, mend="write a name in quotes")
-        return value
-
-    def inner(self, key: str) -> dict[str, Any]:
-        value = self.raw.get(key)
-        if not isinstance(value, dict):
-            raise InputError(f"{key!r} is not an object", where=self.where, mend=f'write "{key}": {{...}}')
-        return value
-
-
 class Decider:
     """Runs a script on the engine.
 
@@ -122,20 +70,20 @@ class Decider:
         self.script = script
         options = self._object("options")
         self.conf = self._object("conf")
-        self.record_shares = _option(options, "shares", ("all", "queues", "none"))
+        self.record_shares = option(options, "shares", ("all", "queues", "none"))
         self.nodes = list(self._nodes())
         self.sched = Scheduler(
             self.conf,
             self._allocations(script.get("allocations", "<allocations/>")),
             self.nodes,
-            cluster_timestamp=_whole(options, "cluster_timestamp", 0),
-            node_port=_whole(options, "node_port", 45454),
-            launch=_option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
-            manual_acquire=_option(options, "acquire", ("auto", "manual")) == "manual",
-            cleanup_heartbeats=_whole(options, "cleanup_heartbeats", 1),
-            max_by_nodes=_option(options, "max_allocation", ("nodes", "configured")) == "nodes",
+            cluster_timestamp=whole(options, "cluster_timestamp", 0),
+            node_port=whole(options, "node_port", 45454),
+            launch=option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
+            manual_acquire=option(options, "acquire", ("auto", "manual")) == "manual",
+            cleanup_heartbeats=whole(options, "cleanup_heartbeats", 1),
+            max_by_nodes=option(options, "max_allocation", ("nodes", "configured")) == "nodes",
             mutations=mutations,
-            sizes_from_conf=_option(options, "resource_types", ("files", "conf")) == "conf",
+            sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
         )
         self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in _LISTS}
         self.apps: dict[str, _App] = {}
@@ -184,7 +132,7 @@ class Decider:
     def run(self) -> dict[str, Any]:
         """All lists of the oracle's answer, and ``meta``."""
         for index, raw in enumerate(self._list("events")):
-            event = _Event(index, raw)
+            event = Event(index, raw)
             if event.t < self.now:
                 raise InputError(f"goes back in time, to {event.t}", where=event.where, mend="order events by t")
             self._kills(event.t)
@@ -218,7 +166,7 @@ class Decider:
             self._call(fs_preempt.run_kills, due)
             self._after()
 
-    def _dispatch(self, event: _Event) -> None:
+    def _dispatch(self, event: Event) -> None:
         raw = event.raw
         for kind in _KINDS:
             if kind in raw:
@@ -232,7 +180,7 @@ class Decider:
     def _skip(self, event: dict[str, Any], why: str) -> None:
         self.out["skipped"].append(self._record(why=why, event=event))
 
-    def _error(self, event: _Event, text: str) -> None:
+    def _error(self, event: Event, text: str) -> None:
         self.out["errors"].append(self._record(error=text, event=event.raw))
 
     def _after(self) -> None:
@@ -302,38 +250,38 @@ class Decider:
 
     # ---- events
 
-    def _node_slot(self, event: _Event, key: str) -> int | None:
+    def _node_slot(self, event: Event, key: str) -> int | None:
         return self.sched.node_slots.get(event.text(event.raw, key))
 
-    def _live(self, event: _Event, key: str, why: str = "no such app") -> _App | None:
+    def _live(self, event: Event, key: str, why: str = "no such app") -> _App | None:
         app = self.apps.get(event.text(event.raw, key))
         if app is None or app.dead:
             self._skip(event.raw, why)
             return None
         return app
 
-    def _on_update(self, event: _Event) -> None:
+    def _on_update(self, event: Event) -> None:
         self._call(fs_shares.update, self.now)
         if self.record_shares != "none":
             self.out["shares"].append(self._shares())
         self._call(fs_preempt.preempt_pass, self.now)
 
-    def _on_heartbeat(self, event: _Event) -> None:
+    def _on_heartbeat(self, event: Event) -> None:
         slot = self._node_slot(event, "heartbeat")
         if slot is None or self._call(fs_nodes.heartbeat, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
-    def _on_node(self, event: _Event) -> None:
+    def _on_node(self, event: Event) -> None:
         slot = self._node_slot(event, "node")
         if slot is None or self._call(fs_nodes.add_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "unknown node or already registered")
 
-    def _on_lost(self, event: _Event) -> None:
+    def _on_lost(self, event: Event) -> None:
         slot = self._node_slot(event, "lost")
         if slot is None or self._call(fs_nodes.remove_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
-    def _on_app(self, event: _Event) -> None:
+    def _on_app(self, event: Event) -> None:
         raw = event.raw
         name, queue, user = event.text(raw, "app"), event.text(raw, "queue"), event.text(raw, "user", "u")
         managed = "am" in raw or bool(raw.get("managed", False))
@@ -365,12 +313,12 @@ class Decider:
             return
         app.slot = slot
 
-    def _on_ask(self, event: _Event) -> None:
+    def _on_ask(self, event: Event) -> None:
         app = self._live(event, "ask", "no such app" if event.raw.get("ask") not in self.apps else "app gone")
         if app is None:
             return
         requests: dict[tuple[int, int], tuple[int, int, int]] = {}
-        for raw in event._requests() or [event.raw]:
+        for raw in event.requests() or [event.raw]:
             if not isinstance(raw, dict):
                 raise InputError(
                     "'requests' holds something else than objects", where=event.where, mend="write objects"
@@ -389,7 +337,7 @@ class Decider:
     def _fetch(self, app: _App) -> None:
         fs_nodes.pull(self.sched.S, app.slot)
 
-    def _container(self, event: _Event, key: str) -> tuple[_App | None, int, int]:
+    def _container(self, event: Event, key: str) -> tuple[_App | None, int, int]:
         """(application, slot, state) of the container that an event names: state 0 live, 1 gone, 2 never was."""
         inner = event.inner(key)
         app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
@@ -402,7 +350,7 @@ class Decider:
         c = self.sched.S.c[found[0]]
         return app, found[0], 0 if c["alive"] and c["serial"] == found[1] and c["live"] else 1
 
-    def _on_finish(self, event: _Event) -> None:
+    def _on_finish(self, event: Event) -> None:
         app, c, state = self._container(event, "finish")
         if app is None:
             self._skip(event.raw, "no such app")
@@ -416,7 +364,7 @@ class Decider:
         else:
             self._call(fs_nodes.container_exit, c)
 
-    def _on_release(self, event: _Event) -> None:
+    def _on_release(self, event: Event) -> None:
         app, c, state = self._container(event, "release")
         if app is None or app.dead or state == 2:
             self._skip(event.raw, "no such container")
@@ -428,24 +376,24 @@ class Decider:
             self._call(fs_nodes.release, c, self.now)
             self._fetch(app)
 
-    def _on_pull(self, event: _Event) -> None:
+    def _on_pull(self, event: Event) -> None:
         app = self._live(event, "pull")
         if app is not None:
             self._fetch(app)
 
-    def _on_end(self, event: _Event) -> None:
+    def _on_end(self, event: Event) -> None:
         app = self._live(event, "end")
         if app is not None:
             app.dead = True
             self._call(fs_apps.end_app, app.slot, self.now)
 
-    def _on_restart(self, event: _Event) -> None:
+    def _on_restart(self, event: Event) -> None:
         app = self._live(event, "restart")
         if app is not None:
             mb, vcores = app.am if app.am else (-1, -1)
             self._call(fs_apps.restart_app, app.slot, mb, vcores, self.now)
 
-    def _on_reload(self, event: _Event) -> None:
+    def _on_reload(self, event: Event) -> None:
         try:
             allocations = self._allocations(event.raw["reload"], f"{event.where}: reload")
         except InputError as error:
@@ -453,7 +401,7 @@ class Decider:
             return
         self.sched.reload(allocations)
 
-    def _on_check(self, event: _Event) -> None:
+    def _on_check(self, event: Event) -> None:
         self.sched.check()
 
     # ---- shares
@@ -515,54 +463,3 @@ _KINDS = (
 def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:
     entry[f"{kind}_mb"] = int(record[f"{kind}_mb"])
     entry[f"{kind}_vcores"] = int(record[f"{kind}_vcores"])
-
-
-def _option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-    """An option's value; the first choice is the default."""
-    value = options.get(name, choices[0])
-    if value not in choices:
-        raise InputError(f"option {name!r} is {value!r}", mend=f"write one of: {', '.join(choices)}")
-    return str(value)
-
-
-def _whole(options: Mapping[str, Any], name: str, default: int) -> int:
-    value = options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LIMIT:
-        raise InputError(f"option {name!r} is {value!r}", mend="write an integer from 0 on")
-    return value
-
-
-def read_script(path: str) -> Any:
-    """A script from a file; InputError if it cannot be read or is not JSON."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=path, mend="give the path of a readable file") from error
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON: {error}", where=path, mend="write one JSON object") from error
-
-
-def write_whole(path: str, text: str) -> None:
-    """Write a file in one step: it is whole or not there."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
-
-
-def render_answer(answer: Mapping[str, Any]) -> str:
-    """The answer as the oracle writes it: one record a line."""
-    parts = []
-    for key, value in answer.items():
-        if isinstance(value, list):
-            lines = ",".join("\n " + json.dumps(record, separators=(",", ":"), ensure_ascii=False) for record in value)
-            parts.append(f'\n"{key}": [{lines}]')
-        else:
-            parts.append(f'\n"{key}": {json.dumps(value, separators=(",", ":"))}')
-    return "{" + ",".join(parts) + "\n}\n"

@@ -13,14 +13,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: The type of a constant, without its value.
 _unliteral: Callable[[Any], Any] = types.unliteral
 
+_OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True, "_nrt": False}
+
 
 def kernel(function: F) -> F:
-    """``njit(cache=True)``, compiled once per argument types.
+    """``njit(cache=True)``, compiled once per argument types; no memory is allocated in it, nobody calls it from C.
 
     numba by itself compiles a function anew for every constant that it is called with (True, False, 0, -1 ...), and all
     that it calls with it: two or three times the code, and the time.
     """
-    compiled: Any = njit(cache=True)(function)
+    compiled: Any = njit(**_OPTIONS)(function)
     generic = getattr(compiled, "get_call_template", None)
     if generic is not None:  # None: compilation is switched off
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.apps import act, arrive, check_reduces, drain, finish, restart_lost, speculate
+from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
 from harness.sim.arrays import at_address
+from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.events import (
     E_ACT,
     E_ARRIVE,
@@ -29,17 +30,19 @@ from harness.sim.events import (
     slot_of,
     use_of,
 )
+from harness.sim.granted import drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
 from harness.sim.scheduler import nodes as fs_nodes
 from harness.sim.scheduler import preempt as fs_preempt
 from harness.sim.scheduler import shares as fs_shares
 from harness.sim.scheduler.longstate import RULE_HORIZON
-from harness.sim.scheduler.longterm import advance, refill, roll_rounds, settle_all, total_of
+from harness.sim.scheduler.longterm import advance, roll_rounds, settle_all, total_of
 from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
 from harness.sim.scheduler.state import S as State
 from harness.sim.spark import executor_up, inner_ended
 from harness.sim.world import (
+    CALLS_FULL,
     DONE,
     ENDED_FULL,
     J_FREE,
@@ -48,6 +51,7 @@ from harness.sim.world import (
     NEED_JOBS,
     NEED_ROOM,
     NEVER,
+    PARTS,
     PAUSE,
     SAMPLES_FULL,
     TASKS_FULL,
@@ -127,7 +131,9 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
         c = W.runs[c].node_next
     W.nodes[node].next_end_ms = soonest
     for i in range(n):
-        fs_nodes.container_exit(S, W.scratch[i])
+        c = W.scratch[i]
+        if fs_nodes.container_exit(S, c) == 0:
+            note(W, now, C_EXIT, S.a[S.c[c].app].id, S.c[c].n, 0, 0, 0)
 
 
 @kernel
@@ -180,6 +186,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         return
     if kind == E_JOIN:
         fs_nodes.add_node(S, slot, now)
+        note(W, now, C_JOIN, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 1
         settle_all(S, now)
         drain(S, W, now)
@@ -189,6 +196,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         if fs_nodes.remove_node(S, slot, now) == FS_NEED_ROOM:
             g.need_room = 1
             return
+        note(W, now, C_LEAVE, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 0
         drain(S, W, now)
         W.nodes[slot].next_end_ms = NEVER
@@ -235,6 +243,7 @@ def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     if fs_nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
         g.need_room = 1
         return False
+    note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
     g.beat_again = 0
     g.keys_fresh = 0
     g.heartbeats += 1
@@ -248,13 +257,8 @@ _S, _W = at_address(State), at_address(World)
 
 @kernel
 def run_at(state: int, world: int) -> Any:
-    """`run`, given the addresses of the scheduler's state and of the world."""
-    return run(_S(state), _W(world))
-
-
-@kernel
-def run(S: Any, W: Any) -> Any:
-    """Go on until Python is needed; why. Repeat the call after that."""
+    """Go on until Python is needed; why. Repeat the call after that. Given are the states' addresses."""
+    S, W = _S(state), _W(world)
     g = W.g[0]
     while True:
         if g.need_room == 1 or short_of_room(W):
@@ -263,6 +267,8 @@ def run(S: Any, W: Any) -> Any:
             return ENDED_FULL
         if g.record_tasks == 1 and g.task_n + g.live_runs + g.inner_used + 64 > len(W.tasklog):
             return TASKS_FULL
+        if g.record_calls == 1 and g.calls_n + most_calls(W) > len(W.calls):
+            return CALLS_FULL
         if g.am_lost == 1:
             restart_lost(S, W, g.now)
             continue
@@ -293,6 +299,7 @@ def run(S: Any, W: Any) -> Any:
                     and fs_nodes.can_skip(S, node)
                 ):
                     g.skipped += 1
+                    note(W, beat_ms, C_HEARTBEAT, node, 0, 0, 0, 0)
                 else:
                     g.now = beat_ms
                     if g.user_keys == 1 and g.keys_fresh == 0:
@@ -325,8 +332,9 @@ def run(S: Any, W: Any) -> Any:
                 push(W, t, kind_of(value), use_of(value), slot_of(value))
         elif g.next_update_ms == t:
             fs_shares.update(S, t)
-            if S.xg[0].rule == RULE_HORIZON:
-                refill(S, t)
+            if g.update_noted_ms != t:  # it is repeated where preemption wants room
+                g.update_noted_ms = t
+                note(W, t, C_UPDATE, 0, 0, 0, 0, 0)
             if S.g[0].preemption == 1:
                 if fs_preempt.preempt_pass(S, t) == FS_NEED_ROOM:
                     g.need_room = 1
@@ -334,6 +342,8 @@ def run(S: Any, W: Any) -> Any:
                 drain(S, W, t)
             g.updates += 1
             g.next_update_ms += g.update_ms
+            if S.xg[0].rule == RULE_HORIZON:
+                return PARTS
         elif g.next_tick_ms == t:
             _assume(S, W, t)
             return TICK

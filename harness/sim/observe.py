@@ -41,9 +41,16 @@ _COLUMNS = 16
 ) = range(_COLUMNS)
 
 
+_S, _W = at_address(State), at_address(World)
+
+
 @kernel
-def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
-    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster."""
+def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
+    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster.
+
+    The scheduler's state and the world are given by their addresses.
+    """
+    S, W = _S(state), _W(world)
     n = S.xg[0].n
     roll_rounds(S, now)
     ints[:, :] = 0
@@ -99,15 +106,6 @@ def look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
             if i != leaf:
                 ints[i, _PENDING_N] += pending_n
             i = S.q[i].parent
-
-
-_S, _W = at_address(State), at_address(World)
-
-
-@kernel
-def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
-    """`look`, given the addresses of the scheduler's state and of the world."""
-    look(_S(state), _W(world), ints, reals, now)
 
 
 class Observer:

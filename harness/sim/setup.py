@@ -91,6 +91,8 @@ class SimSetup:
     sample_s: float = 1.0
     time_limit_s: float = 1e7
     record_tasks: bool = False
+    #: Keep what the scheduler was asked as a decision script (harness.sim.calls). For Hadoop's orders only.
+    record_script: bool = False
     #: Keep the controller's decisions and what it wrote (outside only).
     record_decisions: bool = True
     #: Heartbeats that cannot change anything are skipped; False only to show that it makes no difference.
@@ -169,6 +171,7 @@ class SimResult:
     tasks: dict[str, Any] | None = None
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    script: dict[str, Any] | None = None  # with ``record_script``
 
 
 #: Called with a `Progress` now and then.

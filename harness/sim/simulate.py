@@ -14,12 +14,17 @@ import numpy as np
 
 from harness.ledger.decay import WINDOW_PARTS
 from harness.model.errors import InputError
+from harness.model.jobs import JobSpec
 from harness.model.plan import Order, Plan, SchedulingPolicy
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
+from harness.sim.calls import Calls
+from harness.sim.check import check_setup
+from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.feed import Feed
@@ -70,7 +75,8 @@ class Simulation:
     """One run. ``run()`` goes to its end; ``on_tick`` is called with the time in ms when a tick is due."""
 
     def __init__(self, setup: SimSetup) -> None:
-        _check_setup(setup)
+        check_setup(setup)
+        compile_engine()
         self.setup = setup
         conf = dict(setup.conf)
         self.tree: QueueTree = queue_tree(setup.allocations)
@@ -90,6 +96,9 @@ class Simulation:
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
+        #: What was asked of the scheduler, if that is to be kept; the allocation file that is in force.
+        self.calls = self._calls(conf) if setup.record_script else None
+        self._in_force = self.allocations
         self.share = shares_of(self.tree, setup.entitlements)
         scale = float(self._capacity().memory_mb) if setup.resource == "dominant" else 1.0
         self.samples = SampleLog(self.tree, self.order, self.share, scale)
@@ -102,7 +111,7 @@ class Simulation:
             queue_of=leaves.get,
             user_of=self.scheduler.user_index,
             nodes=setup.nodes,
-            row_of=self.jobs.add,
+            row_of=self._add_job,
         )
         self.world = w.new_world(
             len(setup.nodes),
@@ -119,6 +128,21 @@ class Simulation:
         self.decisions: list[dict[str, Any]] = []
 
     # --- set-up ---
+
+    def _calls(self, conf: Mapping[str, str]) -> Calls:
+        if self._order_mode() != STOCK or self._ltrf_leaves():
+            raise InputError(
+                "a run whose order is not Hadoop's is no decision script",
+                where="record_script",
+                mend="record a policy from outside, or static, fair or drf",
+            )
+        return Calls(conf, self.allocations, self.setup.nodes)
+
+    def _add_job(self, job: JobSpec) -> int:
+        row = self.jobs.add(job)
+        if self.calls is not None:
+            self.calls.add_job(row, job)
+        return row
 
     def _capacity(self) -> Resource:
         there = [node for node in self.setup.nodes if node.join_s <= 0] or list(self.setup.nodes)
@@ -205,12 +229,10 @@ class Simulation:
             xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
             x["q_ms"] = -1.0
         xg["flat"] = int(order.flat)
-        xg["horizon_ms"] = order.horizon_s * 1000.0
-        xg["affinity"] = order.affinity
         xg["t_wait_ms"] = _wait_ms(order)
         rules = {"stock": RULE_STOCK, "accumulated": RULE_ACCUMULATED, "arrival": RULE_ARRIVAL, "keys": RULE_USER}
         rule = rules[order.measure]
-        if rule == RULE_ACCUMULATED and 0 < order.horizon_s < math.inf:
+        if rule == RULE_ACCUMULATED and order.horizon_s > 0:
             rule = RULE_HORIZON
         xg["rule"] = rule
         xg["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
@@ -239,6 +261,8 @@ class Simulation:
             ("skip", int(setup.skip_heartbeats)),
             ("user_keys", int(self.scheduler.S.xg["rule"][0] == RULE_USER)),
             ("record_tasks", int(setup.record_tasks)),
+            ("record_calls", int(setup.record_script)),
+            ("update_noted_ms", -1),
             ("failure", faults.failure),
             ("max_attempts", faults.max_attempts),
             ("straggler", faults.straggler),
@@ -281,6 +305,10 @@ class Simulation:
                 self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
             elif code == w.KEYS:
                 self._user_keys()
+            elif code == w.CALLS_FULL:
+                self._take_calls()
+            elif code == w.PARTS:
+                self._parts()
             elif code == w.NEED_ROOM:
                 self._grow()
             elif code == w.SAMPLES_FULL:
@@ -319,6 +347,11 @@ class Simulation:
         if 2 * live + 128 > len(self.world.tasklog):
             self.world = self.world._replace(tasklog=np.zeros(4 * live + 128, w.TASKLOG))
 
+    def _take_calls(self) -> None:
+        if self.calls is not None:
+            self.calls.take(self.world)
+            self.world = self.calls.room(self.world)
+
     def _user_keys(self) -> None:
         """Ask a user's policy for its keys, if somebody wants something."""
         S, world = self.scheduler.S, self.world
@@ -332,6 +365,16 @@ class Simulation:
             key = keys.get(queue.path)
             column[index] = 1e300 if key is None or key != key else min(max(float(key), -1e300), 1e300)
 
+    def _parts(self) -> None:
+        """Fill the queues' parts over the horizon anew: the policies' own definition, once an update."""
+        S, world = self.scheduler.S, self.world
+        assert self.plan is not None
+        snapshot, _, reals = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
+        parts = parts_over_horizon(self.plan.order, snapshot, _Figures(self.observer.counted(reals)))
+        column = S.x["x"]
+        for queue, index in zip(self.tree, self.order, strict=True):
+            column[index] = parts[queue.path]
+
     def replan(self, now_ms: int) -> None:
         """T_wait from the tasks that have ended so far."""
         snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
@@ -343,10 +386,18 @@ class Simulation:
         """Weights take effect in the scheduler (as float32), its shares at the next update."""
         index = self.scheduler.queue_index
         self.scheduler.set_weights({index(path): weight for path, weight in weights.items()})
+        if self.calls is not None:
+            self._in_force = with_attributes(self._in_force, weights=weights)
+            self._take_calls()
+            self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
         """An allocation file with the same queues takes effect."""
         self.scheduler.reload(allocations)
+        self._in_force = allocations
+        if self.calls is not None:
+            self._take_calls()
+            self.calls.reload(now_ms, allocations)
         for queue in queue_tree(allocations):
             self.observer.limits_changed(queue.path, queue.min_share, queue.max_limit)
 
@@ -375,6 +426,7 @@ class Simulation:
         self._take_ended()
         if self.setup.record_tasks and not so_far:
             self.tasks.take(world)
+        self._take_calls()
         waits, waits_at = {}, {}
         for queue, index in zip(self.tree, self.order, strict=True):
             if not queue.leaf:
@@ -405,6 +457,7 @@ class Simulation:
             tasks=self.tasks.columns() if self.setup.record_tasks and not so_far else None,
             writes=self.writes,
             decisions=self.decisions,
+            script=None if self.calls is None else self.calls.script,
         )
 
     def _between_ends(self) -> dict[str, float]:
@@ -456,42 +509,3 @@ def _wait_ms(order: Order) -> int:
     if order.t_wait_s is None or order.t_wait_s >= 1e12:
         return -1
     return round(order.t_wait_s * 1000)
-
-
-def _check_setup(setup: SimSetup) -> None:
-    def refuse(what: str, mend: str) -> InputError:
-        return InputError(what, mend=mend)
-
-    if not setup.nodes:
-        raise refuse("the cluster has no node", "give at least one")
-    names = set()
-    for node in setup.nodes:
-        where = f"node {node.name!r}"
-        if node.name in names:
-            raise InputError("a node of this name stands before", where=where, mend="rename one")
-        names.add(node.name)
-        if not (0 <= node.memory_mb < 1 << 40 and 0 <= node.vcores < 1 << 30):
-            raise InputError(
-                f"{node.memory_mb} MiB and {node.vcores} vcores", where=where, mend="give positive amounts"
-            )
-        if not (1e-6 <= node.speed <= 1e6):
-            raise InputError(f"its speed is {node.speed!r}", where=where, mend="give a number from 1e-6 to 1e6")
-        if not (0 <= node.join_s <= 1e9) or (node.leave_s is not None and not node.join_s < node.leave_s <= 1e9):
-            raise InputError("it leaves before it comes", where=where, mend="mend join_s and leave_s")
-    for queue, weight in setup.entitlements.items():
-        if not (0 < weight < math.inf):
-            raise InputError(f"the entitlement {weight!r}", where=queue, mend="give a finite number above 0")
-    delays, faults = setup.delays, setup.faults
-    for name in ("node_heartbeat_ms", "am_heartbeat_ms", "update_ms", "reduce_preempt_ms", "speculation_ms"):
-        if not 1 <= getattr(delays, name) <= 10**9:
-            raise refuse(f"{name} is {getattr(delays, name)!r}", "give milliseconds, at least 1")
-    if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
-        raise refuse("delays of AMs cannot be", "am_response_heartbeats is 0 or 1, times are at least 0")
-    if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):
-        raise refuse("probabilities of faults cannot be", "give 0 to 1, and 1 to 255 attempts")
-    if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):
-        raise refuse("factors of faults cannot be", "give numbers above 0")
-    if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
-        raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
-    if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
-        raise refuse("delays of actuation have to be at least 0", "mend them")

@@ -40,7 +40,9 @@ R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
     KEYS,  # a user's policy has to give its keys
     WAITS_FULL,  # take the log of waits away
     PAUSE,  # progress
-) = range(11)
+    PARTS,  # the scheduler's update is done: with a horizon, the queues' parts are filled anew
+    CALLS_FULL,  # take what was asked of the scheduler away
+) = range(13)
 
 #: Most stages of a job: their dependencies are bits of an int64.
 MAX_STAGES = 62
@@ -69,6 +71,9 @@ GLOBALS = np.dtype(
         ("user_keys", "i8"),  # the policy's keys come from Python
         ("keys_fresh", "i8"),
         ("record_tasks", "i8"),
+        ("record_calls", "i8"),
+        ("calls_n", "i8"),
+        ("update_noted_ms", "i8"),
         ("failure", "f8"),
         ("max_attempts", "i8"),
         ("straggler", "f8"),
@@ -292,6 +297,9 @@ TASKLOG = np.dtype(
     align=True,
 )
 
+#: What was asked of the scheduler (harness.sim.calls).
+CALL = np.dtype([(name, "i8") for name in ("t", "kind", "a", "b", "c", "d", "e")], align=True)
+
 
 class _Fields(NamedTuple):
     g: NDArray[Any]
@@ -308,6 +316,7 @@ class _Fields(NamedTuple):
     values: NDArray[np.float64]  # of empirical and listed durations, seconds
     ended: NDArray[Any]
     tasklog: NDArray[Any]
+    calls: NDArray[Any]
     scratch: NDArray[np.int64]  # containers that end at one heartbeat
     samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
     samp_i: NDArray[np.int64]  # (samples, queues, 6)
@@ -332,6 +341,7 @@ class W(Arrays, _Fields):  # type: ignore[misc]
         "values": (np.dtype(np.float64), 1),
         "ended": (ENDED, 1),
         "tasklog": (TASKLOG, 1),
+        "calls": (CALL, 1),
         "scratch": (np.dtype(np.int64), 1),
         "samp_t": (np.dtype(np.int64), 2),
         "samp_i": (np.dtype(np.int64), 3),
@@ -377,6 +387,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         values=np.zeros(1024, np.float64),
         ended=np.zeros(4096, ENDED),
         tasklog=np.zeros(log_rows, TASKLOG),
+        calls=np.zeros(1, CALL),
         scratch=np.zeros(1024, np.int64),
         samp_t=np.zeros((sample_rows, 3), np.int64),
         samp_i=np.zeros((sample_rows, queues, 6), np.int64),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from harness.policies.filling import Joining, water_fill
+from harness.policies.filling import Joining, satisfied, water_fill
 
 USED = st.lists(st.floats(0, 1e9), min_size=1, max_size=8)
 
@@ -102,3 +102,31 @@ def test_joining_is_filling_with_one_more(
         assert Joining(others, entitlements, capacity, length).part(used, entitlement) == pytest.approx(
             whole, rel=1e-6, abs=1e-7
         )
+
+
+@given(
+    queues=st.lists(st.tuples(st.floats(0, 1e6), st.floats(0.1, 10), st.floats(0, 300)), min_size=2, max_size=30),
+    amount=st.floats(10, 2000),
+    horizon=st.sampled_from([1.0, 80.0, 5000.0, math.inf]),
+)
+def test_who_has_enough_is_found_in_one_sweep(
+    queues: list[tuple[float, float, float]], amount: float, horizon: float
+) -> None:
+    """The same as filling again and again without those who have enough."""
+    used, entitlements, demands = (list(column) for column in zip(*queues, strict=True))
+    short, left = list(range(len(queues))), amount
+    while short:
+        x = water_fill([used[i] for i in short], [entitlements[i] for i in short], left, horizon)
+        enough = {i for i, part in zip(short, x, strict=True) if demands[i] <= part}
+        if not enough:
+            break
+        left -= sum(demands[i] for i in enough)
+        short = [i for i in short if i not in enough]
+        if left <= 0:
+            return  # all that is left is rounding
+    found = satisfied(used, entitlements, demands, amount, horizon)
+    wrong = [i for i in range(len(queues)) if found[i] != (i not in short)]
+    # Whoever is on the edge may fall to either side.
+    for i in wrong:
+        x = water_fill([used[k] for k in {*short, i}], [entitlements[k] for k in {*short, i}], max(left, 1e-9), horizon)
+        assert min(abs(demands[i] - part) for part in x) <= 1e-6 * amount + 1e-9

@@ -16,6 +16,7 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Plan
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import POLICIES, CountedLedger, make_policy
+from harness.policies.longterm import parts_over_horizon
 
 MB = 1024
 
@@ -313,3 +314,29 @@ def test_plans_are_pure() -> None:
     for name in POLICIES:
         policy = make_policy(name)
         assert policy.plan(view, ledger) == policy.plan(view, ledger) == make_policy(name).plan(view, ledger)
+
+
+@pytest.mark.parametrize("policy", ["ltrf", "naive-hltrf", "hltrf"])
+@given(
+    run=st.lists(st.integers(0, 40), min_size=4, max_size=4), wait=st.lists(st.integers(0, 60), min_size=4, max_size=4)
+)
+@settings(max_examples=60, deadline=None)
+def test_parts_in_the_scheduler_are_the_weights_from_outside(policy: str, run: list[int], wait: list[int]) -> None:
+    """A horizon has one definition: what orders the queues inside is what is written from outside, but for rounding."""
+    leaves = {name: {"run": held, "wait": 9 * asked} for name, held, asked in zip(GROUPS, run, wait, strict=True)}
+    view, ledger = snapshot(leaves), used(g1_a=900, g1_b=100, g2_c=400, g2_d=3000)
+    plan = make_policy(policy, {"horizon_s": "40", **({"t_wait": "inf"} if policy == "hltrf" else {})}).plan(
+        view, ledger
+    )
+    parts = parts_over_horizon(plan.order, view, ledger)
+    if policy == "ltrf":
+        # Flat: a leaf's part of the cluster. Outside, its own of its group's and its group's of the cluster; whoever
+        # has more than enough with its part is weighed by its demand there.
+        waiting = [f"root.{name}" for name, fields in leaves.items() if fields["wait"] > 100]
+        for group in ("root.g1", "root.g2"):
+            a, b = (q for q in parts if q.startswith(group + "."))
+            if a in waiting and b in waiting and min(parts[a], parts[b]) > 1e-4:
+                assert plan.weights[a] / plan.weights[b] == pytest.approx(parts[a] / parts[b], rel=1e-3)
+        return
+    for name, weight in plan.weights.items():
+        assert weight == pytest.approx(min(max(1000 * parts[name], WEIGHT_MIN), WEIGHT_MAX), rel=1e-3)

@@ -1,4 +1,4 @@
-"""The compiled ledger, quantum and water-filling against their reference definitions."""
+"""The compiled ledger and quantum against their reference definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from harness.ledger import Ledger, Usage
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
-from harness.policies.filling import water_fill as reference_fill
 from harness.policies.registry import make_policy
 from harness.sim.scheduler import longterm as lt
 from harness.sim.simulate import Simulation, simulate
@@ -113,25 +112,34 @@ def cases_module(cases: Any) -> Any:
     return cases
 
 
-numbers = st.floats(0, 1e9, allow_nan=False)
+def _contended(cases: Any) -> list[JobSpec]:
+    """Two leaves that compete from the start and one that comes later, none with demand without end."""
+    tasks = {"a": (300, 0.0), "b": (160, 0.0), "c": (90, 40.0)}
+    return [
+        JobSpec(q, f"root.{q}", "mapreduce", Resource(), (Stage("m", n, cases.ONE, cases.lognormal(2.3)),), submit_s=at)
+        for q, (n, at) in tasks.items()
+    ]
 
 
-@given(
-    used=st.lists(numbers, min_size=1, max_size=8),
-    weights=st.lists(st.floats(0.1, 10), min_size=8, max_size=8),
-    capacity=st.floats(1, 1e6),
-    horizon=st.floats(1, 1e5),
-)
-@settings(max_examples=100, deadline=None)
-def test_water_filling_is_that_of_the_policies(
-    used: list[float], weights: list[float], capacity: float, horizon: float
-) -> None:
-    n = len(used)
-    out = np.zeros(n)
-    lt.water_fill(np.array(used), np.array(weights[:n]), out, np.arange(n, dtype=np.int64), n, capacity, horizon)
-    expected = reference_fill(used, weights[:n], capacity, horizon)
-    assert out.tolist() == pytest.approx(expected, rel=1e-6, abs=1e-6 * capacity)
-    assert out.sum() == pytest.approx(capacity, rel=1e-6)
+def test_an_endless_horizon_in_the_scheduler_is_memoryless(cases: Any) -> None:
+    """H -> infinity: every task starts when and where the Fair Scheduler starts it."""
+    ours = simulate(cases.setup(_contended(cases), policy=make_policy("ltrf", {"horizon_s": "inf"}))).tasks
+    fair = simulate(cases.setup(_contended(cases), policy="fair")).tasks
+    assert ours is not None
+    assert fair is not None
+    for column in ("job", "task", "node", "granted_ms"):
+        assert ours[column].tolist() == fair[column].tolist(), column
+
+
+def test_a_horizon_in_the_scheduler_pays_back_gently(cases: Any) -> None:
+    """Whoever comes late is owed: served first under LTRF, over the horizon with one, not at all without memory."""
+    waits = {}
+    for horizon in ("0", "60", "inf"):
+        policy = make_policy("ltrf", {"horizon_s": horizon})
+        result = simulate(cases.setup(_contended(cases), policy=policy))
+        ended = dict(zip(result.jobs["id"], result.jobs["finished_s"], strict=True))
+        waits[horizon] = ended["c"]
+    assert waits["0"] < waits["60"] < waits["inf"]
 
 
 def test_fixed_quantum_counts_running_tasks_ahead(cases: Any) -> None:

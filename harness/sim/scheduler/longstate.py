@@ -50,9 +50,8 @@ X = np.dtype(
         ("q_ms", "f8"),  # quantum; below 0: the queue has had no application yet
         ("q_sum", "f8"),  # of a leaf: sum of the quanta of its applications of which a task has ended, and their number
         ("q_n", "f8"),
-        ("x", "f8"),  # water-filled part of the parent's, with a horizon
+        ("x", "f8"),  # with a horizon: the part of the parent's (flat: of the cluster), filled at each update
         ("sum", "f8"),  # scratch
-        ("ratio", "f8"),  # scratch
         ("win_at", "i8"),  # of a sliding window: the part that is being filled
     ],
     align=True,
@@ -79,8 +78,6 @@ XG = np.dtype(
         ("q0_ms", "f8"),
         ("half_life_ms", "f8"),  # of what was counted; 0: it does not fade
         ("part_ms", "f8"),  # one of the parts of a sliding window; 0: none
-        ("horizon_ms", "f8"),
-        ("affinity", "f8"),
         ("r_mb", "f8"),  # capacity, as of the last settlement
         ("r_vc", "f8"),
     ],

@@ -1,6 +1,7 @@
 """Orders beyond Hadoop's inside the scheduler: long-term fairness, horizons, arrival; and the exact integrals.
 
-The compiled twin of harness.ledger (what is counted) and harness.policies.weights (water-filling), tested against them.
+The compiled twin of harness.ledger (what is counted), tested against it. Parts over a horizon come from
+harness.policies.longterm, at each update.
 The kernels call the hooks only when ``G.hooks`` is not 0, and `refresh_keys` only in the KEYED order modes; the virtual
 time around the scheduler calls `settle` after whatever changes a leaf's allocation or asks. Integrals are exact: they
 are advanced by what held since the last settlement, at the instant of each change.
@@ -12,8 +13,6 @@ from __future__ import annotations
 
 import math
 from typing import Any
-
-import numpy as np
 
 from harness.sim.durations import exp_portable
 from harness.sim.kernel import kernel
@@ -392,119 +391,3 @@ def _lift_starved(s: Any, now: int) -> Any:
     while at >= 0:
         s.q[at].key = FIRST
         at = s.q[at].parent
-
-
-# --- horizon: water-filling, as harness.policies.filling and .weights define it ---
-
-
-@kernel
-def water_fill(used: Any, entitlement: Any, out: Any, members: Any, n: int, room: Any, horizon_ms: Any) -> Any:
-    """out[m] for the first n ``members``: x_i that maximise the smallest (u_i + H x_i) / w_i, sum x_i = room."""
-    if n == 1:
-        out[members[0]] = room
-        return
-    order = members[:n].copy()
-    keys = np.empty(n)
-    for i in range(n):
-        keys[i] = used[order[i]] / entitlement[order[i]]
-    for i in range(1, n):  # insertion sort: few siblings, and stable
-        key, member = keys[i], order[i]
-        j = i - 1
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            order[j + 1] = order[j]
-            j -= 1
-        keys[j + 1] = key
-        order[j + 1] = member
-    lowest = keys[0]
-    pool = room * horizon_ms
-    weight_sum = entitlement[order[0]]
-    deficit = 0.0
-    level = pool / weight_sum
-    for i in range(1, n):
-        above = keys[i] - lowest
-        if above >= level:
-            break
-        weight_sum += entitlement[order[i]]
-        deficit += entitlement[order[i]] * above
-        level = (pool + deficit) / weight_sum
-    for i in range(n):
-        above = keys[i] - lowest
-        out[order[i]] = (level - above) * entitlement[order[i]] / horizon_ms if above < level else 0.0
-
-
-@kernel
-def refill(s: Any, now: int) -> Any:
-    """Recompute every queue's part of its parent's (X.x); called at each scheduler update when there is a horizon."""
-    xg = s.xg[0]
-    n = xg.n
-    roll_rounds(s, now)
-    for i in range(s.g[0].n_leaves):
-        s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
-    sum_up(s)
-    used = s.x["sum"]
-    entitlement = s.x["entitlement"]
-    capacity = whole(s, xg.ledger)
-    members = np.empty(n, np.int64)
-    flat = np.zeros(n)
-    if xg.affinity < 1.0 or xg.flat == 1:
-        m = 0
-        for i in range(s.g[0].n_leaves):
-            members[m] = s.leaves[i]
-            m += 1
-        water_fill(used, entitlement, flat, members, m, capacity, xg.horizon_ms)
-        for i in range(s.g[0].n_leaves):
-            amount = flat[s.leaves[i]]
-            above = s.q[s.leaves[i]].parent
-            while above >= 0:
-                flat[above] += amount
-                above = s.q[above].parent
-    if xg.flat == 1:
-        for i in range(s.g[0].n_leaves):
-            s.x[s.leaves[i]].x = flat[s.leaves[i]] / capacity if capacity > 0.0 else 0.0
-        return
-    level = np.zeros(n)
-    _fill_below(s, 0, capacity, used, entitlement, level, members, capacity)
-    for i in range(n):
-        above = s.q[i].parent
-        if above < 0:
-            s.x[i].x = 1.0
-            continue
-        room = max(level[above], s.x[above].share * capacity)
-        part = level[i] / room if room > 0.0 else 0.0
-        if xg.affinity < 1.0 and flat[above] > 0.0:
-            flat_part = flat[i] / flat[above]
-            part = flat_part if xg.affinity <= 0.0 else xg.affinity * part + (1.0 - xg.affinity) * flat_part
-        s.x[i].x = part
-
-
-@kernel
-def _fill_below(
-    s: Any, root: int, amount: Any, used: Any, entitlement: Any, level: Any, members: Any, capacity: Any
-) -> Any:
-    """Level by level from the root down, without recursion: a parent fills at least its own share."""
-    n = s.xg[0].n
-    todo = np.empty(n, np.int64)
-    todo[0] = root
-    count = 1
-    level[root] = amount
-    while count > 0:
-        count -= 1
-        above = todo[count]
-        m = 0
-        child = s.q[above].first_child
-        while child >= 0:
-            members[m] = child
-            m += 1
-            child = s.q[child].next_sibling
-        if m == 0:
-            continue
-        room = max(level[above], s.x[above].share * capacity)
-        if m == 1:
-            level[members[0]] = level[above]
-        else:
-            water_fill(used, entitlement, level, members, m, room, s.xg[0].horizon_ms)
-        for i in range(m):
-            if s.q[members[i]].leaf == 0:
-                todo[count] = members[i]
-                count += 1

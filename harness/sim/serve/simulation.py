@@ -161,6 +161,8 @@ class LiveSimulation(Simulation):
                 self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
             elif code == w.KEYS:
                 self._user_keys()
+            elif code == w.PARTS:
+                self._parts()
             elif code == w.NEED_ROOM:
                 self._grow()
             elif code == w.ENDED_FULL:

@@ -1,0 +1,112 @@
+"""What the virtual time asks of the scheduler, kept as a decision script: a run that Hadoop's own class can repeat.
+
+Compiled code notes each call of the scheduler's kernels that had an effect, in their order; `Calls` turns the notes
+into the events of a decision script (``yarnfair decide``, tests/oracle). So not only the scheduler but also the use
+that the virtual time makes of it can be held against Hadoop. Heartbeats that were passed over are in the script too:
+that they change nothing is checked with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from harness.model.jobs import JobSpec, NodeSpec
+from harness.model.queues import AllocationFile
+from harness.sim.kernel import kernel
+from harness.sim.world import MAX_STAGES, W
+
+C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, C_RESTART = range(10)
+
+
+@kernel
+def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
+    """Keep one call (nothing is done unless the run is recorded); the caller of the loop has made room."""
+    g = W.g[0]
+    if g.record_calls == 0:
+        return
+    entry = W.calls[g.calls_n]
+    g.calls_n += 1
+    entry.t, entry.kind, entry.a, entry.b, entry.c, entry.d, entry.e = now, kind, a, b, c, d, e
+
+
+@kernel
+def most_calls(W: Any) -> Any:
+    """As many calls as one turn of the loop may note."""
+    g = W.g[0]
+    return g.live_runs + len(W.jobs) + g.ring_n * (2 + g.update_ms // g.node_hb_ms) + 2 * MAX_STAGES + 64
+
+
+class Calls:
+    """Notes of one run, and the script that they make."""
+
+    def __init__(self, conf: Mapping[str, str], allocations: AllocationFile, nodes: Sequence[NodeSpec]) -> None:
+        self.names = [node.name for node in nodes]
+        self.events: list[dict[str, Any]] = []
+        self.script: dict[str, Any] = {
+            "conf": dict(conf),
+            "options": {"shares": "none", "resource_types": "conf"},
+            "allocations": _text(allocations),
+            "nodes": [{"name": n.name, "rack": n.rack, "memory_mb": n.memory_mb, "vcores": n.vcores} for n in nodes],
+            "events": self.events,
+        }
+        self._jobs: dict[int, JobSpec] = {}
+
+    def add_job(self, row: int, job: JobSpec) -> None:
+        """A job was read."""
+        self._jobs[row] = job
+
+    def reload(self, now_ms: int, allocations: AllocationFile) -> None:
+        """An allocation file takes effect; what was noted before has been taken."""
+        self.events.append({"t": now_ms, "reload": _text(allocations)})
+
+    def take(self, world: W) -> None:
+        """Take the notes out of the world."""
+        g = world.g
+        for entry in world.calls[: int(g["calls_n"][0])].tolist():
+            self.events.append({"t": entry[0], **self._event(*entry[1:])})
+        g["calls_n"] = 0
+
+    def room(self, world: W) -> W:
+        """The world with room for what one turn of the loop may note, and to spare."""
+        size = len(world.calls)
+        while size < 2 * int(most_calls(world)):
+            size *= 2
+        return world if size == len(world.calls) else world._replace(calls=np.zeros(size, world.calls.dtype))
+
+    def _event(self, kind: int, a: int, b: int, c: int, d: int, e: int) -> dict[str, Any]:
+        if kind == C_HEARTBEAT:
+            return {"heartbeat": self.names[a]}
+        if kind == C_UPDATE:
+            return {"update": True}
+        if kind == C_EXIT:
+            return {"finish": {"app": f"app{a}", "n": b}}
+        if kind == C_ASK:
+            return {"ask": f"app{a}", "priority": b, "count": c, "memory_mb": d, "vcores": e}
+        if kind == C_APP:
+            job = self._jobs[b]
+            event: dict[str, Any] = {"app": f"app{a}", "id": a, "queue": job.queue, "user": job.user}
+            if job.am != type(job.am)():
+                event["am"] = {"memory_mb": job.am.memory_mb, "vcores": job.am.vcores}
+            return event
+        if kind == C_RELEASE:
+            return {"release": {"app": f"app{a}", "n": b}}
+        if kind == C_END:
+            return {"end": f"app{a}"}
+        if kind == C_RESTART:
+            return {"restart": f"app{a}"}
+        return {("node" if kind == C_JOIN else "lost"): self.names[a]}
+
+
+def _text(allocations: AllocationFile) -> str:
+    """The allocation file's XML; a file that was made from values may lack the root's settings, which one read has."""
+    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.allocation.render import render_allocations
+
+    if "root" not in allocations.settings:
+        root = parse_allocations("<allocations><queue name='root'/></allocations>").settings
+        allocations = replace(allocations, settings={**root, **allocations.settings})
+    return render_allocations(allocations)

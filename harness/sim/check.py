@@ -1,0 +1,49 @@
+"""What a run of the simulator cannot be made of: one line each that says what and how to mend it."""
+
+from __future__ import annotations
+
+import math
+
+from harness.model.errors import InputError
+from harness.sim.setup import SimSetup
+
+
+def check_setup(setup: SimSetup) -> None:
+    """Raises InputError for what no run can be made of."""
+
+    def refuse(what: str, mend: str) -> InputError:
+        return InputError(what, mend=mend)
+
+    if not setup.nodes:
+        raise refuse("the cluster has no node", "give at least one")
+    names = set()
+    for node in setup.nodes:
+        where = f"node {node.name!r}"
+        if node.name in names:
+            raise InputError("a node of this name stands before", where=where, mend="rename one")
+        names.add(node.name)
+        if not (0 <= node.memory_mb < 1 << 40 and 0 <= node.vcores < 1 << 30):
+            raise InputError(
+                f"{node.memory_mb} MiB and {node.vcores} vcores", where=where, mend="give positive amounts"
+            )
+        if not (1e-6 <= node.speed <= 1e6):
+            raise InputError(f"its speed is {node.speed!r}", where=where, mend="give a number from 1e-6 to 1e6")
+        if not (0 <= node.join_s <= 1e9) or (node.leave_s is not None and not node.join_s < node.leave_s <= 1e9):
+            raise InputError("it leaves before it comes", where=where, mend="mend join_s and leave_s")
+    for queue, weight in setup.entitlements.items():
+        if not (0 < weight < math.inf):
+            raise InputError(f"the entitlement {weight!r}", where=queue, mend="give a finite number above 0")
+    delays, faults = setup.delays, setup.faults
+    for name in ("node_heartbeat_ms", "am_heartbeat_ms", "update_ms", "reduce_preempt_ms", "speculation_ms"):
+        if not 1 <= getattr(delays, name) <= 10**9:
+            raise refuse(f"{name} is {getattr(delays, name)!r}", "give milliseconds, at least 1")
+    if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
+        raise refuse("delays of AMs cannot be", "am_response_heartbeats is 0 or 1, times are at least 0")
+    if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):
+        raise refuse("probabilities of faults cannot be", "give 0 to 1, and 1 to 255 attempts")
+    if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):
+        raise refuse("factors of faults cannot be", "give numbers above 0")
+    if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
+        raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
+    if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
+        raise refuse("delays of actuation have to be at least 0", "mend them")

@@ -1,0 +1,114 @@
+"""Decision scripts as files: read, with messages that say what is wrong where; answers as the oracle writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import InputError
+
+_EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
+_LIMIT = 2**62
+
+
+class Event:
+    """One event of a script, read with messages that say where it is."""
+
+    def __init__(self, index: int, raw: Any) -> None:
+        self.where = f"event {index}"
+        if not isinstance(raw, dict):
+            raise InputError("is not an object", where=self.where, mend='write {"t": ..., ...}')
+        self.raw: dict[str, Any] = raw
+        self.t = self.integer(raw, "t")
+        for extra in _EXTRAS:
+            if extra in raw or any(isinstance(r, dict) and extra in r for r in self.requests()):
+                raise InputError(
+                    f"{extra!r} is an automatic extra; only explicit scripts (base events) can be decided",
+                    where=self.where,
+                    mend="write the script in its explicit form (the oracle's --explicit does it)",
+                )
+
+    def requests(self) -> list[Any]:
+        requests = self.raw.get("requests")
+        return requests if isinstance(requests, list) else []
+
+    def integer(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
+        value = where.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not -_LIMIT <= value <= _LIMIT:
+            raise InputError(
+                f"{key!r} is {value!r}, not an integer in range", where=self.where, mend="write an integer"
+            )
+        return value
+
+    def amount(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
+        """An integer from 0 to the largest that Hadoop keeps in an int."""
+        value = self.integer(where, key, default)
+        if not 0 <= value <= 2**31 - 1:
+            raise InputError(f"{key!r} is {value}", where=self.where, mend="write an integer from 0 to 2147483647")
+        return value
+
+    def text(self, where: Mapping[str, Any], key: str, default: str | None = None) -> str:
+        value = where.get(key, default)
+        if not isinstance(value, str):
+            raise InputError(f"{key!r} is {value!r}, not a text", where=self.where, mend="write a name in quotes")
+        return value
+
+    def inner(self, key: str) -> dict[str, Any]:
+        value = self.raw.get(key)
+        if not isinstance(value, dict):
+            raise InputError(f"{key!r} is not an object", where=self.where, mend=f'write "{key}": {{...}}')
+        return value
+
+
+def option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    """An option's value; the first choice is the default."""
+    value = options.get(name, choices[0])
+    if value not in choices:
+        raise InputError(f"option {name!r} is {value!r}", mend=f"write one of: {', '.join(choices)}")
+    return str(value)
+
+
+def whole(options: Mapping[str, Any], name: str, default: int) -> int:
+    value = options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LIMIT:
+        raise InputError(f"option {name!r} is {value!r}", mend="write an integer from 0 on")
+    return value
+
+
+def read_script(path: str) -> Any:
+    """A script from a file; InputError if it cannot be read or is not JSON."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=path, mend="give the path of a readable file") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not JSON: {error}", where=path, mend="write one JSON object") from error
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write a file in one step: it is whole or not there."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, target)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
+
+
+def render_answer(answer: Mapping[str, Any]) -> str:
+    """The answer as the oracle writes it: one record a line."""
+    parts = []
+    for key, value in answer.items():
+        if isinstance(value, list):
+            lines = ",".join("\n " + json.dumps(record, separators=(",", ":"), ensure_ascii=False) for record in value)
+            parts.append(f'\n"{key}": [{lines}]')
+        else:
+            parts.append(f'\n"{key}": {json.dumps(value, separators=(",", ":"))}')
+    return "{" + ",".join(parts) + "\n}\n"
