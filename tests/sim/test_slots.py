@@ -373,6 +373,17 @@ def test_what_cannot_be_is_refused(run: SlotRun, message: str) -> None:
         run_slots(run)
 
 
+@pytest.mark.parametrize("heartbeat", [0, 1000])
+@pytest.mark.parametrize(
+    "rules", [Rules(sharing="independent"), Rules(sharing="dependent"), Rules(sharing="containers")]
+)
+def test_tasks_that_fit_nowhere_are_an_error(rules: Rules, heartbeat: int) -> None:
+    """A reduce weighs three map slots, and there are two."""
+    cluster = SlotCluster(nodes(1, 2, 0), reduce_weight=Fraction(3), replicas=0, heartbeat_ms=heartbeat)
+    with pytest.raises(InputError, match="job j: its tasks wait for slots that they never get"):
+        run_slots(SlotRun(cluster, (job("j", 2, 1),), rules))
+
+
 def test_the_other_kinds_slots_do_when_there_are_none_of_ones_own() -> None:
     cluster = SlotCluster(nodes(1, 0, 3), replicas=0)
     result = run_slots(SlotRun(cluster, (job("j", 6, 3, slow_start=1.0),), Rules(sharing="independent")))

@@ -9,6 +9,7 @@ import heapq
 import random
 from collections.abc import Callable
 
+from harness.model.errors import InputError
 from harness.sim.slots import assign as give
 from harness.sim.slots.model import SlotCounts, SlotJob, SlotResult, SlotRun, SlotSample
 from harness.sim.slots.shuffle import Network
@@ -18,6 +19,8 @@ from harness.sim.slots.state import NODE, RACK, Attempt, Job, Node, Pool, place_
 MAP, REDUCE = 0, 1
 SUBMIT, END, HEARTBEAT, FETCHED, WAKE, SAMPLE = range(6)
 
+#: Tasks wait and nothing runs for so long: nothing ever will.
+STILL_MS = 600_000
 #: A reduce goes on fetching while at least this part of its input is there and not fetched.
 CHUNK = 0.05
 
@@ -94,7 +97,9 @@ class Engine:
         if run.sample_ms:
             self._push(0, SAMPLE, None)
         beats, told = 0, 0
+        still_since = 0
         while len(self.ended) < len(run.jobs):
+            self._check_alive(still_since)
             now = self._events[0][0]
             if now > limit:
                 self._account(limit)
@@ -113,6 +118,8 @@ class Engine:
             if self.cluster.heartbeat_ms == 0:
                 self._fill()
             self._plan_fetch()
+            if changes != self.counts.starts + self.counts.ends or not self.active:
+                still_since = now
             if sample or (not run.sample_ms and changes != self.counts.starts + self.counts.ends):
                 self._sample()
             beats += 1
@@ -122,6 +129,19 @@ class Engine:
         if run.sample_ms:
             self._sample()
         return self._result()
+
+    def _check_alive(self, still_since: int) -> None:
+        """InputError when tasks wait, nothing runs, and no slot took one for longer than anything makes them wait."""
+        patience = STILL_MS + 4 * self.cluster.locality_delay_ms + self.cluster.heartbeat_ms
+        stuck = self.counts.starts == self.counts.ends and self.now - still_since > patience
+        if not self._events or stuck:
+            waiting = next((job for job in self.active if job.maps_waiting or job.reduces_waiting), None)
+            where = f"job {waiting.spec.id}" if waiting is not None else None
+            raise InputError(
+                "its tasks wait for slots that they never get",
+                where=where,
+                mend="give slots of their kind, or lend more",
+            )
 
     def _handle(self, kind: int, what: object) -> None:
         if kind == SUBMIT:
