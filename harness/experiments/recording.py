@@ -89,7 +89,8 @@ def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, A
 def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
     """The jobs of a run that were submitted, each task with the time that it worked.
 
-    A task that never ended (a run that was cut) has the time that it was to take.
+    A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
+    it waits for has ended, because its own time would hold its waiting.
     """
     lines = []
     for job in jobs:
@@ -99,7 +100,8 @@ def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
         ordered = stages_in_order(job.spec)
         times = {stage.name: [ms / 1000.0 for [(ms, _)] in drawn[at]] for at, stage in enumerate(ordered)}
         for task in job.record.tasks:
-            if task.outcome == "finished":
+            stage = ordered[task.stage]
+            if task.outcome == "finished" and not (stage.after and stage.slow_start < 1):
                 times[ordered[task.stage].name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
         spec = job.spec
         lines.append(
