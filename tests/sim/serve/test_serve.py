@@ -308,3 +308,26 @@ def test_an_allocation_file_of_the_users_own_is_what_the_cluster_starts_with(tmp
     file.write_text("<allocations>")
     with pytest.raises(InputError, match=re.escape(str(file))):
         with_file(setup, file)
+
+
+@pytest.mark.java
+def test_hadoops_own_command_refreshes_and_is_told_what_is_not_there(served: Served, tmp_path: Path) -> None:
+    """``yarn rmadmin -refreshQueues`` of Hadoop 3.4.2, a client that knows nothing of us."""
+    from harness.clusters import site
+    from harness.clusters.jars import find
+
+    rm = served.client.rms[0]
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    site.write(conf / "core-site.xml", site.render({"ipc.client.connect.max.retries": "1"}))
+    site.write(conf / "yarn-site.xml", site.render({"yarn.resourcemanager.admin.address": str(rm.admin)}))
+    site.write(conf / "log4j.properties", site.LOG4J)
+    command = ["java", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-XX:TieredStopAtLevel=1", "-Xmx128m"]
+    command += ["-cp", f"{conf}:{find()}/*", "org.apache.hadoop.yarn.client.cli.RMAdminCLI"]
+    served.file.write_text(ALLOCATIONS.format(a=8, b=1))
+    done = subprocess.run([*command, "-refreshQueues"], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert served.client.effective_queues()["root.a"].weight == 8.0
+    other = subprocess.run([*command, "-refreshNodes"], capture_output=True, text=True, timeout=200)
+    assert other.returncode != 0
+    assert "Unknown method refreshNodes" in other.stdout + other.stderr
