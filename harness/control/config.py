@@ -90,6 +90,7 @@ class EnforceConfig(Strict):
     full_look_every_s: Seconds = 600.0
     count_earlier: bool = False
     task_lengths: bool = True
+    ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
@@ -114,6 +115,7 @@ class EnforceConfig(Strict):
             count_earlier=self.count_earlier,
             task_lengths=self.task_lengths,
             lease_s=self.lease_s,
+            ask_again=self.ask_again,
             ad_hoc=self.ad_hoc,
         )
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Ended applications are asked for from so long before the latest end that was seen.
 ENDED_MARGIN_MS = 60_000
-#: What took the RM so long is not asked for again before this many times as long has passed.
-ASK_AGAIN = 10.0
 #: A JMX page that is not shown (a proxy, another server) is asked for again after so long, seconds.
 REFUSED_S = 300.0
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
@@ -76,7 +74,7 @@ class RmLook:
         counts = self._counts(answered_s)
         self._recognise(info)
         if asking:
-            self._last_apps, self._apps_again_s = apps, answered_s + ASK_AGAIN * (answered_s - asked_s)
+            self._last_apps, self._apps_again_s = apps, answered_s + settings.ask_again * (answered_s - asked_s)
             self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news))
         else:
             self.accounts.pass_by(now_s)
@@ -121,7 +119,7 @@ class RmLook:
             self._counts_again_s = now_s + REFUSED_S
             return None
         answered_s = self.clock()
-        self._counts_again_s = answered_s + ASK_AGAIN * (answered_s - now_s)
+        self._counts_again_s = answered_s + self.settings.ask_again * (answered_s - now_s)
         return counts
 
     def _identity(self, info: ClusterInfo) -> list[Any]:

@@ -67,6 +67,8 @@ class ControlSettings:
     count_earlier : whether what applications have used before the first look counts.
     task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
     lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
+    ask_again : what took the RM so long (applications, JMX) is not asked for again before so many times as long has
+        passed: at 10 it has a tenth of its time for us at most.
     ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
         scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
     """
@@ -81,6 +83,7 @@ class ControlSettings:
     count_earlier: bool = False
     task_lengths: bool = True
     lease_s: float = 0.0
+    ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
 
 

@@ -147,7 +147,8 @@ def effect(repeats: int = 30) -> dict[str, Any]:
 
 
 def cost(sizes: Sequence[tuple[int, int]], ticks: int = 20) -> dict[str, Any]:
-    """What one control period costs: CPU of the controller and of the RM, its length, the controller's memory.
+    """What a control period costs in which everything is asked for: CPU of the controller and of the RM, its length,
+    the controller's memory.
 
     Most applications wait: the RM has one node, on which eight containers run. How many ticks wrote the file is told.
     """
@@ -169,7 +170,7 @@ def _cost_of(bench: Bench, ticks: int) -> dict[str, Any]:
     time.sleep(3)
     with LedgerStore(bench.folder / "ledger.db") as store:
         policy = make_policy("ltrf", {"horizon_s": "20"})
-        settings = ControlSettings(period_s=2.0, effect_s=30.0)
+        settings = ControlSettings(period_s=2.0, effect_s=30.0, ask_again=0.0)
         controller = Controller(settings, bench.client, LocalPlace(bench.file), store, policy)
         for _ in range(5):
             controller.tick()
