@@ -95,6 +95,14 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def _say_if_it_compiles() -> None:
+    from harness.sim.compiled import is_compiled
+
+    if not is_compiled():
+        text = "the simulator is compiled first, once after an installation or a change of it: a minute or two"
+        click.echo(text, err=True)
+
+
 @click.command(short_help="Run one experiment under each of its policies.")
 @click.argument("experiment")
 @click.option(
@@ -170,6 +178,8 @@ def run(
     folder = output_folder(loaded, out, backend)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(variants)} run(s) into {folder}", err=True)
+    if backend == "sim" and not as_json:
+        _say_if_it_compiles()
     with _Progress(variants, "simulated" if backend == "sim" else "of wall-clock time") as progress:
         ended = run_experiment(
             loaded,

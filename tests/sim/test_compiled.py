@@ -39,3 +39,29 @@ def test_tables_refuse_arrays_of_another_layout() -> None:
     for wrong in (np.zeros(9, np.int32), np.zeros((3, 3), np.int64), np.zeros(18, np.int64)[::2]):
         with pytest.raises(TypeError, match="work"):
             state._replace(work=wrong)
+
+
+ONCE = """
+import sys, time
+from pathlib import Path
+from harness.sim.compiled import once
+
+folder = Path(sys.argv[1])
+
+def work():
+    time.sleep(0.5)
+    with (folder / "log").open("a") as log:
+        log.write("worked\\n")
+
+print(once(folder, work))
+"""
+
+
+def test_of_two_processes_one_compiles_and_the_other_waits(tmp_path: Path) -> None:
+    made = [subprocess.Popen([sys.executable, "-c", ONCE, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(2)]
+    answers = sorted(process.communicate(timeout=60)[0].decode().strip() for process in made)
+    assert answers == ["False", "True"]
+    assert (tmp_path / "log").read_text() == "worked\n"
+    # And never again.
+    done = subprocess.run([sys.executable, "-c", ONCE, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
