@@ -18,7 +18,8 @@ from harness.report.tables import ABSENT, Head, Table
 from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
 from harness.results.store import replace_file
 
-ROW, LABELS, WIDE, TOP = 20, 250, 640, 8
+#: A row is a line of words above its interval, so that the words can be read on a phone.
+ROW, MARGIN, WIDE, TOP = 32, 26, 420, 8
 #: Relative differences beyond this are drawn at the border.
 MOST = 2.0
 
@@ -97,7 +98,7 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
     height = TOP + ROW * len(shown) + 34
 
     def x(value: float) -> float:
-        return round(LABELS + (value / reach + 1) / 2 * (WIDE - LABELS - 14), 1)
+        return round(MARGIN + (value / reach + 1) / 2 * (WIDE - 2 * MARGIN), 1)
 
     text = [
         f'<svg viewBox="0 0 {WIDE} {height}" role="img" aria-labelledby="{ident}-t">',
@@ -110,15 +111,15 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
         label = f"{mark * 100:+.3g}" if mark else "0"
         text.append(f'<text class="t" x="{x(mark)}" y="{bottom + 14}" text-anchor="middle">{label}</text>')
     for at, ((row, own), (low, middle, high)) in enumerate(zip(shown, spans, strict=True)):
-        y = TOP + ROW * at + ROW / 2
+        y = TOP + ROW * at + 22
         colour = {"better": COLOURS[2], "worse": COLOURS[1]}.get(own.verdict, COLOURS[5])
         name = row.key.title()
-        name = name if len(name) <= 40 else name[:39] + "\u2026"
-        text.append(f'<text class="t" x="{LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(name)}</text>')
+        name = name if len(name) <= 60 else name[:59] + "\u2026"
+        text.append(f'<text class="t" x="4" y="{y - 8}">{escape(name)}</text>')
         text.append(f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2" fill="none"/>')
         text.append(f'<circle cx="{x(middle)}" cy="{y}" r="4" fill="{colour}"/>')
     text.append(
-        f'<text class="l" x="{(LABELS + WIDE) / 2}" y="{height - 4}" text-anchor="middle">'
+        f'<text class="l" x="{WIDE / 2}" y="{height - 4}" text-anchor="middle">'
         "difference, % of the reference's median</text></svg>"
     )
     return "".join(text)

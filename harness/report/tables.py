@@ -117,30 +117,13 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
 
 #: Keys that a table or a chart of the page has already, or that say nothing about a policy.
 _SHOWN = frozenset(
-    [
-        "makespan_s",
-        "sharing_benefit",
-        "sharing_loss",
-        "sharing_loss_integral",
-        "last_loss_s",
-        "utilisation",
-        "mean_between_ends_s",
-        "events",
-        "wall_s",
-        "finished",
-        "queues.fairness_degree",
-        "queues.mean_completion_s",
-        "queues.p95_completion_s",
-        "queues.mean_slowdown",
-        "queues.speedup_over_static",
-        "queues.workload_speedup_over_static",
-        "queues.workload_s",
-        "queues.jobs",
-        "queues.failed",
-        "queues.max_wait_s",
-        "queues.max_wait_at_s",
-        "queues.resource_seconds",
-    ]
+    (
+        *("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s", "utilisation"),
+        *("mean_between_ends_s", "events", "wall_s", "finished", "queues.fairness_degree", "queues.mean_completion_s"),
+        *("queues.p95_completion_s", "queues.mean_slowdown", "queues.speedup_over_static", "queues.workload_s"),
+        *("queues.workload_speedup_over_static", "queues.jobs", "queues.failed", "queues.resource_seconds"),
+        *("queues.max_wait_s", "queues.max_wait_at_s"),
+    )
 )
 
 

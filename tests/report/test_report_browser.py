@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 
 from harness.report import render_report
+from harness.report.comparing import write_page
+from harness.results.compare import compare
+from harness.results.runs import groups
 
 pytestmark = pytest.mark.browser
 
@@ -159,3 +162,23 @@ def test_the_probe_sees_what_is_wrong(
     assert seen.console, "the page's own policy forbids the picture"
     assert seen.phone["wide"]
     assert seen.phone["scroll"] > 390
+
+
+def test_the_page_of_a_comparison_in_a_browser(
+    write_run: Callable[..., Path], server: tuple[Path, str], requests: list[str], tmp_path: Path
+) -> None:
+    for variant, loss in (("fair", 100.0), ("a policy with quite a long name,horizon_s=80", 60.0)):
+        for seed in range(1, 9):
+            write_run(variant, "ltrf", seed=seed, seconds=20, summary={"sharing_loss_integral": loss + seed})
+    folder, address = server
+    chosen = groups([str(tmp_path / "runs")])
+    write_page([compare(contest) for contest in chosen.contests], ["a remark"], folder / "report.html")
+    seen = browse(folder, address, requests, tmp_path / "profile")
+    assert seen.console == []
+    assert set(seen.requests) <= {"/probe.html", "/report.html"}
+    for view, width in ((seen.phone, 390), (seen.desk, 1280)):
+        assert view["loaded"] == []
+        assert view["wide"] == []
+        assert view["scroll"] <= width
+        assert (view["charts"], view["empty"]) == (1, 0)
+        assert view["smallest"] >= 9
