@@ -166,7 +166,7 @@ class Replayer:
     def submit(self, job: JobSpec) -> str:
         """Submits a job (again, if it was before); the application's id."""
         number = self._tries[job.id] = self._tries.get(job.id, 0) + 1
-        name = _file_name(job.id, number)
+        name = self._file_name(job.id, number)
         records = f"{self.shared.path}/{name}.records"
         text = job_file(job, self.options, records)
         self.shared.write({f"{name}.job": text.encode()})
@@ -188,11 +188,15 @@ class Replayer:
 
     def record(self, job_id: str) -> JobRecord:
         """What a job's master has recorded so far."""
-        name = f"{_file_name(job_id, self._tries[job_id])}.records"
+        name = f"{self._file_name(job_id, self._tries[job_id])}.records"
         content = self.shared.read(name)
         if content is None:
             return JobRecord()
         return read_records(content.decode(errors="replace"), f"{self.shared.path}/{name}")
+
+    def _file_name(self, job_id: str, number: int) -> str:
+        """Files are named after run, job and try: a folder serves several runs."""
+        return f"{self.tag}-{_plain(job_id)}" + (f".{number}" if number > 1 else "")
 
     def live(self) -> list[AppStatus]:
         """The applications that have not ended."""
@@ -208,7 +212,6 @@ class Replayer:
         return killed
 
 
-def _file_name(job_id: str, number: int) -> str:
-    """A job's files are named after it: its id with nothing but letters, digits and a few signs, and which try."""
-    plain = "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else f"%{ord(c):x}" for c in job_id)
-    return plain if number == 1 else f"{plain}.{number}"
+def _plain(job_id: str) -> str:
+    """A job's id with nothing but letters, digits and a few signs."""
+    return "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else f"%{ord(c):x}" for c in job_id)
