@@ -11,6 +11,7 @@
     svg       how a chart is drawn
     tables    the page's tables
     page      sections, words, the template
+    comparing the page of `compare --html`
 """
 
 from __future__ import annotations
