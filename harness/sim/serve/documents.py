@@ -6,54 +6,20 @@ node's real memory, ports, logs) is there with the value of an idle one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.model.queues import JAVA_LONG_MAX
-from harness.sim.serve.live import Held, LiveCluster
+from harness.sim.serve.app_documents import AppWriter
+from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.simulation import Application
-from harness.sim.world import NEVER
-
-Document = dict[str, Any]
+from harness.sim.serve.values import NODE_HTTP_PORT, NODE_PORT, Document, resource
 
 VERSION = "3.4.2"
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 #: The states in the order in which the RM counts them (a hash table's).
 _COUNTED = ("NEW", "RUNNING", "FINISHED", "SUBMITTED", "KILLED", "FAILED", "NEW_SAVING", "ACCEPTED")
-_FINAL_STATUS = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
-_NO_TIMEOUT = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
-#: yarn.resourcemanager.am.max-attempts
-_NODE_PORT, _NODE_HTTP_PORT = 45454, 8042
 _BUILD = f"{VERSION}, simulated"
-
-
-def _information(name: str, units: str, value: int, least: int, most: int) -> Document:
-    return {
-        "attributes": {},
-        "maximumAllocation": most,
-        "minimumAllocation": least,
-        "name": name,
-        "resourceType": "COUNTABLE",
-        "units": units,
-        "value": value,
-    }
-
-
-def resource(
-    mb: int, vcores: int, bounds: tuple[int, int, int, int] = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
-) -> Document:
-    """A resource; `bounds`: least and most memory, least and most vcores of the type."""
-    return {
-        "memory": mb,
-        "vCores": vcores,
-        "resourceInformations": {
-            "resourceInformation": [
-                _information("memory-mb", "Mi", mb, bounds[0], bounds[1]),
-                _information("vcores", "", vcores, bounds[2], bounds[3]),
-            ]
-        },
-    }
 
 
 class Documents:
@@ -262,7 +228,7 @@ class Documents:
         return "RUNNING" if int(self.cluster.sim.scheduler.S.n["alive"][i]) else "LOST"
 
     def _node_id(self, i: int) -> str:
-        return f"{self.cluster.sim.setup.nodes[i].name}:{_NODE_PORT}"
+        return f"{self.cluster.sim.setup.nodes[i].name}:{NODE_PORT}"
 
     def _node(self, i: int) -> Document:
         spec, n = self.cluster.sim.setup.nodes[i], self.cluster.sim.scheduler.S.n[i]
@@ -275,7 +241,7 @@ class Documents:
             "state": "RUNNING" if up else "LOST",
             "id": self._node_id(i),
             "nodeHostName": spec.name,
-            "nodeHTTPAddress": f"{spec.name}:{_NODE_HTTP_PORT}" if up else "",
+            "nodeHTTPAddress": f"{spec.name}:{NODE_HTTP_PORT}" if up else "",
             "lastHealthUpdate": self.cluster.epoch(round(spec.join_s * 1000)),
             "version": VERSION,
             "healthReport": "",
@@ -307,10 +273,6 @@ class Documents:
 
     # --- applications ---
 
-    def application_id(self, app: Application) -> str:
-        """``application_<time stamp>_<number>``."""
-        return self.cluster.sim.name_of(app)
-
     def apps(self, keep: Callable[[Application, str], bool], *, limit: int | None, requests: bool) -> Document:
         """``/apps``: those that `keep` (application, state) wants, the youngest first."""
         with self.cluster.lock:
@@ -322,7 +284,7 @@ class Documents:
                 for number in sorted(applications, reverse=True)
                 if keep(applications[number], states[number])
             ]
-            writer = _AppWriter(self, self.cluster.held(), requests)
+            writer = AppWriter(self.cluster, self.base, self.cluster.held(), requests)
             found = [writer.document(app, states[app.number]) for app in wanted[:limit]]
             return {"apps": {"app": found} if found else {}}
 
@@ -331,7 +293,7 @@ class Documents:
         with self.cluster.lock:
             self.cluster.catch_up()
             state = self.state(app)
-            return {"app": _AppWriter(self, self.cluster.held(), requests).document(app, state)}
+            return {"app": AppWriter(self.cluster, self.base, self.cluster.held(), requests).document(app, state)}
 
     def state(self, app: Application) -> str:
         """An application's state now."""
@@ -353,10 +315,6 @@ class Documents:
             items = [{"state": s, "type": of_types[0], "count": count} for s, count in counts.items()]
             return {"appStatInfo": {"statItem": items}}
 
-    def timeouts(self) -> Document:
-        """``/apps/{id}/timeouts``: simulated applications have none."""
-        return {"timeouts": {"timeout": [dict(_NO_TIMEOUT)]}}
-
     def attempts(self, app: Application) -> Document:
         """``/apps/{id}/appattempts``: the current one."""
         with self.cluster.lock:
@@ -368,7 +326,7 @@ class Documents:
         ended = bool(app.state)
         container = f"container_{self.cluster.id}_{app.number:04d}_01_000001"
         on_node = self.cluster.sim.setup.nodes[node].name if node >= 0 else ""
-        http = f"{on_node}:{_NODE_HTTP_PORT}" if on_node else ""
+        http = f"{on_node}:{NODE_HTTP_PORT}" if on_node else ""
         return {
             "id": 1,
             "startTime": self.cluster.epoch(app.submitted_ms),
@@ -389,148 +347,6 @@ class Documents:
             "exportPorts": "null",
             "appAttemptState": {"ACCEPTED": "LAUNCHED" if on_node else "SCHEDULED"}.get(state, state),
         }
-
-
-class _AppWriter:
-    """Writes applications as of one instant."""
-
-    def __init__(self, owner: Documents, held: Held, requests: bool) -> None:
-        self.owner, self.held, self.requests = owner, held, requests
-        sim = owner.cluster.sim
-        S = sim.scheduler.S
-        self.jobs = {name: sim.world.jobs[name].tolist() for name in ("app", "first_am_ms", "tasks_done")}
-        self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live", "runnable", "n_reserved")}
-        self.steady = S.q["steady_mb"].tolist()
-        self.cluster_mb = int(S.g["cluster_mb"][0])
-
-    def document(self, app: Application, state: str) -> Document:
-        """One application."""
-        owner, cluster = self.owner, self.owner.cluster
-        sim = cluster.sim
-        ended, identity = bool(app.state), owner.application_id(app)
-        refused = ended and app.row < 0
-        memory_s, vcore_s = cluster.account(app, self.held)
-        slot = self.jobs["app"][app.slot] if not ended else -1
-        node = app.node
-        mb, vcores, containers = -1, -1, -1
-        launched = app.launched_ms
-        if not ended:
-            mb, vcores, containers = (self.a[name][slot] for name in ("usage_mb", "usage_vcores", "n_live"))
-            first = self.jobs["first_am_ms"][app.slot]
-            launched = first if first < NEVER else -1
-        elif refused:
-            mb, vcores, containers = 0, 0, 0
-        now = cluster.epoch(app.finished_ms if ended else sim.now_ms)
-        started = cluster.epoch(app.submitted_ms)
-        entry: Document = {
-            "id": identity,
-            "user": app.user,
-            "name": app.name,
-            "queue": app.queue,
-            "state": state,
-            "finalStatus": _FINAL_STATUS.get(state, "UNDEFINED"),
-            "progress": self._progress(app, state),
-        }
-        if state == "RUNNING":
-            entry |= {"trackingUI": "ApplicationMaster", "trackingUrl": f"{owner.base}/proxy/{identity}/"}
-        elif ended and not refused:
-            entry |= {"trackingUI": "History", "trackingUrl": f"{owner.base}/cluster/app/{identity}"}
-        else:
-            entry["trackingUI"] = "UNASSIGNED"
-        entry |= {
-            "diagnostics": app.diagnostics or self._why_waiting(app, state, slot, node),
-            "clusterId": cluster.id,
-            "applicationType": app.type,
-            "applicationTags": ",".join(app.tags),
-            "priority": 0,
-            "startedTime": started,
-            "launchTime": cluster.epoch(launched) if launched >= 0 else 0,
-            "finishedTime": now if ended else 0,
-            "elapsedTime": now - started,
-        }
-        if node >= 0 and not app.unmanaged:
-            host = sim.setup.nodes[node].name
-            container = f"container_{cluster.id}_{app.number:04d}_01_000001"
-            http = f"{host}:{_NODE_HTTP_PORT}"
-            entry["amContainerLogs"] = f"http://{http}/node/containerlogs/{container}/{app.user}"
-            entry["amHostHttpAddress"] = http
-            if state == "RUNNING" or (state == "FINISHED" and app.registers):
-                entry["amRPCAddress"] = f"{host}:{_NODE_PORT + 1}"
-            entry["masterNodeId"] = f"{host}:{_NODE_PORT}"
-        else:
-            entry["masterNodeId"] = ""
-        steady = self.steady[sim.scheduler.queue_slots[app.queue]] if app.queue in sim.scheduler.queue_slots else 0
-        reserved = -1 if ended and not refused else 0
-        counts = not ended or memory_s or vcore_s
-        entry |= {
-            "allocatedMB": mb,
-            "allocatedVCores": vcores,
-            "reservedMB": reserved,
-            "reservedVCores": reserved,
-            "runningContainers": containers,
-            "memorySeconds": memory_s,
-            "vcoreSeconds": vcore_s,
-            "queueUsagePercentage": 100.0 * mb / steady if mb > 0 and steady else 0.0,
-            "clusterUsagePercentage": 100.0 * mb / self.cluster_mb if mb > 0 and self.cluster_mb else 0.0,
-            "resourceSecondsMap": {"entry": {"key": "vcores", "value": str(vcore_s)}} if counts else {},
-            "preemptedResourceMB": 0,
-            "preemptedResourceVCores": 0,
-            "numNonAMContainerPreempted": 0,
-            "numAMContainerPreempted": 0,
-            "preemptedMemorySeconds": 0,
-            "preemptedVcoreSeconds": 0,
-            "preemptedResourceSecondsMap": {},
-        }
-        if self.requests and not ended and (asks := self._requests(slot)):
-            entry["resourceRequests"] = asks
-        entry |= {
-            "logAggregationStatus": "DISABLED",
-            "unmanagedApplication": app.unmanaged,
-            **({"appNodeLabelExpression": ""} if app.type == "YARN" else {}),
-            "amNodeLabelExpression": "",
-            **owner.timeouts(),
-        }
-        return entry
-
-    def _progress(self, app: Application, state: str) -> float:
-        if app.state:
-            return 100.0 if state == "FINISHED" else 0.0
-        return 100.0 * min(self.jobs["tasks_done"][app.slot] / app.tasks, 1.0) if app.tasks else 0.0
-
-    def _why_waiting(self, app: Application, state: str, slot: int, node: int) -> str:
-        """What the RM tells of an application whose master does not run yet."""
-        if state != "ACCEPTED":
-            return ""
-        if node >= 0:
-            return "AM container is launched, waiting for AM container to Register with RM"
-        stamp = time.strftime(
-            "%a %b %d %H:%M:%S +0000 %Y", time.gmtime(self.owner.cluster.epoch(app.submitted_ms) / 1000)
-        )
-        text = f"[{stamp}] Application is added to the scheduler and is not yet activated. "
-        if slot >= 0 and not self.a["runnable"][slot]:
-            text += f'The queue "{app.queue}" has reached the maximum limit of runnable applications.'
-        return text
-
-    def _requests(self, slot: int) -> list[Document]:
-        """What an application asks for and has not got."""
-        S = self.owner.cluster.sim.scheduler.S
-        found, r = [], int(S.a["req_head"][slot])
-        while r >= 0:
-            ask = S.r[r]
-            found.append(
-                {
-                    "priority": int(ask["priority"]),
-                    "allocationRequestId": int(ask["alloc_id"]),
-                    "resourceName": "*",
-                    "capability": resource(int(ask["mb"]), int(ask["vcores"])),
-                    "numContainers": int(ask["count"]),
-                    "relaxLocality": True,
-                    "nodeLabelExpression": "",
-                    "executionTypeRequest": {"executionType": "GUARANTEED", "enforceExecutionType": False},
-                }
-            )
-            r = int(ask["next"])
-        return found
 
 
 _ANY = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)

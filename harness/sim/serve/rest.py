@@ -19,10 +19,11 @@ from urllib.parse import parse_qs, urlsplit
 from harness.model.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.model.resources import Resource
-from harness.sim.serve.documents import STATES, Documents, resource
+from harness.sim.serve.documents import STATES, Documents
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.submission import job_of
+from harness.sim.serve.values import resource, timeouts
 
 _ROOT = "/ws/v1/cluster"
 _BAD = "org.apache.hadoop.yarn.webapp.BadRequestException"
@@ -126,13 +127,13 @@ class Face:
             "state": lambda: {"state": write.state(app)},
             "queue": lambda: {"queue": app.queue},
             "priority": lambda: {"priority": 0},
-            "timeouts": write.timeouts,
+            "timeouts": timeouts,
             "appattempts": lambda: write.attempts(app),
         }
         if len(rest) == 1 and rest[0] in plain:
             return plain[rest[0]]()
         if rest == ["timeouts", "LIFETIME"]:
-            return {"timeout": write.timeouts()["timeouts"]["timeout"][0]}
+            return {"timeout": timeouts()["timeouts"]["timeout"][0]}
         return None
 
     def _apps(self, query: Mapping[str, list[str]]) -> Any:

@@ -1,0 +1,49 @@
+"""What all answers share: resources as JSON, the names of states, ports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.model.queues import JAVA_LONG_MAX
+
+Document = dict[str, Any]
+
+#: A node's port, and that of its web pages.
+NODE_PORT, NODE_HTTP_PORT = 45454, 8042
+#: An ended application's final status.
+FINAL_STATUS = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
+#: Simulated applications have no time-outs.
+TIMEOUT = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
+
+
+def _information(name: str, units: str, value: int, least: int, most: int) -> Document:
+    return {
+        "attributes": {},
+        "maximumAllocation": most,
+        "minimumAllocation": least,
+        "name": name,
+        "resourceType": "COUNTABLE",
+        "units": units,
+        "value": value,
+    }
+
+
+def resource(
+    mb: int, vcores: int, bounds: tuple[int, int, int, int] = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
+) -> Document:
+    """A resource; `bounds`: least and most memory, least and most vcores of the type."""
+    return {
+        "memory": mb,
+        "vCores": vcores,
+        "resourceInformations": {
+            "resourceInformation": [
+                _information("memory-mb", "Mi", mb, bounds[0], bounds[1]),
+                _information("vcores", "", vcores, bounds[2], bounds[3]),
+            ]
+        },
+    }
+
+
+def timeouts() -> Document:
+    """``/apps/{id}/timeouts``."""
+    return {"timeouts": {"timeout": [dict(TIMEOUT)]}}
