@@ -96,12 +96,11 @@ def test_nothing_is_copied_twice(remote: Remote) -> None:
     """A second cluster's installation on the same hosts finds the jars there."""
     said: list[str] = []
     inventory = read_inventory(remote.inventory)
-    again = SshCluster(StateFolder(remote.lab.folder / "again"), inventory, progress=said.append)
     from harness.clusters import jars
-    from harness.clusters.ssh import _digest_of
+    from harness.clusters.remote_host import digest_of, install
 
     lib = jars.find()
-    again._install(inventory.hosts[1], lib, f"lib-{_digest_of(lib)}")
+    install(inventory.hosts[1], lib, f"lib-{digest_of(lib)}", said.append)
     assert said == []
 
 

@@ -1,0 +1,219 @@
+"""What is done on one host of a cluster over SSH: looked at, installed, configured, started, ended.
+
+Each host has one folder of ours: ``lib-DIGEST/`` (jars, kept for the next time), and ``MARK/`` for one cluster (site
+files, scheduler folder, logs, local folders). Daemons carry the cluster's mark in their environment: that finds all of
+them, containers included, whatever happened. Hosts need a POSIX shell, Java 17, sha256sum and setsid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clusters import processes, site
+from harness.clusters.inventory import Host
+from harness.clusters.remote import Remote, quote
+from harness.clusters.remote_site import COMMANDS, PORTS, node_properties, rm_properties
+from harness.clusters.state import ClusterState
+from harness.clusters.status import last_words
+from harness.model.data import data_path
+from harness.model.errors import InputError
+
+SCHEDULER_FILE = "fair-scheduler.xml"
+Progress = Callable[[str], None]
+#: Ends every process of a mark, first gently; says who is left. Containers are in sessions of their own.
+_STOP = """
+mark="$1"; grace="$2"
+marked() {
+  grep -lzx "YARNFAIR_CLUSTER=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3
+}
+for p in $(marked); do kill -TERM "$p" 2>/dev/null; done
+n=0
+while [ $n -lt "$grace" ] && [ -n "$(marked)" ]; do sleep 0.25; n=$((n + 1)); done
+n=0
+while [ $n -lt 20 ]; do
+  left=$(marked); [ -z "$left" ] && break
+  for p in $left; do kill -KILL "$p" 2>/dev/null; done
+  sleep 0.25; n=$((n + 1))
+done
+marked
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    java: str
+    ports: list[int]
+
+
+def examine(host: Host, rm: Host, progress: Progress) -> Found:
+    """What a host has: Java, tools, room; free ports on the RM's."""
+    progress(f"looking at {host.name}")
+    with Remote(host) as remote:
+        java = host.java or "java"
+        told = remote.run(f"{shlex.quote(java)} -version").err
+        if "version" not in told:
+            raise InputError(
+                "no Java there",
+                where=remote.name,
+                mend="install openjdk-17-jre-headless, or name it in the inventory (java: /path/to/java)",
+            )
+        home = remote.check(
+            "for tool in setsid sha256sum grep awk; do "
+            'command -v $tool >/dev/null || { echo "$tool is missing" >&2; exit 1; }; done; '
+            f'j=$(readlink -f "$(command -v {shlex.quote(java)})"); echo "${{j%/bin/java}}"',
+            "the host's tools",
+            mend="install util-linux and coreutils",
+        ).strip()
+        folder = shlex.quote(host.folder)
+        remote.check(
+            f"mkdir -p {folder} && test -w {folder}",
+            f"the folder {host.folder}",
+            mend="let the user write there, or give another `folder` in the inventory",
+        )
+        free_kb = remote.check(f"df -Pk {folder} | tail -1", "the disk").split()[3]
+        if int(free_kb) < 512 << 10:
+            raise InputError(
+                f"{int(free_kb) >> 10} MB are free in {host.folder}",
+                where=remote.name,
+                mend="free 512 MB there, or give another `folder`",
+            )
+        ports: list[int] = []
+        if host is rm:
+            taken = _listening(remote)
+            ports = [port for port in range(31100, 32700) if port not in taken][: len(PORTS)]
+    return Found(home, ports)
+
+
+def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
+    """The jars in ``folder/lib-DIGEST``: what is there with the right checksum is not copied again."""
+    with Remote(host) as remote:
+        target = posixpath.join(host.folder, lib_name)
+        remote.check(f"mkdir -p {shlex.quote(target)} && rm -f {shlex.quote(target)}/.*.part", "the jars' folder")
+        sums = remote.run(f"cd {shlex.quote(target)} && sha256sum -- *.jar 2>/dev/null", timeout_s=300.0).out
+        there = {line[66:].strip(): line[:64] for line in sums.splitlines() if len(line) > 66}
+        wanted = sorted(lib.glob("*.jar"))
+        missing = [jar for jar in wanted if there.get(jar.name) != _sha256(jar)]
+        if missing:
+            size_mb = sum(jar.stat().st_size for jar in missing) / 2**20
+            progress(f"{host.name}: copying {len(missing)} jars, {size_mb:.0f} MB")
+        remote.put_all({posixpath.join(target, jar.name): jar for jar in missing})
+
+
+def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int], lib_name: str) -> None:
+    home = home_of(host, state)
+    with Remote(host) as remote:
+        folders = [posixpath.join(home, name) for name in ("rm", "nm", "scheduler", "logs", "tmp", "local", "userlogs")]
+        remote.check(f"mkdir -p {quote(folders)}", "the cluster's folders")
+        lib = posixpath.join(host.folder, lib_name)
+        for role in host.roles:
+            conf = posixpath.join(home, role)
+            class_path = f"{conf}:{lib}/*"
+            make = rm_properties if role == "rm" else node_properties
+            yarn, core, mapred = make(state.spec, host, rm, home, ports, class_path)
+            remote.write(posixpath.join(conf, "core-site.xml"), site.render(core).encode())
+            remote.write(posixpath.join(conf, "yarn-site.xml"), site.render({**yarn, **state.spec.properties}).encode())
+            remote.write(posixpath.join(conf, "mapred-site.xml"), site.render(mapred).encode())
+            remote.write(posixpath.join(conf, "log4j.properties"), site.LOG4J.encode())
+        if "rm" in host.roles:
+            given = state.spec.allocations
+            source = Path(given) if given else data_path("docker", "scheduler", SCHEDULER_FILE)
+            remote.put(source, posixpath.join(home, "scheduler", SCHEDULER_FILE))
+
+
+def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> None:
+    home = home_of(host, state)
+    java_home = state.remote["java"][host.name]
+    conf, lib = posixpath.join(home, role), posixpath.join(host.folder, state.remote["lib"])
+    heap = state.spec.rm_heap_mb if role == "rm" else state.spec.nm_heap_mb
+    command = [f"{java_home}/bin/java", *COMMANDS[role](conf, f"{conf}:{lib}/*", heap)]
+    environment = [
+        f"{processes.MARK}={mark_of(host, state)}",
+        f"JAVA_HOME={java_home}",
+        f"HADOOP_CONF_DIR={conf}",
+    ]
+    log = posixpath.join(home, "logs", f"{role}.log")
+    # In braces: only the daemon itself is in the background, with none of this channel's ends in its hands.
+    line = (
+        f"cd {shlex.quote(posixpath.join(home, 'tmp'))} && "
+        f"{{ setsid env {quote(environment)} {quote(command)} >> {shlex.quote(log)} 2>&1 < /dev/null & }} ; "
+        "echo started"
+    )
+    progress(f"{host.name}: starting {role}")
+    with Remote(host) as remote:
+        remote.check(line, f"starting {role}")
+
+
+def clean(host: Host, state: ClusterState, progress: Progress) -> list[str]:
+    """Ends the mark's processes on one host; a host that does not answer is named, and the others go on."""
+    progress(f"{host.name}: ending what runs")
+    try:
+        with Remote(host) as remote:
+            told = remote.run(f"sh -s -- {shlex.quote(mark_of(host, state))} 20", stdin=_STOP, timeout_s=60.0)
+            left = [f"{host.name}: process {pid}" for pid in told.out.split()]
+            if not left:
+                remote.run(f"rm -rf {shlex.quote(home_of(host, state))}")
+            return left
+    except InputError as error:
+        return [f"{host.name}: {error.what}"]
+
+
+def running(host: Host, role: str, state: ClusterState) -> tuple[str, float] | None:
+    """(pid, resident MiB) of a daemon; None when it does not run."""
+    daemon = COMMANDS[role]("", "", 1)[-1]
+    script = (
+        'for p in $(grep -lzx "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do '
+        'grep -qzx "$2" /proc/$p/cmdline 2>/dev/null && '
+        "awk -v p=$p '/^VmRSS/ {print p, $2}' /proc/$p/status; done"
+    )
+    marked = f"{processes.MARK}={mark_of(host, state)}"
+    with Remote(host) as remote:
+        told = remote.run(f"sh -s -- {quote([marked, daemon])}", stdin=script).out.split()
+    return (told[0], round(int(told[1]) / 1024, 1)) if len(told) >= 2 else None
+
+
+def words_of(host: Host, role: str, state: ClusterState) -> str:
+    log = posixpath.join(home_of(host, state), "logs", f"{role}.log")
+    try:
+        with Remote(host) as remote:
+            return last_words(remote.run(f"tail -n 200 {shlex.quote(log)}").out.splitlines())
+    except InputError as error:
+        return error.what
+
+
+def home_of(host: Host, state: ClusterState) -> str:
+    return posixpath.join(host.folder, state.mark)
+
+
+def mark_of(host: Host, state: ClusterState) -> str:
+    # A mark for each host: several of them may be one machine.
+    return f"{state.mark}-{host.name}"
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def digest_of(lib: Path) -> str:
+    """Names a set of jars: another set is another folder on the hosts."""
+    names = "\n".join(f"{jar.name} {jar.stat().st_size}" for jar in sorted(lib.glob("*.jar")))
+    return hashlib.sha256(names.encode()).hexdigest()[:12]
+
+
+def _listening(remote: Remote) -> set[int]:
+    """Ports on which somebody on the host listens."""
+    told = remote.run("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null").out
+    taken = set()
+    for line in told.splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[3] == "0A" and ":" in fields[1]:
+            taken.add(int(fields[1].rpartition(":")[2], 16))
+    return taken
