@@ -142,9 +142,7 @@ class _Run:
         while at < len(self.waiting) and len(self.running) < self.executor.room:
             cell = self.waiting[at]
             if not self.may_start(cell):
-                if cell.backend in ALONE:
-                    return  # let the others end, else it would never be alone
-                at += 1
+                at += 1  # one that wants to be alone gets its turn when the others have ended
                 continue
             self.waiting.pop(at)
             _clear(cell.folder(self.out))

@@ -20,7 +20,7 @@ import yaml
 from harness.cli import main
 from harness.experiments import campaign as runner
 from harness.experiments.campaign_spec import Cell, load_campaign
-from harness.experiments.campaign_work import Processes, Told
+from harness.experiments.campaign_work import Processes, Told, run_cell
 from harness.experiments.resolve import LoadedExperiment
 from harness.model.errors import InputError
 from harness.results.runs import read_runs
@@ -234,7 +234,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_done(
 ) -> None:
     path, out = write(seeds={"first": 1, "count": 4}), tmp_path / "out"
     done: dict[Path, str] = {}
-    for at_least in (0, 2, 5):
+    for at_least in (0, 4):
         with started(path, out) as process:
             deadline = time.monotonic() + 300
             # Killed when so many are done and something runs: at another moment each time.
@@ -402,8 +402,9 @@ def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.Capt
         code, printed, err = call(capsys, "run", path, "--out", out, "--executor", address, "--json")
         assert code == 0, err
         assert json.loads(printed)["counts"]["done"] == 3
-        here = tmp_path / "here"
-        assert call(capsys, "run", path, "--out", here, "--json")[0] == 0
+    here, loaded = tmp_path / "here", load_campaign(path)
+    for cell in loaded.cells:
+        assert run_cell(loaded.experiments[cell.source], cell, cell.folder(here)).exit_code == 0
     for far, near in zip(read_runs([out]), read_runs([here]), strict=True):
         assert far.summary["makespan_s"] == near.summary["makespan_s"]
         for table in ("jobs.parquet", "allocations.parquet"):
