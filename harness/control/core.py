@@ -7,7 +7,7 @@ clock. One method per event, in the manner of dask's worker state machine.
 from __future__ import annotations
 
 import math
-import struct
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -226,18 +226,14 @@ _NOTHING = Usage()
 
 def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
     """The attributes with weights rounded to float32, or what makes them unfit to be written."""
-    weights: dict[str, float] = {}
+    queues = snapshot.queues
     for queue, weight in wanted.weights.items():
-        if queue not in snapshot.queues:
+        if queue not in queues:
             return wanted, f"a weight for {queue}, which is no queue"
         if not isinstance(weight, int | float) or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
             return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
-        rounded: float = _FLOAT32.unpack(_FLOAT32.pack(weight))[0]
-        weights[queue] = rounded
+    weights = dict(zip(wanted.weights, array("f", wanted.weights.values()), strict=True))
     return Attributes(weights, wanted.min_shares, wanted.max_shares, wanted.scheduling_policies), ""
-
-
-_FLOAT32 = struct.Struct("<f")
 
 
 def _changed(before: Attributes | None, after: Attributes) -> tuple[str, ...]:

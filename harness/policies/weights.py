@@ -161,6 +161,8 @@ def flat_shares(
         # What the others want or hold flows through their parents too.
         for q in ratios:
             filled[q] = min(demand[q], capacity)
+    if len(tree.parents) == 1:
+        return _one_level(tree, filled, x, ratios)
     parent = tree.parent
     flow = tree.sum_up(filled)
     burst, crowded = flow, flow
@@ -180,6 +182,23 @@ def flat_shares(
             part[q] = flow[q] / above
         else:
             part[q] = min(max(flow[q], burst[q]) / above, MOST_FOR_IDLE)
+    return part
+
+
+def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dict[int, float]) -> list[float]:
+    """The end of `flat_shares` where no queue stands between the root and the leaves: the same sums, without a tree."""
+    above: float = 0
+    for q in range(len(filled) - 1, 0, -1):
+        above += filled[q]
+    total = sum(x.values())
+    part: list[float] = [1] * len(filled)
+    for q in range(1, len(filled)):
+        if above <= 0:
+            part[q] = math.nan
+        elif q in ratios:
+            part[q] = min(max(filled[q], ratios[q] * total) / above, MOST_FOR_IDLE)
+        else:
+            part[q] = filled[q] / above
     return part
 
 
