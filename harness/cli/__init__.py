@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
     "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
     "data": ("harness.cli.data:data", "Data sets for the papers' workloads."),
+    "job": ("harness.cli.job:job", "The papers' applications as programs that compute: job list, job run."),
     "sql": ("harness.cli.sql:sql", "An SQL query over run directories."),
     "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     "vectors": ("harness.cli.vectors:vectors", "Several resources on servers: QKnober against its alternatives."),

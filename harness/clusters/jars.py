@@ -31,13 +31,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "yarnfair"
 
 
-def missing(folder: Path) -> list[str]:
-    """The artefacts without which no cluster starts and that are not in `folder`."""
+def missing(folder: Path, needed: tuple[str, ...] = _NEEDED) -> list[str]:
+    """The artefacts without which no cluster starts (or other ones) and that are not in `folder`."""
     try:
         names = os.listdir(folder)
     except OSError:
-        return list(_NEEDED)
-    return [prefix for prefix in _NEEDED if not any(name.startswith(prefix) for name in names)]
+        return list(needed)
+    return [prefix for prefix in needed if not any(name.startswith(prefix) for name in names)]
 
 
 def _target() -> Path:
@@ -78,7 +78,36 @@ def find(*, timeout_s: float = 900.0, progress: Callable[[str], None] = lambda _
     return target
 
 
-def _resolve(maven: str, pom: Path, target: Path, timeout_s: float) -> None:
+def find_one(
+    prefix: str, pom: Path, *, timeout_s: float = 600.0, progress: Callable[[str], None] = lambda _: None
+) -> Path:
+    """The one jar ``PREFIX*.jar`` that a POM names: of ``HADOOP_LIB`` or the cache, else by Maven. InputError."""
+    given = os.environ.get("HADOOP_LIB")
+    target = cache_folder() / f"{prefix}{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+
+    def there() -> Path | None:
+        return next((jar for at in (given, target) if at for jar in sorted(Path(at).glob(f"{prefix}*.jar"))), None)
+
+    found = there()
+    if found is not None:
+        return found
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise InputError("no Maven (mvn) on the PATH", mend=f"install maven, or put {prefix}*.jar into HADOOP_LIB")
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = there()
+        if found is None:
+            progress(f"resolving {prefix}*.jar by Maven into {target} (once)")
+            _resolve(maven, pom, target, timeout_s, (prefix,))
+            found = there()
+    if found is None:
+        raise InputError(f"Maven gave no {prefix}*.jar", where=str(target))
+    return found
+
+
+def _resolve(maven: str, pom: Path, target: Path, timeout_s: float, needed: tuple[str, ...] = _NEEDED) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as work:
         shutil.copy(pom, Path(work) / "pom.xml")
         command = [
@@ -95,7 +124,7 @@ def _resolve(maven: str, pom: Path, target: Path, timeout_s: float) -> None:
             )
         except subprocess.TimeoutExpired:
             raise RunTimedOut(f"Maven had not resolved the jars after {timeout_s:g} s") from None
-        if done.returncode or missing(Path(work) / "lib"):
+        if done.returncode or missing(Path(work) / "lib", needed):
             lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line] or [
                 "no reason given"
             ]

@@ -1,0 +1,429 @@
+"""Runs an application on a YARN cluster by Hadoop's own client: submitted, followed, killed when it has to be.
+
+The client needs no Hadoop installation and no site files: the ResourceManager tells its configuration (``/conf``), the
+jars come from harness.clusters.jars. Inputs, output and staging lie in a folder that this machine and all nodes see
+alike. What a task needs is asked from the cluster and, where its nodes are this machine, from this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.clusters import jars, site
+from harness.jobs.applications.answers import CHECKS, Verdict, output_files
+from harness.jobs.applications.catalogue import Application, Call, HadoopJob, settings_of
+from harness.jobs.applications.history import Attempt, histories
+from harness.jobs.data.generate import FolderTarget, read_manifest
+from harness.model.data import data_path
+from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
+from harness.yarn.answers import AppStatus
+from harness.yarn.errors import BadAnswer
+from harness.yarn.rest import RestClient
+
+_OPENS = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: Heap of a task as a part of its container: the rest is Java's own and the streaming program's.
+_HEAP = 0.5
+CLIENT_MB = 300
+_LOG_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a job asks for. Memory in MiB."""
+
+    task_mb: int = 512
+    am_mb: int = 512
+    maps: int = 4
+    reduces: int = 2
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("task_mb", 256, 2**20), ("am_mb", 384, 2**20), ("maps", 1, 10**6)):
+            if not least <= getattr(self, name) <= most:
+                raise CallError(f"{name} is {getattr(self, name)}", mend=f"give a number from {least} to {most}")
+        if not 1 <= self.reduces <= 10**5:
+            raise CallError(f"reduces is {self.reduces}", mend="give a number from 1 to 100000")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run of one application."""
+
+    application: Application
+    inputs: tuple[Path, ...]
+    output: Path
+    queue: str = "default"
+    sizes: Sizes = Sizes()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    python: str = "python3"
+    check: bool = True
+    timeout_s: float = 1800.0
+    #: More properties of the jobs (``-D``).
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of it. ``apps`` in the order of their submission; ``verdict`` None: not checked."""
+
+    apps: tuple[AppStatus, ...]
+    attempts: tuple[Attempt, ...]
+    seconds: float
+    verdict: Verdict | None
+    zero_ms: int
+
+
+def cluster_properties(rest: RestClient) -> dict[str, str]:
+    """What the ResourceManager is configured to beyond Hadoop's defaults, as it tells itself. Raises BadAnswer.
+
+    The addresses that it has bound count as set by program, not by a file.
+    """
+    answer = rest.http.request("GET", "/conf", params={"format": "json"}, repeatable=True)
+    document = answer.document
+    rows = document.get("properties") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        raise BadAnswer("no configuration", where=answer.url)
+    found = {}
+    for row in rows:
+        if isinstance(row, dict) and not str(row.get("resource")).endswith("-default.xml"):
+            key, value = row.get("key"), row.get("value")
+            if isinstance(key, str) and isinstance(value, str):
+                found[key] = value
+    return found
+
+
+def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:
+    """Hadoop Streaming's jar, resolved by Maven the first time. Raises InputError, RunTimedOut."""
+    return jars.find_one("hadoop-streaming-", data_path("workloads", "streaming-pom.xml"), progress=progress)
+
+
+# --- before it starts -------------------------------------------------------------------------------------------------
+
+
+def data_files(request: Request) -> list[list[Path]]:
+    """The files of each input, data sets before anything else checked for what they are.
+
+    Raises CallError for another number of inputs than the application has, InputError for data that cannot be used.
+    """
+    wanted = request.application.data
+    if len(request.inputs) != len(wanted):
+        raise CallError(
+            f"{request.application.name} reads {' and '.join(wanted)}, given are {len(request.inputs)} folder(s)",
+            where="--input",
+            mend="give one for each, in this order",
+        )
+    found = []
+    for kind, folder in zip(wanted, request.inputs, strict=True):
+        if any(c in "{}[]*?\\, \t\n" for c in str(folder)):
+            raise CallError(f"{str(folder)!r}: Hadoop's paths have no blanks, commas or * ? [ ] {{ }}", where="--input")
+        manifest = read_manifest(FolderTarget(folder))
+        if manifest is not None and manifest.kind != kind:
+            raise InputError(f"a data set of {manifest.kind}", where=str(folder), mend=f"give one of {kind}")
+        if manifest is not None and not manifest.complete:
+            raise InputError("the data set is not complete", where=str(folder), mend="generate it again to go on")
+        files = sorted(folder.glob("part-*")) if folder.is_dir() else []
+        if not files:
+            raise InputError(
+                "no part-* files",
+                where=str(folder),
+                mend=f"make them: yarnfair data generate {kind} --size 10MB --out {folder}",
+            )
+        found.append(files)
+    return found
+
+
+def available_mb(meminfo: str) -> int:
+    """What the machine can still give, from /proc/meminfo's text."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    raise ValueError("no MemAvailable")
+
+
+def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None:
+    """Refuses what would not fit. ``free_mb``: what the machine has, where the nodes are it; None: they are others.
+
+    Raises InputError: a container larger than any node's, or less memory than what runs at once really takes.
+    """
+    nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
+    where = rest.http.current
+    if not nodes:
+        raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
+    largest = max(node.total.memory_mb for node in nodes)
+    for what, wanted in (("task", sizes.task_mb), ("application master", sizes.am_mb)):
+        if wanted > largest:
+            raise InputError(
+                f"a {what} asks for {wanted} MB and the largest node has {largest} MB",
+                where=where,
+                mend="lower --task-mb or --am-mb, or give the nodes more",
+            )
+    if free_mb is None:
+        return
+    room = sum(node.available.memory_mb for node in nodes) - sizes.am_mb
+    vcores = sum(node.available.vcores for node in nodes) - 1
+    at_once = max(1, min(room // sizes.task_mb, vcores, max(sizes.maps, sizes.reduces)))
+    needed = sizes.am_mb + at_once * sizes.task_mb + CLIENT_MB
+    if needed > free_mb:
+        raise InputError(
+            f"memory is short: {at_once} task(s) at once, the application master and the client take {needed} MB, "
+            f"this machine has {free_mb} MB left",
+            where=where,
+            mend="fewer or smaller nodes, a lower --task-mb, or wait",
+        )
+
+
+def _on_this_machine(rest: RestClient) -> bool:
+    return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """Runs applications on one cluster."""
+
+    def __init__(self, rest: RestClient, *, progress: Callable[[str], None] = lambda _: None) -> None:
+        self.rest, self._progress = rest, progress
+        java = shutil.which("java")
+        if java is None:
+            raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
+        self.java = java
+
+    def run(self, request: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
+        """To its end, checked.
+
+        Raises RunInvalid for a job that failed (why, with its log's last lines), RunTimedOut, InputError, CallError.
+        However it ends, nothing of it runs on.
+        """
+        inputs = data_files(request)
+        settings = settings_of(request.application, request.settings)
+        output = request.output.absolute()
+        if output.exists():
+            raise InputError("is there already", where=str(output), mend="give another --output, or remove it")
+        free = available_mb(Path("/proc/meminfo").read_text()) if _on_this_machine(self.rest) else None
+        check_memory(request.sizes, self.rest, free_mb=free)
+        library, streaming = jars.find(progress=self._progress), streaming_jar(self._progress)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        tag = f"job-{uuid.uuid4().hex[:12]}"
+        with tempfile.TemporaryDirectory(prefix=".staging-", dir=output.parent) as folder:
+            work = Path(folder)
+            os.chmod(work, 0o755)
+            if "classes" in settings:
+                _write_centres(inputs[0], settings["classes"], work / "centres.txt")
+            paths = tuple(str(path.absolute() / "part-*") for path in request.inputs)
+            call = Call(
+                paths,
+                str(output),
+                request.sizes.reduces,
+                settings,
+                request.python,
+                data_path("workloads").absolute(),
+                work,
+            )
+            jobs = list(request.application.jobs(call))
+            self._configure(work, request, inputs, tag)
+            began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
+            classes = os.pathsep.join([str(work / "conf"), str(streaming), f"{library}/*"])
+            try:
+                for number, job in enumerate(jobs, start=1):
+                    left = request.timeout_s - (time.monotonic() - began)
+                    self._one(request, job, classes, work, tag, left, f"{number} of {len(jobs)}", on_step)
+            finally:
+                self._kill(tag)
+                shutil.rmtree(f"{output}.joined", ignore_errors=True)
+            seconds = time.monotonic() - began
+            apps = tuple(self.rest.apps(tags=[tag]))
+            attempts = tuple(histories(work))
+        verdict = None
+        if request.check:
+            self._progress("checking the answer")
+            verdict = CHECKS[request.application.name](inputs, settings, output_files(output))
+        return Done(apps, attempts, seconds, verdict, zero_ms)
+
+    def _configure(self, work: Path, request: Request, inputs: Sequence[Sequence[Path]], tag: str) -> None:
+        sizes = request.sizes
+        given = cluster_properties(self.rest)
+        heap, am_heap = int(sizes.task_mb * _HEAP), int(sizes.am_mb * 0.6)
+        size = sum(file.stat().st_size for files in inputs for file in files)
+        mapred = {
+            "mapreduce.framework.name": "yarn",
+            "mapreduce.job.queuename": request.queue,
+            "mapreduce.job.tags": tag,
+            "mapreduce.job.name": request.application.name,
+            "yarn.app.mapreduce.am.staging-dir": str(work / "staging"),
+            "mapreduce.jobhistory.intermediate-done-dir": str(work / "history"),
+            # Lines of JSON, which can be read without Avro.
+            "mapreduce.jobhistory.jhist.format": "json",
+            "yarn.app.mapreduce.am.resource.mb": str(sizes.am_mb),
+            "yarn.app.mapreduce.am.command-opts": f"-Xmx{am_heap}m {_JAVA}",
+            "mapreduce.map.memory.mb": str(sizes.task_mb),
+            "mapreduce.reduce.memory.mb": str(sizes.task_mb),
+            "mapreduce.map.java.opts": f"-Xmx{heap}m {_JAVA}",
+            "mapreduce.reduce.java.opts": f"-Xmx{heap}m {_JAVA}",
+            "mapreduce.task.io.sort.mb": str(max(heap // 4, 16)),
+            "mapreduce.job.maps": str(sizes.maps),
+            "mapreduce.input.fileinputformat.split.maxsize": str(max(math.ceil(size / sizes.maps), 1)),
+            "mapreduce.client.completion.pollinterval": "500",
+            "mapreduce.client.progressmonitor.pollinterval": "500",
+            # Tasks that a slow machine holds up are no stragglers.
+            "mapreduce.map.speculative": "false",
+            "mapreduce.reduce.speculative": "false",
+        }
+        if "mapreduce.application.classpath" not in given and "yarn.application.classpath" in given:
+            mapred["mapreduce.application.classpath"] = given["yarn.application.classpath"]
+        mapred.update(request.properties)
+        conf = work / "conf"
+        conf.mkdir()
+        # The RM tells its mapred-site.xml too: the job's own properties stand above it, whichever file is read last.
+        everything = site.render({**given, "hadoop.tmp.dir": str(work / "tmp"), **mapred})
+        for name in ("core-site.xml", "yarn-site.xml", "mapred-site.xml"):
+            site.write(conf / name, everything)
+        site.write(conf / "log4j.properties", site.LOG4J)
+
+    def _one(
+        self,
+        request: Request,
+        job: HadoopJob,
+        classes: str,
+        work: Path,
+        tag: str,
+        left_s: float,
+        which: str,
+        on_step: Callable[[list[AppStatus]], None],
+    ) -> None:
+        words = [f"-D{name}={value}" for name, value in job.properties.items()]
+        if job.files:
+            words += ["-files", ",".join(f"file://{file}" for file in job.files)]
+        command = [self.java, *_OPENS, *_JAVA.split(), f"-Xmx{CLIENT_MB - 100}m", "-cp", classes, job.main]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_", "JAVA_TOOL"))}
+        log = work / "client.log"
+        self._progress(f"{request.application.name}: job {which}")
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*command, *words, *job.arguments],
+                cwd=work,
+                env={**environment, "HADOOP_CONF_DIR": str(work / "conf")},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            end = time.monotonic() + left_s
+            while process.poll() is None:
+                if time.monotonic() >= end:
+                    raise RunTimedOut(
+                        f"{request.application.name} had not ended after {request.timeout_s:g} s", where=str(log.name)
+                    )
+                with contextlib.suppress(YarnfairError):
+                    on_step(self.rest.apps(tags=[tag]))
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode != 0:
+            raise RunInvalid(self._why(request, tag, work, log.read_text(errors="replace")))
+
+    def _kill(self, tag: str) -> None:
+        with contextlib.suppress(YarnfairError):
+            for app in self.rest.apps(tags=[tag]):
+                if not app.final:
+                    with contextlib.suppress(YarnfairError):
+                        self.rest.kill(app.id, timeout_s=15.0)
+
+    # --- why it failed ---
+
+    def _why(self, request: Request, tag: str, work: Path, log: str) -> str:
+        """The reason of a failed job: what YARN says, and the last lines of the log that knows more."""
+        failed = None
+        with contextlib.suppress(YarnfairError):
+            failed = next((app for app in self.rest.apps(tags=[tag]) if app.final_status not in ("SUCCEEDED",)), None)
+        said = [f"{request.application.name} failed"]
+        if failed is not None:
+            said.append(f"{failed.id} {failed.final_status}: {' '.join(failed.diagnostics.split())[:300]}")
+        attempt = next((one for one in histories(work) if one.outcome == "failed"), None)
+        lines: list[str] = []
+        if attempt is not None:
+            lines = last_lines(self._container_log(attempt))
+            said.append(f"{attempt.attempt}'s log ends" if lines else attempt.error.splitlines()[0][:200])
+        if not lines and attempt is None:
+            lines = last_lines(log)
+            said.append("the client's log ends")
+        return ": ".join(["; ".join(said), " | ".join(lines)]) if lines else "; ".join(said)
+
+    def _container_log(self, attempt: Attempt) -> str:
+        import requests
+
+        with contextlib.suppress(requests.RequestException):
+            url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
+            answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
+            if answer.ok:
+                return answer.text
+        return ""
+
+
+def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
+    """A log's last lines that say something: no blank ones, no stack frames, none of log4j's own complaints."""
+    kept = []
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line.startswith(("at ", "log4j:", "SLF4J", "...", "LogType", "Log Upload", "LogLength", "***")):
+            continue
+        kept.append(line[:200])
+    return kept[-count:]
+
+
+def _write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
+    """The first movies of the input, as many as there are classes."""
+    if not classes.isdigit() or not 1 <= int(classes) <= 1000:
+        raise CallError(f"classes is {classes[:20]!r}", where="--set", mend="give a number from 1 to 1000")
+    lines: list[bytes] = []
+    for file in files:
+        with file.open("rb") as rows:
+            for row in rows:
+                if len(lines) == int(classes):
+                    break
+                lines.append(row.rstrip(b"\n") + b"\n")
+    target.write_bytes(b"".join(lines))
+
+
+def document(request: Request, done: Done) -> dict[str, Any]:
+    """The result as ``--json`` prints it."""
+    from harness.jobs.applications.history import summary
+
+    return {
+        "application": request.application.name,
+        "suite": request.application.suite,
+        "output": str(request.output),
+        "seconds": done.seconds,
+        "applications": [
+            {
+                "id": app.id,
+                "queue": app.queue,
+                "final_status": app.final_status,
+                "elapsed_s": (app.finished_ms - app.started_ms) / 1000.0,
+                "memory_mb_s": app.memory_seconds,
+                "vcore_s": app.vcore_seconds,
+            }
+            for app in done.apps
+        ],
+        "tasks": summary(done.attempts),
+        "answer": None
+        if done.verdict is None
+        else {"right": done.verdict.wrong is None, "records": done.verdict.records, "wrong": done.verdict.wrong},
+    }

@@ -1,0 +1,107 @@
+"""What MapReduce's application master wrote of its own job: the history file (``.jhist``, events as JSON lines).
+
+It lies in the job's staging area as soon as the job has ended, without a JobHistoryServer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a task. Milliseconds since 1970; ``ended_ms`` 0: it did not end. ``node``: its web address."""
+
+    job: str
+    kind: str  # map, reduce
+    task: str
+    attempt: str
+    container: str
+    node: str
+    started_ms: int
+    ended_ms: int = 0
+    #: Reduces: when the last map output was there, and when all was merged.
+    shuffled_ms: int = 0
+    merged_ms: int = 0
+    outcome: str = "unknown"  # finished, failed, killed
+    error: str = ""
+
+
+_FINISHED = ("MapAttemptFinished", "ReduceAttemptFinished")
+
+
+def read_history(lines: Iterable[str]) -> list[Attempt]:
+    """The attempts of maps and reduces that a history file tells of; other lines are passed over."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        try:
+            document = json.loads(line)
+            name, event = next(iter(document["event"].items()))
+            kind = name.rpartition(".")[2]
+            if kind == "TaskAttemptStarted" and event["taskType"] in ("MAP", "REDUCE"):
+                found[str(event["attemptId"])] = {
+                    "job": str(event["taskid"]).replace("task_", "application_").rsplit("_", 2)[0],
+                    "kind": str(event["taskType"]).lower(),
+                    "task": str(event["taskid"]),
+                    "attempt": str(event["attemptId"]),
+                    "container": str(event["containerId"]),
+                    "node": f"{str(event['trackerName']).partition(':')[0]}:{int(event['httpPort'])}",
+                    "started_ms": int(event["startTime"]),
+                }
+            elif kind in _FINISHED and str(event["attemptId"]) in found:
+                of = found[str(event["attemptId"])]
+                of.update(ended_ms=int(event["finishTime"]), outcome="finished")
+                if kind == "ReduceAttemptFinished":
+                    of.update(shuffled_ms=int(event["shuffleFinishTime"]), merged_ms=int(event["sortFinishTime"]))
+            elif kind == "TaskAttemptUnsuccessfulCompletion" and str(event["attemptId"]) in found:
+                found[str(event["attemptId"])].update(
+                    ended_ms=int(event["finishTime"]),
+                    outcome="failed" if event["status"] == "FAILED" else "killed",
+                    error=str(event["error"]),
+                )
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            continue
+    return [Attempt(**attempt) for attempt in found.values()]
+
+
+def histories(folder: Path) -> list[Attempt]:
+    """The attempts of all jobs whose history lies below a folder."""
+    attempts: list[Attempt] = []
+    for file in sorted(folder.rglob("*.jhist")):
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            attempts += read_history(lines)
+    return attempts
+
+
+def attempts_table(attempts: Iterable[Attempt], zero_ms: int) -> pd.DataFrame:
+    """A row an attempt, its times in seconds since ``zero_ms`` (NaN: it did not come so far)."""
+    columns = list(Attempt.__dataclass_fields__)
+    table = pd.DataFrame([asdict(attempt) for attempt in attempts], columns=columns)
+    for name in [column for column in columns if column.endswith("_ms")]:
+        times = pd.to_numeric(table[name]).astype("float64")
+        table[name] = ((times - zero_ms) / 1000.0).where(times > 0)
+        table = table.rename(columns={name: f"{name.removesuffix('_ms')}_s"})
+    return table
+
+
+def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
+    """By kind: how many attempts there were, how many finished, mean and longest time of those in seconds."""
+    result = {}
+    every = list(attempts)
+    for kind in ("map", "reduce"):
+        of_kind = [attempt for attempt in every if attempt.kind == kind]
+        done = [(a.ended_ms - a.started_ms) / 1000.0 for a in of_kind if a.outcome == "finished"]
+        if of_kind:
+            result[kind] = {
+                "attempts": len(of_kind),
+                "finished": len(done),
+                "mean_s": sum(done) / len(done) if done else 0.0,
+                "longest_s": max(done, default=0.0),
+            }
+    return result

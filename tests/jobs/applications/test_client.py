@@ -1,0 +1,157 @@
+"""What an application's run is refused for before it starts, and what is read of its history and logs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.jobs.applications.catalogue import APPLICATIONS, Call, settings_of
+from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_files, last_lines
+from harness.jobs.applications.history import attempts_table, read_history, summary
+from harness.jobs.data.generate import FolderTarget, generate
+from harness.model.errors import CallError, InputError
+from harness.model.resources import Resource
+
+
+def rest(*free_mb: int, used_mb: int = 0) -> Any:
+    nodes = [
+        SimpleNamespace(
+            state="RUNNING",
+            total=Resource(free + used_mb, 4),
+            used=Resource(used_mb, 0),
+            available=Resource(free, 4),
+        )
+        for free in free_mb
+    ]
+    return SimpleNamespace(nodes=lambda: nodes, http=SimpleNamespace(current="http://rm:8088"))
+
+
+def test_a_container_larger_than_any_node_is_refused() -> None:
+    check_memory(Sizes(task_mb=2048), rest(2048, 1024), free_mb=None)
+    with pytest.raises(InputError, match="a task asks for 2049 MB and the largest node has 2048 MB"):
+        check_memory(Sizes(task_mb=2049), rest(2048, 1024), free_mb=None)
+    with pytest.raises(InputError, match="no node is RUNNING"):
+        check_memory(Sizes(), rest(), free_mb=None)
+
+
+def test_what_runs_at_once_has_to_fit_into_this_machine() -> None:
+    # 512 MB for the master, then 7 of 512 in 4096 MB; 4 maps at most: 512 + 4 * 512 + the client's 300.
+    cluster = rest(4096)
+    sizes = Sizes(task_mb=512, am_mb=512, maps=4, reduces=2)
+    check_memory(sizes, cluster, free_mb=2860)
+    with pytest.raises(InputError, match=r"3 task\(s\) at once"):
+        # Three vcores beside the master's: they bound it before the maps do.
+        check_memory(sizes, cluster, free_mb=2347)
+    check_memory(sizes, cluster, free_mb=2348)
+
+
+def test_available_memory() -> None:
+    assert available_mb("MemTotal:  100 kB\nMemAvailable:    4096 kB\n") == 4
+    with pytest.raises(ValueError, match="no MemAvailable"):
+        available_mb("MemTotal: 1 kB\n")
+
+
+def request(folder: Path, *inputs: Path, name: str = "wordcount") -> Request:
+    return Request(APPLICATIONS[name], inputs, folder / "out")
+
+
+def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
+    generate("movies", 5000, 1, FolderTarget(tmp_path / "movies"))
+    with pytest.raises(InputError, match="a data set of movies; give one of text"):
+        data_files(request(tmp_path, tmp_path / "movies"))
+    with pytest.raises(CallError, match="reads rankings and uservisits, given are 1"):
+        data_files(request(tmp_path, tmp_path / "movies", name="join"))
+    with pytest.raises(InputError, match=r"no part-\* files"):
+        data_files(request(tmp_path, tmp_path / "none"))
+    found = data_files(request(tmp_path, tmp_path / "movies", name="histogramratings"))
+    assert [[file.name for file in files] for files in found] == [["part-00000.txt"]]
+
+
+def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
+    one = APPLICATIONS["fbgrep"]
+    call = Call(("in",), "out", 1, settings_of(one, {"pattern": "a; rm"}), "python3", tmp_path, tmp_path)
+    with pytest.raises(CallError, match="without blanks"):
+        one.jobs(call)
+    with pytest.raises(CallError, match="wordcount has no setting 'pattern'"):
+        settings_of(APPLICATIONS["wordcount"], {"pattern": "x"})
+
+
+EVENTS = [
+    ("jobhistory.TaskAttemptStarted", "MAP", {"startTime": 2000}),
+    ("jobhistory.MapAttemptFinished", "MAP", {"finishTime": 5000}),
+    ("jobhistory.TaskAttemptStarted", "REDUCE", {"startTime": 4000}),
+    (
+        "jobhistory.TaskAttemptUnsuccessfulCompletion",
+        "REDUCE",
+        {"finishTime": 6000, "status": "FAILED", "error": "it broke"},
+    ),
+]
+
+
+def test_the_history_of_a_job() -> None:
+    lines = ["Avro-Json", '{"type": "record"}', "", "{broken", '{"event": {}}']
+    for name, kind, more in EVENTS:
+        letter = kind[0].lower()
+        event = {
+            "taskid": f"task_1_0001_{letter}_000000",
+            "attemptId": f"attempt_1_0001_{letter}_000000_0",
+            "taskType": kind,
+            "trackerName": "node1",
+            "httpPort": 8042,
+            "containerId": "container_1_0001_01_000002",
+            **more,
+        }
+        lines.append(json.dumps({"type": "X", "event": {f"org.apache.hadoop.mapreduce.{name}": event}}))
+    attempts = read_history(lines)
+    assert [(a.job, a.kind, a.node, a.started_ms, a.ended_ms, a.outcome, a.error) for a in attempts] == [
+        ("application_1_0001", "map", "node1:8042", 2000, 5000, "finished", ""),
+        ("application_1_0001", "reduce", "node1:8042", 4000, 6000, "failed", "it broke"),
+    ]
+    assert summary(attempts) == {
+        "map": {"attempts": 1, "finished": 1, "mean_s": 3.0, "longest_s": 3.0},
+        "reduce": {"attempts": 1, "finished": 0, "mean_s": 0.0, "longest_s": 0.0},
+    }
+    table = attempts_table(attempts, 1000)
+    assert table["started_s"].tolist() == [1.0, 3.0]
+    assert math.isnan(table["shuffled_s"][0])
+    assert attempts_table([], 0).empty
+
+
+def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
+    log = "log4j:WARN no\nTraceback\n\n  at java.lang.X\nValueError: no number\n"
+    assert last_lines(log) == ["Traceback", "ValueError: no number"]
+    assert last_lines("\n".join(map(str, range(20))), 2) == ["18", "19"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nosuch", "--input", "x", "--output", "y"], 2, "no application 'nosuch'"),
+        (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "no NAME=VALUE"),
+        (["wordcount", "--input", "x", "--output", "y", "--task-mb", "1"], 2, "task_mb is 1"),
+        (["wordcount", "--input", "x", "--output", "y", "--state", "/nonexistent"], 1, "no local cluster there"),
+    ],
+)
+def test_wrong_calls_are_one_line(
+    arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["job", "run", *arguments])
+    assert stop.value.code == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["job", "list", "--json"])
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["applications"]}
+    assert rows["join"]["data"] == ["rankings", "uservisits"]
+    assert len(rows) == 14
