@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from harness.results.bound import last_unavoidable_s, least_loss
 from harness.results.metrics import (
     fairness_degree,
     integral,
@@ -100,12 +101,17 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     time_s = np.asarray(samples.time_s, dtype=np.float64)[:count]
     rho = fairness_degree(samples.accumulated[:count][:, at], samples.due[:count][:, at])
     benefit, loss = sharing_benefit_and_loss(rho)
+    # The same dues and the same service, divided as well as could be (docs/decisions/lower-bound.md).
+    total = samples.accumulated[:count][:, at].sum(axis=1)
+    least = least_loss(samples.due[:count][:, at], total)
     return {
         "makespan_s": end_s,
         "sharing_benefit": time_mean(time_s, benefit),
         "sharing_loss": time_mean(time_s, loss),
         "sharing_loss_integral": integral(time_s, np.abs(loss)),
         "last_loss_s": last_loss_s(time_s, loss),
+        "least_loss_integral": integral(time_s, least),
+        "last_unavoidable_loss_s": last_unavoidable_s(time_s, least),
         "utilisation": _utilisation(result, count),
         "queues": {
             queue: {
