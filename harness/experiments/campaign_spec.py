@@ -143,15 +143,16 @@ def _policy_code(policy: str) -> str | None:
         return None
 
 
-def _identity(experiment: LoadedExperiment, variant: Variant, backend: str, repeat: int) -> str:
+def _identity(
+    experiment: LoadedExperiment, variant: Variant, backend: str, repeat: int, program: Mapping[str, Any]
+) -> str:
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
         "policy_code": _policy_code(variant.policy),
         "backend": backend,
         "repeat": repeat,
-        "versions": versions(),
-        "code": code_hash(),
+        **program,
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -207,6 +208,7 @@ def _text(value: Any) -> str:
 def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExperiment) -> list[Cell]:
     varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
     out = []
+    program = {"versions": versions(), "code": code_hash()}
     for chosen in _combinations(spec.settings):
         given = {key: _text(value) for key, value in chosen.items()}
         try:
@@ -218,7 +220,7 @@ def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExpe
         for variant in variants:
             named = _named(variant, {key: given[key] for key in given if key in varied})
             for backend, repeat in itertools.product(spec.backends, range(1, spec.repeats + 1)):
-                identity = _identity(loaded, named, backend, repeat)
+                identity = _identity(loaded, named, backend, repeat, program)
                 out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, backend, repeat))
     return out
 

@@ -267,7 +267,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_done(
 def test_an_interrupt_is_130_and_a_second_campaign_waits_outside(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, out = write(seeds={"first": 1, "count": 300}), tmp_path / "out"
+    path, out = write(seeds={"first": 1, "count": 100}), tmp_path / "out"
     with started(path, out) as process:
         deadline = time.monotonic() + 300
         while "running" not in states(out):
