@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,6 +156,73 @@ def run(
         click.echo(f"yarnfair: {output}: the answer is wrong: {done.verdict.wrong}", err=True)
         return 4
     return 0
+
+
+@job.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="Where its data sets lie, or are made.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder: outputs and tables.")
+@click.option("--rm", help="The ResourceManager's address, http://host:port (default: the local cluster's).")
+@click.option("--state", help="The local cluster's folder, as for `yarnfair cluster up`.")
+@click.option("--python", help="The nodes' Python for streaming programs (default: this one).")
+@click.option("--no-check", is_flag=True, help="Leave the answers unchecked.")
+@click.option("--timeout", default=1800.0, type=click.FloatRange(1, 864000), show_default=True, help="Seconds a job.")
+@json_option
+def mix(
+    file: Path,
+    data: Path,
+    out: Path,
+    rm: str | None,
+    state: str | None,
+    python: str | None,
+    no_check: bool,
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """Run the queues of a mix FILE side by side, each one job after another. Exit code 4 when a job fails."""
+    import getpass
+
+    import pandas as pd
+
+    from harness.jobs.applications.client import Client
+    from harness.jobs.applications.history import attempts_table
+    from harness.jobs.applications.mix import make_data, mix_document, read_mix, run_mix
+    from harness.yarn.http import HttpOptions
+    from harness.yarn.rest import RestClient
+
+    def say(text: str) -> None:
+        click.echo(f"yarnfair: {text}", err=True)
+
+    spec = read_mix(file)
+    address = rm or _local_cluster(state)
+    if out.exists():
+        raise InputError("is there already", where=str(out), mend="give another --out, or remove it")
+    make_data(spec, data, say)
+    # A thread a queue, each with its own connection: they are closed with the process.
+    began_ms = time.time_ns() // 1_000_000
+    jobs = run_mix(
+        spec,
+        data,
+        out,
+        lambda stop: Client(RestClient([address], HttpOptions(user=getpass.getuser())), stop=stop),
+        python=python or sys.executable,
+        check=not no_check,
+        timeout_s=timeout,
+        progress=say,
+    )
+    document = mix_document(jobs)
+    pd.DataFrame(document["jobs"]).to_parquet(out / "jobs.parquet")
+    attempts_table([a for job in jobs for a in job.attempts], began_ms).to_parquet(out / "tasks.parquet")
+    if as_json:
+        print_json(document)
+    else:
+        for name, row in document["queues"].items():
+            mean = row["mean_completion_s"]
+            click.echo(
+                f"{name:<24} {row['jobs']:>3} job(s), {row['failed']} failed, "
+                f"mean {'-' if mean is None else f'{mean:.1f} s'}, {row['memory_mb_s']} MB s"
+            )
+    return 4 if any(job.why is not None for job in jobs) else 0
 
 
 def _local_cluster(state: str | None) -> str:

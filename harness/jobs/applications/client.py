@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -193,10 +194,16 @@ def _on_this_machine(rest: RestClient) -> bool:
 
 
 class Client:
-    """Runs applications on one cluster."""
+    """Runs applications on one cluster. ``stop``: set, what runs ends as when it is interrupted."""
 
-    def __init__(self, rest: RestClient, *, progress: Callable[[str], None] = lambda _: None) -> None:
-        self.rest, self._progress = rest, progress
+    def __init__(
+        self,
+        rest: RestClient,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.rest, self._progress, self._stop = rest, progress, stop or threading.Event()
         java = shutil.which("java")
         if java is None:
             raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
@@ -324,6 +331,8 @@ class Client:
         try:
             end = time.monotonic() + left_s
             while process.poll() is None:
+                if self._stop.is_set():
+                    raise RunInvalid(f"{request.application.name} was interrupted")
                 if time.monotonic() >= end:
                     raise RunTimedOut(
                         f"{request.application.name} had not ended after {request.timeout_s:g} s", where=str(log.name)

@@ -1,0 +1,229 @@
+"""Several queues of applications side by side on one cluster: each queue one job after another, all answers checked.
+
+What share each queue gets is the business of the cluster's policy: the stock Fair Scheduler's, or one that `yarnfair
+enforce` puts over it meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.jobs.applications.catalogue import application, settings_of
+from harness.jobs.applications.client import Done, Request, Sizes
+from harness.jobs.applications.history import Attempt
+from harness.jobs.data.generate import FolderTarget, generate, read_size
+from harness.model.errors import InputError, YarnfairError
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class DataSpec(_Model):
+    """A data set, as ``yarnfair data generate`` makes it."""
+
+    kind: str
+    size: str
+    seed: int = Field(1, ge=0, le=2**40)
+
+
+class JobEntry(_Model):
+    """One job of a queue. ``input``: names of ``data``."""
+
+    application: str
+    input: list[str] = Field(min_length=1)
+    maps: int = 2
+    reduces: int = 1
+    settings: dict[str, str] = {}
+
+
+class QueueEntry(_Model):
+    """A queue's jobs, gone through ``rounds`` times; the next one ``think_s`` after the one before has ended."""
+
+    queue: str
+    jobs: list[JobEntry] = Field(min_length=1)
+    rounds: int = Field(1, ge=1, le=10_000)
+    start_s: float = Field(0.0, ge=0, le=1e6)
+    think_s: float = Field(0.0, ge=0, le=1e6)
+
+
+class MixSpec(_Model):
+    """A mix file."""
+
+    about: str = ""
+    data: dict[str, DataSpec]
+    queues: list[QueueEntry] = Field(min_length=1)
+    task_mb: int = 512
+    am_mb: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class MixJob:
+    """One job that was run. Seconds since the mix began; ``why``: of one that failed or was wrong."""
+
+    queue: str
+    number: int
+    application: str
+    submitted_s: float
+    ended_s: float
+    apps: tuple[str, ...]
+    memory_mb_s: int
+    why: str | None
+    attempts: tuple[Attempt, ...] = ()
+
+
+class Runs(Protocol):
+    """What runs one application (`harness.jobs.applications.client.Client`)."""
+
+    def run(self, request: Request) -> Done:
+        """To its end."""
+
+
+def read_mix(path: Path) -> MixSpec:
+    """A mix file. Raises InputError, and CallError for an application or setting that there is not."""
+    try:
+        spec = MixSpec.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"no YAML: {' '.join(str(error).split())[:200]}", where=str(path)) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise InputError(f"{key}: {first['msg']}"[:300], where=str(path)) from None
+    for queue in spec.queues:
+        for job in queue.jobs:
+            one = application(job.application)
+            settings_of(one, job.settings)
+            Sizes(spec.task_mb, spec.am_mb, job.maps, job.reduces)
+            kinds = [spec.data[name].kind if name in spec.data else None for name in job.input]
+            if kinds != list(one.data):
+                raise InputError(
+                    f"{queue.queue}: {one.name} reads {' and '.join(one.data)}, given are {', '.join(job.input)}",
+                    where=str(path),
+                    mend="name data sets of these kinds under data",
+                )
+    for data in spec.data.values():
+        read_size(data.size)
+    return spec
+
+
+def make_data(spec: MixSpec, folder: Path, progress: Callable[[str], None]) -> None:
+    """The data sets below a folder, or what is missing of them."""
+    for name, data in spec.data.items():
+        progress(f"data {name}: {data.size} of {data.kind}")
+        generate(data.kind, read_size(data.size), data.seed, FolderTarget(folder / name))
+
+
+def run_mix(
+    spec: MixSpec,
+    data: Path,
+    out: Path,
+    clients: Callable[[threading.Event], Runs],
+    *,
+    python: str = "python3",
+    check: bool = True,
+    timeout_s: float = 1800.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[MixJob]:
+    """Runs the mix to its end; the jobs in the order of their ends.
+
+    ``clients`` makes a client for each queue, which has to end when the event is set: that is when this is interrupted.
+    A job that fails is told and the queue goes on.
+    """
+    stop, lock = threading.Event(), threading.Lock()
+    done: list[MixJob] = []
+    began = time.monotonic()
+
+    def one(entry: QueueEntry, client: Runs, job: JobEntry, number: int) -> None:
+        request = Request(
+            application(job.application),
+            tuple(data / name for name in job.input),
+            out / f"{entry.queue}-{number:03d}-{job.application.lower()}",
+            entry.queue,
+            Sizes(spec.task_mb, spec.am_mb, job.maps, job.reduces),
+            job.settings,
+            python,
+            check,
+            timeout_s,
+        )
+        submitted, why, found = time.monotonic() - began, None, None
+        try:
+            found = client.run(request)
+            if found.verdict is not None and found.verdict.wrong is not None:
+                why = f"the answer is wrong: {found.verdict.wrong}"
+        except YarnfairError as error:
+            why = error.line()
+        row = MixJob(
+            entry.queue,
+            number,
+            request.application.name,
+            submitted,
+            # The check of the answer is none of the job's time.
+            submitted + found.seconds if found is not None else time.monotonic() - began,
+            tuple(app.id for app in found.apps) if found is not None else (),
+            sum(app.memory_seconds for app in found.apps) if found is not None else 0,
+            why,
+            found.attempts if found is not None else (),
+        )
+        with lock:
+            done.append(row)
+        progress(f"{row.queue} {row.number} {row.application}: {why or f'{row.ended_s - row.submitted_s:.1f} s'}")
+
+    def queue(entry: QueueEntry) -> None:
+        if stop.wait(entry.start_s):
+            return
+        client = clients(stop)
+        for number in range(entry.rounds * len(entry.jobs)):
+            if stop.wait(entry.think_s if number else 0.0):
+                return
+            one(entry, client, entry.jobs[number % len(entry.jobs)], number)
+
+    threads = [threading.Thread(target=queue, args=(entry,), name=entry.queue) for entry in spec.queues]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.5)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    return done
+
+
+def mix_document(jobs: list[MixJob]) -> dict[str, Any]:
+    """The result as ``--json`` prints it: the jobs, and by queue how many, how many failed, mean time, MB seconds."""
+    queues: dict[str, dict[str, Any]] = {}
+    for name in sorted({job.queue for job in jobs}):
+        own = [job for job in jobs if job.queue == name]
+        good = [job.ended_s - job.submitted_s for job in own if job.why is None]
+        queues[name] = {
+            "jobs": len(own),
+            "failed": len(own) - len(good),
+            "mean_completion_s": sum(good) / len(good) if good else None,
+            "memory_mb_s": sum(job.memory_mb_s for job in own),
+        }
+    rows: list[Mapping[str, Any]] = [
+        {
+            "queue": job.queue,
+            "number": job.number,
+            "application": job.application,
+            "submitted_s": job.submitted_s,
+            "ended_s": job.ended_s,
+            "applications": list(job.apps),
+            "memory_mb_s": job.memory_mb_s,
+            "why": job.why,
+        }
+        for job in jobs
+    ]
+    return {"jobs": rows, "queues": queues}
