@@ -211,7 +211,16 @@ def record(folder: Path, command: str) -> dict[str, Any]:
         values["loss_integral_of_the_first_100_s"] = early_loss(runs)
     if info["experiment"]["experiment"] == "quantum":
         values["counted_in_the_first_hour"] = falls(runs)
-    return {"command": command, "version": info["versions"]["yarnfair"], "values": values}
+    found: dict[str, Any] = {"command": command, "version": info["versions"]["yarnfair"], "values": values}
+    if "cluster" in info:
+        # A real one: what it was, which it was, and on what machine.
+        found["clusters"] = {
+            f"{name},seed={seed}": {"id": own["cluster"]["id"], "hadoop": own["cluster"]["version"], "run": path.name}
+            for name, by_seed in runs.items()
+            for seed, (path, own, _) in by_seed.items()
+        }
+        found["machine"] = info.get("machine")
+    return found
 
 
 #: Worked examples of the papers: name, scenario in workloads/scenarios, policy, settings.
