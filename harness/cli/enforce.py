@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 import sys
 import tempfile
@@ -141,17 +142,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
 
     from harness.control.telemetry import Metrics, TickLog
 
-    stop = threading.Event()
-    received: list[int] = []
-
-    def on_signal(number: int, _: object) -> None:
-        if received:
-            raise KeyboardInterrupt  # asked twice: not waiting for an answer of the RM any longer
-        received.append(number)
-        stop.set()
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
+    stop, received = threading.Event(), _Signals()
+    threading.Thread(target=received.wait_for, args=(stop,), daemon=True).start()
     metrics, tick_log = Metrics(), TickLog(log)
 
     def on_tick(report: TickReport) -> None:
@@ -178,6 +170,27 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
     return _ended(received, log)
 
 
+class _Signals:
+    """SIGTERM and SIGINT, waited for by a thread of their own.
+
+    A handler would run between any two steps of the main thread, and to set an Event there that the main thread is just
+    waiting for may lock it for ever.
+    """
+
+    WANTED = frozenset({signal.SIGTERM, signal.SIGINT})
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        # Threads that begin later inherit this: only the one that waits gets them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)
+
+    def wait_for(self, stop: threading.Event) -> None:
+        self.first = signal.sigwait(self.WANTED)
+        stop.set()
+        # Asked twice: not waiting for an answer of the RM any longer.
+        os._exit(128 + signal.sigwait(self.WANTED))
+
+
 def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event) -> RmClient | None:
     """A client, as soon as an RM answers; None when stopped before."""
     from harness.yarn.errors import Unreachable
@@ -194,9 +207,9 @@ def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: th
     return None
 
 
-def _ended(received: list[int], log: Log) -> int:
+def _ended(received: _Signals, log: Log) -> int:
     log("info", "end", "stopped; what is in force stays so")
-    return 130 if received[:1] == [signal.SIGINT] else 0
+    return 130 if received.first == signal.SIGINT else 0
 
 
 def _failures(report: TickReport) -> list[str]:
