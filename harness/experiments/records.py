@@ -13,7 +13,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,15 @@ from harness.results.store import read_json, versions, write_json
 from harness.sim.rates import simulate_rates
 
 #: Measures of a summary that a record keeps, over seeds.
-MEASURES = ("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s")
+MEASURES = (
+    "makespan_s",
+    "sharing_benefit",
+    "sharing_loss",
+    "sharing_loss_integral",
+    "least_loss_integral",
+    "last_loss_s",
+    "last_unavoidable_loss_s",
+)
 QUEUE_MEASURES = (
     "fairness_degree",
     "mean_completion_s",
@@ -92,7 +100,7 @@ def variant_values(runs: Runs, name: str) -> dict[str, Any]:
     """One variant's figures over its seeds, with ratios to each reference that is among the runs (seed by seed)."""
     own = runs[name]
     summary = next(iter(own.values()))[2]
-    values: dict[str, Any] = {key: _of(own, itemgetter(key)) for key in MEASURES}
+    values: dict[str, Any] = {key: _of(own, methodcaller("get", key)) for key in MEASURES}
     values["memory_used"] = _of(own, lambda s: s["utilisation"]["memory"])
     values["queues"] = {
         queue: {key: _of(own, partial(_queue_figure, queue, key)) for key in QUEUE_MEASURES}
