@@ -28,8 +28,9 @@ class LedgerSettings:
     L of a round (None: fully long-term, F-LTMM; else S-LTMM). ``pseudo``: pseudo accumulated resources for late
     arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
     (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
-    self-tuning). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the last
-    so many seconds counts (a sliding window; a tumbling one is a round). ``theta`` weights per node (eq. 5.9) come with the cluster, not from here.
+    self-tuning). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
+    last so many seconds counts (a sliding window; a tumbling one is a round). ``theta`` weights per node (eq. 5.9) come
+    with the cluster, not from here.
     """
 
     resource: ResourceName = "memory"
