@@ -13,10 +13,9 @@ import pytest
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 from tests.cluster.enforcing import ALLOCATIONS
+from tests.cluster import test_live_enforce as live
 from tests.cluster.test_live_enforce import (  # noqa: F401
     Site,
-    test_a_file_that_somebody_else_tears_or_fills_with_poison,
-    test_answers_that_are_cut_off_or_nonsense,
     test_killed_at_random_moments,
     test_once_dry_run_release_and_the_views,
     test_two_controllers_and_one_file,
@@ -49,3 +48,13 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         finally:
             server.terminate()
             server.wait(timeout=20)
+
+
+@pytest.mark.long
+def test_a_file_that_somebody_else_tears(yarn: Site) -> None:
+    live.test_a_file_that_somebody_else_tears_or_fills_with_poison(yarn)
+
+
+@pytest.mark.long
+def test_answers_cut_off(yarn: Site) -> None:
+    live.test_answers_that_are_cut_off_or_nonsense(yarn)
