@@ -12,8 +12,8 @@ import pytest
 
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
-from tests.cluster.enforcing import ALLOCATIONS
 from tests.cluster import test_live_enforce as live
+from tests.cluster.enforcing import ALLOCATIONS
 from tests.cluster.test_live_enforce import (  # noqa: F401
     Site,
     test_killed_at_random_moments,
