@@ -36,8 +36,8 @@ _TASK = Resource(1024, 1)
 def delays_of(experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, float]]) -> DelaysLine:
     """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
 
-    A container's start takes, in the simulator, what start and end take here: from the master's order to the task's
-    first moment, and from its last one until the node reports it, beyond what the heartbeats explain.
+    A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
+    reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
     """
     given = experiment.spec.delays
     node_ms, am_ms = given.node_heartbeat_ms or 1000, given.am_heartbeat_ms or 1000
@@ -46,10 +46,8 @@ def delays_of(experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, 
         found = measured.get(name)
         return None if found is None else found["mean"]
 
-    start, end = mean("container_start_ms"), mean("end_heard_ms")
-    around = None
-    if start is not None and end is not None:
-        around = max(round(start), 0) + max(round(end - (node_ms + am_ms) / 2), 0)
+    end = mean("end_heard_ms")
+    around = None if end is None else max(round(end - (node_ms + am_ms) / 2), 0)
     am_start = mean("am_start_ms")
     return DelaysLine(
         node_heartbeat_ms=node_ms,
@@ -87,7 +85,7 @@ def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, A
 
 
 def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
-    """The jobs of a run that were submitted, each task with the time that it worked.
+    """The jobs of a run that were submitted: the time that each task worked, and what its container took to start.
 
     A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
     it waits for has ended, because its own time would hold its waiting.
@@ -99,15 +97,19 @@ def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
         drawn = durations_ms(job.spec, seed)
         ordered = stages_in_order(job.spec)
         times = {stage.name: [ms / 1000.0 for [(ms, _)] in drawn[at]] for at, stage in enumerate(ordered)}
+        starts = {stage.name: [0.0] * stage.tasks for stage in ordered}
         for task in job.record.tasks:
             stage = ordered[task.stage]
             if task.outcome == "finished" and not (stage.after and stage.slow_start < 1):
-                times[ordered[task.stage].name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
+                times[stage.name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
+            if task.outcome == "finished" and job.spec.kind != "spark":
+                starts[stage.name][task.task] = max(task.started_ms - task.heard_ms, 0) / 1000.0
         spec = job.spec
         lines.append(
             job_line(
                 replace(spec, submit_s=max(job.submitted_s, 0.0)),
                 [times[stage.name] for stage in spec.stages],
+                None if spec.kind == "spark" else [starts[stage.name] for stage in spec.stages],
                 started_s=_seconds(job.started_s),
                 finished_s=_seconds(job.finished_s) if job.ended else None,
             )

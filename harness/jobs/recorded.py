@@ -85,15 +85,25 @@ class Header(Strict):
 
 
 class StageLine(Strict):
-    """Tasks of one kind, with the seconds that each of them worked."""
+    """Tasks of one kind, with the seconds that each of them worked.
+
+    ``starts_s``: how long each one's container took to start besides (empty: not known, or in the first line's delays).
+    """
 
     name: Name
     memory_mb: int = Field(ge=0, le=2**40)
     vcores: int = Field(ge=0, le=2**20)
     tasks_s: list[Seconds] = Field(max_length=MOST_TASKS)
+    starts_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
     after: list[Name] = Field(default_factory=list, max_length=1000)
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
     priority: int = Field(default=20, ge=0, le=10**6)
+
+    def held_s(self) -> tuple[float, ...]:
+        """How long each task keeps its container."""
+        if not self.starts_s:
+            return tuple(self.tasks_s)
+        return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
 
 
 class ExecutorsLine(Strict):
@@ -135,6 +145,10 @@ class JobLine(Strict):
                     raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
             if stage.name in known:
                 raise ValueError(f"two stages are named {stage.name!r}")
+            if stage.starts_s and len(stage.starts_s) != len(stage.tasks_s):
+                raise ValueError(
+                    f"stage {stage.name!r} has {len(stage.starts_s)} starts for {len(stage.tasks_s)} tasks"
+                )
             if self.kind != "spark" and not stage.memory_mb + stage.vcores:
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
             known.add(stage.name)
@@ -153,7 +167,7 @@ class JobLine(Strict):
                     stage.name,
                     len(stage.tasks_s),
                     Resource(stage.memory_mb, stage.vcores),
-                    Duration("listed", values_s=tuple(stage.tasks_s)),
+                    Duration("listed", values_s=stage.held_s()),
                     tuple(stage.after),
                     stage.slow_start,
                     stage.priority,
@@ -171,9 +185,14 @@ class JobLine(Strict):
         )
 
 
-def job_line(job: JobSpec, tasks_s: Iterable[Iterable[float]], **more: Any) -> JobLine:
-    """A job with the times of its tasks, stage by stage in the order of ``job.stages``."""
+def job_line(
+    job: JobSpec, tasks_s: Iterable[Iterable[float]], starts_s: Iterable[Iterable[float]] | None = None, **more: Any
+) -> JobLine:
+    """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``."""
     times = [[round(value, 3) for value in stage] for stage in tasks_s]
+    starts = (
+        [[round(value, 3) for value in stage] for stage in starts_s] if starts_s is not None else [[] for _ in times]
+    )
     return JobLine(
         job=job.id,
         queue=job.queue,
@@ -186,6 +205,7 @@ def job_line(job: JobSpec, tasks_s: Iterable[Iterable[float]], **more: Any) -> J
                 memory_mb=stage.demand.memory_mb,
                 vcores=stage.demand.vcores,
                 tasks_s=times[at],
+                starts_s=starts[at],
                 after=list(stage.after),
                 slow_start=stage.slow_start,
                 priority=stage.priority,

@@ -112,7 +112,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=400)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 def check_run(path: Path, folder: Path) -> None:

@@ -203,10 +203,12 @@ def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> No
     assert measured["container_start_ms"]["mean"] == 200
     delays = delays_of(loaded, measured)
     # Ends are heard of after 400 ms, of which half of each heartbeat (200 and 500 ms) explains 350.
-    assert (delays.am_start_ms, delays.container_start_ms) == (200, 250)
+    assert (delays.am_start_ms, delays.container_start_ms) == (200, 50)
     assert (delays.node_heartbeat_ms, delays.am_heartbeat_ms, delays.am_response_heartbeats) == (200, 500, 1)
     (line,) = run_jobs([job_run()], 1)
     assert line.stages[0].tasks_s == [2.0, 2.1]
+    assert line.stages[0].starts_s == [0.2, 0.2]
+    assert line.spec().stages[0].duration.values_s == pytest.approx((2.2, 2.3))
     assert (line.started_s, line.finished_s) == (0.1, 8.0)
 
 
