@@ -40,6 +40,8 @@ _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _HEAP = 0.5
 CLIENT_MB = 300
 _LOG_LINES = 8
+#: Stack frames, log4j's own complaints, and what a NodeManager writes around a log.
+_NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +371,12 @@ class Client:
         lines: list[str] = []
         if attempt is not None:
             lines = last_lines(self._container_log(attempt))
-            said.append(f"{attempt.attempt}'s log ends" if lines else attempt.error.splitlines()[0][:200])
+            # Java's own exceptions are in what the master was told, a streaming program's words in its log.
+            told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
+            told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
+            said.append(f"{attempt.attempt}: {' | '.join(told) or 'no reason given'}")
+            if lines:
+                said.append("its log ends")
         if not lines and attempt is None:
             lines = last_lines(log)
             said.append("the client's log ends")
@@ -391,7 +398,7 @@ def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
     kept = []
     for line in text.splitlines():
         line = line.strip()
-        if not line or line.startswith(("at ", "log4j:", "SLF4J", "...", "LogType", "Log Upload", "LogLength", "***")):
+        if not line or line.startswith(_NOT_SAID):
             continue
         kept.append(line[:200])
     return kept[-count:]

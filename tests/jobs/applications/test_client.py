@@ -155,3 +155,10 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["applications"]}
     assert rows["join"]["data"] == ["rankings", "uservisits"]
     assert len(rows) == 14
+
+
+def test_terasorts_maps_find_the_keys_that_cut_the_reduces(tmp_path: Path) -> None:
+    # On a local file system they look in the job's working folder; the client writes them to the output.
+    call = Call(("in",), "/shared/out", 3, {}, "python3", tmp_path, tmp_path)
+    (job,) = APPLICATIONS["terasort"].jobs(call)
+    assert job.properties == {"mapreduce.job.reduces": "3", "mapreduce.job.working.dir": "/shared/out"}
