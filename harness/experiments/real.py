@@ -25,7 +25,7 @@ from harness.experiments.recording import run_header, run_jobs
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import Outcome, Step, capacity_of, held, put_arrivals
 from harness.jobs.recorded import write_trace
-from harness.jobs.replay import JobRecord, ReplayOptions
+from harness.jobs.replay import NO_FAULTS, JobRecord, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
 from harness.model.errors import InputError, YarnfairError
@@ -124,7 +124,8 @@ def _warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
     """One job of a few tasks before anything counts: Java loads its classes, and a broken cluster shows."""
     with _client(cluster) as client:
         shared = cluster.shared
-        options = _options(experiment, scheduler_address(client.rest), 0)
+        # Without the faults that the experiment asks for.
+        options = replace(_options(experiment, scheduler_address(client.rest), 0), faults=NO_FAULTS)
         load = experiment.loads[0]
         jobs, _ = jobs_of(experiment, experiment.spec.seeds[0])
         am = next(iter(jobs)).am

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -160,7 +161,7 @@ def test_the_same_experiment_on_real_containers(given: Given, tmp_path: Path) ->
     for variant in ("fair", "ltrf@outside"):
         check_run(path, tmp_path / "out" / variant)
         assert (tmp_path / "out" / variant / "report.html").stat().st_size > 10_000
-    decisions = [json.loads(line) for line in (tmp_path / "out" / "ltrf@outside" / "decisions.jsonl").open()]
+    decisions = _lines(tmp_path / "out" / "ltrf@outside" / "decisions.jsonl")
     written = [found for found in decisions if "weights" in found]
     assert len(written) >= 2
     assert all(found["effect_s"] < 5 for found in written)
@@ -230,6 +231,10 @@ def test_what_is_cut_short_kills_its_jobs_and_keeps_what_it_measured(given: Give
     assert len(jobs) >= 3
     with RmClient([given.address]) as client:
         assert client.rest.apps(states=("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")) == []
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def _holds(path: Path) -> bool:
