@@ -132,6 +132,7 @@ def _say_if_it_compiles() -> None:
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [port 8032 of the same host].")
 @click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp:// or webhdfs://.")
 @click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
+@click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
 @json_option
 def run(
     experiment: str,
@@ -147,6 +148,7 @@ def run(
     client: str | None,
     allocations: str | None,
     shared: str | None,
+    inventory: str | None,
     as_json: bool,
 ) -> None:
     """Run EXPERIMENT (a YAML file, or the name of one that the project brings along) under each of its policies.
@@ -160,7 +162,7 @@ def run(
     check_backend(backend)
     given = parse_settings(settings)
     policies = split_policies(policies)
-    if backend == "sim" and any((rm, admin, client, allocations, shared)):
+    if backend == "sim" and any((rm, admin, client, allocations, shared, inventory)):
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     if _run_mr(experiment, backend, policies, given, seeds, out, as_json):
         return
@@ -174,7 +176,7 @@ def run(
         from harness.experiments.real_cluster import Target
 
         variants = real_variants(variants)
-        target = Target(rm, admin, client, allocations, shared)
+        target = Target(rm, admin, client, allocations, shared, inventory=inventory)
     folder = output_folder(loaded, out, backend)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(variants)} run(s) into {folder}", err=True)

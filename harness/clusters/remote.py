@@ -227,6 +227,23 @@ class Remote:
         """Puts a file in its place whole or not at all."""
         self._put({path: content}, mode)
 
+    def write_all(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
+        """Puts files in their places, each whole or not at all."""
+        self._put(files, mode)
+
+    def read_if_there(self, path: str, limit: int) -> bytes | None:
+        """A file's bytes; None when there is none."""
+        session = self.sftp()
+        with self._talking(f"{path} was read"):
+            try:
+                with session.open(path, "rb") as file:
+                    data: bytes = file.read(limit + 1)
+            except FileNotFoundError:
+                return None
+        if len(data) > limit:
+            raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
+        return data
+
     def put(self, source: Path, path: str, *, mode: int = 0o644) -> None:
         """Copies a local file there, whole or not at all."""
         self._put({path: source}, mode)

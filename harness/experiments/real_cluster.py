@@ -15,8 +15,11 @@ from typing import Any
 
 from harness.clusters import inrm, processes
 from harness.clusters.compose import DockerCluster, docker_client
+from harness.clusters.hosts_folder import HostsFolder
+from harness.clusters.inventory import read_inventory, restored
 from harness.clusters.local import LocalCluster
 from harness.clusters.site import write
+from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder, default_folder
 from harness.experiments.resolve import LoadedExperiment, allocation_file
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
@@ -43,6 +46,8 @@ class Target:
     allocations: str | None = None
     shared: str | None = None
     python: str | None = None
+    #: The hosts on which one is brought up (backend ssh).
+    inventory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +126,42 @@ def open_cluster(
         with _given(backend, target) as found:
             yield found
         return
-    if target != Target():
+    if target != Target(inventory=target.inventory):
         raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
+    if (backend == "ssh") != (target.inventory is not None):
+        mend = "give the YAML file that names the hosts" if backend == "ssh" else "it is for --backend ssh"
+        raise CallError("no inventory" if backend == "ssh" else "an inventory", where="--inventory", mend=mend)
     clean_abandoned()
     folder = _own_folder(backend)
     state = StateFolder(folder / "cluster")
     folder.mkdir(parents=True, exist_ok=True)
     allocations = folder / "allocations.xml"
     write(allocations, file_text(allocation_file(experiment.spec)))
-    cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
     spec = cluster_spec(experiment, allocations)
+    cluster: LocalCluster | DockerCluster | SshCluster
+    if target.inventory is not None:
+        inventory = read_inventory(Path(target.inventory))
+        if len(inventory.nodes) != spec.nodes:
+            raise InputError(
+                f"the experiment has {spec.nodes} nodes, the inventory {len(inventory.nodes)} hosts with the role nm",
+                where=target.inventory,
+                mend="change one of them",
+            )
+        cluster = SshCluster(state, inventory, progress=progress)
+    else:
+        cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
     inside = next((use for use in experiment.spec.policies if use.in_rm), None)
+    if inside is not None and backend == "ssh":
+        raise CallError("a policy inside the RM", where="--backend ssh", mend="use --backend local, or leave it out")
     if inside is not None:
         settings = {name: str(value) for name, value in inside.settings.items()}
         spec = inrm.with_jar(spec, inside.policy, settings, progress=progress)
     try:
         status = cluster.up(spec, timeout_s=300.0)
-        place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
+        if isinstance(cluster, SshCluster):
+            place: AllocationPlace = cluster.place()
+        else:
+            place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
         document = {
             "rm": status.address.rest,
             "nodes": spec.nodes,
@@ -160,6 +184,10 @@ def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folde
         return LocalFolder(folder / "replay"), sys.executable
     loaded = state.load()
     assert loaded is not None
+    if backend == "ssh":
+        hosts = HostsFolder(restored(loaded.remote["inventory"]).nodes, f"/tmp/yarnfair-replay-{loaded.mark[:12]}")
+        stack.callback(hosts.remove)
+        return hosts, hosts.python()
     client = stack.enter_context(docker_client())
     labels = [f"com.docker.compose.project={loaded.mark}", "com.docker.compose.service=rm"]
     container = client.containers.list(filters={"label": labels})[0]
@@ -211,13 +239,15 @@ def clean_abandoned() -> list[str]:
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         backend, _, rest = folder.name.partition("-")
         pid, _, ticks = rest.partition("-")
-        if backend not in ("local", "docker") or not (pid.isdigit() and ticks.isdigit()):
+        if backend not in ("local", "docker", "ssh") or not (pid.isdigit() and ticks.isdigit()):
             continue
         if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
             continue
         state = StateFolder(folder / "cluster")
         with contextlib.suppress(InputError, CallError):
-            (LocalCluster if backend == "local" else DockerCluster)(state).down()
+            kinds: dict[str, type[LocalCluster] | type[DockerCluster] | type[SshCluster]]
+            kinds = {"local": LocalCluster, "docker": DockerCluster, "ssh": SshCluster}
+            kinds[backend](state).down()
             StateFolder(folder).remove()
             cleaned.append(folder.name)
     return cleaned

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from harness.cli import main
 from harness.clusters.inventory import read_inventory
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -20,6 +23,27 @@ from tests import sshlab
 pytestmark = [pytest.mark.sshd, pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("ssh-cluster")]
 
 ALLOCATIONS = '<allocations><queue name="a"><weight>{a}</weight></queue><queue name="b"/></allocations>'
+
+EXPERIMENT = """
+experiment: tiny
+cluster: {nodes: [{count: 2, memory_mb: 4096, vcores: 8}]}
+max_am_share: -1.0
+queues: {a: {}, b: {}}
+workloads:
+  a: &load
+    inline:
+      kind: sequence
+      submission: {every_s: 3}
+      rounds: 2
+      am: {memory_mb: 1024}
+      task: {demand: {memory_mb: 1024}, duration: {constant_s: 1}}
+      jobs: [{name: mr, maps: 5, reduces: 1}]
+  b: *load
+policies: [fair]
+sample_s: 0.5
+delays: {node_heartbeat_ms: 200, am_heartbeat_ms: 500}
+limits: {time_limit_s: 200}
+"""
 
 
 @dataclass(frozen=True)
@@ -138,3 +162,28 @@ def test_a_host_that_dies_is_named(remote: Remote) -> None:
     assert "no connection" in (dead.last_words or "")
     remote.lab.servers["two"].start()
     eventually(lambda: remote.cluster.status().up)  # type: ignore[union-attr]
+
+
+def test_an_experiment_runs_on_the_hosts(
+    remote: Remote, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`yarnfair run --backend ssh`: a cluster of its own beside the other one, jobs on both hosts, nothing left."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = tmp_path / "tiny.yaml"
+    path.write_text(EXPERIMENT)
+    arguments = ["run", str(path), "--backend", "ssh", "--inventory", str(remote.inventory), "--json", "--no-report"]
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments, "--out", str(tmp_path / "runs")])
+    told = capsys.readouterr()
+    assert stop.value.code == 0, told.err
+    (run,) = json.loads(told.out)["runs"]
+    assert all(queue["failed"] == 0 and queue["jobs"] == 2 for queue in run["summary"]["queues"].values())
+    tasks = pd.read_parquet(Path(run["directory"]) / "tasks.parquet")
+    assert len(tasks) >= 2 * 2 * 6
+    assert not list(Path("/tmp").glob("yarnfair-replay-*"))
+    code = 0
+    try:
+        main([*arguments[:-2], "--set", "x=1", "--rm", "http://127.0.0.1:1"])
+    except SystemExit as wrong:
+        code = int(wrong.code or 0)
+    assert code == 2
