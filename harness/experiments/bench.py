@@ -121,7 +121,7 @@ def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events:
     best, measured, least_load = 0.0, 0, 1.0
     per_s = 2 * nodes * 16 / TASK_S
     for _ in range(3):
-        before = int(g["started"][0] + g["ended"][0])
+        before, since_s = int(g["started"][0] + g["ended"][0]), float(g["now"][0]) / 1000.0
         g["limit_ms"] += round(events / 3 / per_s * 1000)
         began = time.process_time()
         result = simulation.run()
@@ -130,7 +130,9 @@ def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events:
         measured += done
         best = max(best, done / took)
         root = result.samples.queues.index("root")
-        load = result.samples.allocated_mb[:, root] / result.samples.capacity_mb
+        # Samples are of the whole run: the cluster was empty when it began.
+        stretch = result.samples.time_s > since_s
+        load = result.samples.allocated_mb[stretch, root] / result.samples.capacity_mb[stretch]
         least_load = min(least_load, float(load.mean()))
     leaves = [q for q in range(len(result.samples.queues)) if result.samples.leaf[q]]
     return {

@@ -28,14 +28,15 @@ workloads:
   a:
     inline:
       kind: sequence
-      submission: {every_s: 1000}
-      rounds: 60
+      submission: {every_s: 3000}
+      rounds: 18
       am: &am {memory_mb: 1024, vcores: 1}
       task: &task {demand: {memory_mb: 1024, vcores: 1}, duration: {lognormal: {mean_s: 300, sigma: 0.5}}}
       jobs: [{name: x, maps: 9}]
-  b: {inline: {kind: sequence, submission: {think_s: 50}, rounds: 60, am: *am, task: *task,
+  b: {inline: {kind: sequence, submission: {think_s: 2000}, rounds: 18, am: *am, task: *task,
       jobs: [{name: y, maps: 4, reduces: 1}]}}
 policies: [fair, ltrf@outside]
+period_s: 120
 sample_s: SAMPLE
 """
 
@@ -78,21 +79,27 @@ def test_writing_on_the_way_changes_nothing(hours: Path, tmp_path: Path, monkeyp
 
 def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
-    path.write_text(HOURS.replace("SAMPLE", "1").replace("rounds: 60", "rounds: 20000"))
+    path.write_text(
+        HOURS.replace("SAMPLE", "1")
+        .replace("rounds: 18", "rounds: 20000")
+        .replace("policies:", "limits: {time_limit_s: 1.0e+8}\npolicies:")
+    )
     command = [sys.executable, "-m", "harness", "run", str(path), "--policy", "fair", "--no-report", "--jobs", "1"]
     out = tmp_path / "out"
     with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL, start_new_session=True) as process:
         end = time.monotonic() + 120
-        while not (out / "fair" / "summary.json").exists():
+        curves = out / "fair" / "allocations.parquet"
+        # The first tables may be of the first moment.
+        while not ((out / "fair" / "summary.json").exists() and len(pd.read_parquet(curves)) > 100):
             assert process.poll() is None
             assert time.monotonic() < end
-            time.sleep(0.05)
+            time.sleep(0.2)
         os.kill(process.pid, signal.SIGKILL)
     info, summary = (read_json(out / "fair" / name) for name in ("run.json", "summary.json"))
     assert info["exit"] is None
     assert summary["finished"] is False
-    curves, jobs = (pd.read_parquet(out / "fair" / name) for name in ("allocations.parquet", "jobs.parquet"))
-    assert len(curves) > 100
-    assert curves["allocated_mb"].max() > 0
+    rows, jobs = (pd.read_parquet(out / "fair" / name) for name in ("allocations.parquet", "jobs.parquet"))
+    assert len(rows) > 100
+    assert rows["allocated_mb"].max() > 0
     assert jobs["finished_s"].notna().any()
-    assert curves["time_s"].max() < 20_000_000
+    assert rows["time_s"].max() < 60_000_000

@@ -187,7 +187,7 @@ def test_the_time_limit_is_exit_code_5_but_a_planned_end_is_not(tmp_path: Path) 
 
 
 def test_a_wrong_call_leaves_nothing_behind(tmp_path: Path) -> None:
-    for arguments in (["--policy", "nope"], ["--set", "t_wait"], ["--backend", "docker"], ["--set", "x=1"]):
+    for arguments in (["--policy", "nope"], ["--set", "t_wait"], ["--backend", "cloud"], ["--set", "x=1"]):
         assert call(write(tmp_path), "--out", str(tmp_path / "out"), *arguments) == 2
     assert not (tmp_path / "out").exists()
 
