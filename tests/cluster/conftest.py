@@ -119,7 +119,8 @@ REAL = [
     pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.live]),
 ]
 #: The same cases against a served simulation: for tests that need nothing but an RM.
-ANY = [pytest.param("sim"), *REAL]
+# Behind the real ones: pytest groups tests by the number of a parameter, and the last real one takes its cluster down.
+ANY = [*REAL, pytest.param("sim")]
 
 
 @pytest.fixture(scope="module", params=REAL)
