@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "docker": [("docker",)],
     "sshd": [("sshd", "/usr/sbin/sshd")],
 }
+
+
+# A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _lacking(marker: str) -> list[str]:

@@ -87,10 +87,13 @@ class FileOwner:
             return []
         file = parse_allocations(data, source=self.place.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
+        found: list[Foreign] = []
+        if ROOT in self._names and ROOT not in names:
+            text = "gone: an RM that has read it may delete its root queue and end, so write it again soon"
+            found.append(Foreign(ROOT, "the element", text))
         self._data, self._file, self._names, self._drafted = data, file, names, None
         for gone in self.baseline.keys() - names:
             self._forget(gone)
-        found: list[Foreign] = []
         for path in sorted(names):
             said = _values(file.settings.get(path))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})

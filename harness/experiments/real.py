@@ -201,7 +201,7 @@ class _Run:
         rest = self.client.rest
         info, capacity = rest.info(), rest.metrics().total
         allocations = self._allocations(capacity)
-        text = file_text(allocations)
+        text = file_text(allocations, root_named=self.cluster.root_named)
         if self.variant.in_rm:
             text = inrm.allocations_with(text, self.variant.policy)
         self.cluster.place.write(text.encode())

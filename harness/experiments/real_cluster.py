@@ -26,6 +26,7 @@ from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, S
 from harness.model.errors import CallError, InputError
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
+from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.allocation.render import render_allocations
 from harness.yarn.files import AllocationPlace, open_place
 from harness.yarn.rmclient import RmAddress
@@ -60,6 +61,8 @@ class RealCluster:
     shared: SharedFolder
     python: str
     document: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether the allocation file that it had, and will have again, has an element for the root itself.
+    root_named: bool = True
 
 
 def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec:
@@ -101,11 +104,16 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec
     )
 
 
-def file_text(allocations: AllocationFile) -> str:
-    """The allocation file of an experiment as the RM reads it: weights as float32, the root's defaults written out."""
+def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
+    """The allocation file of an experiment as the RM reads it: weights as float32, the root's defaults written out.
+
+    ``root_named``: whether it has an element for the root itself, which must be as in the file that the RM had before
+    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError where the experiment needs one.
+    """
     root = QueueSettings(
         ROOT,
-        min_share_preemption_timeout_ms=NEVER_MS,
+        # The root's own values stand in for the file's defaults.
+        min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
         fair_share_preemption_timeout_ms=NEVER_MS,
         fair_share_preemption_threshold=0.5,
     )
@@ -114,6 +122,16 @@ def file_text(allocations: AllocationFile) -> str:
         root = replace(root, scheduling_policy=given.scheduling_policy, max_resources=given.max_resources)
     weights = {path: one.weight for path, one in allocations.settings.items() if one.weight is not None}
     rounded = with_attributes(allocations, weights=weights)
+    if not root_named:
+        if root.scheduling_policy is not None or root.max_resources is not None or root.weight is not None:
+            raise InputError(
+                "the experiment has settings for the root, and the cluster's allocation file has no element for it",
+                mend='write <queue name="root"> around the queues of that file: an RM that has seen the element and '
+                "then misses it may delete its root queue and end",
+            )
+        rounded = replace(
+            rounded, configured_parents=tuple(path for path in rounded.configured_parents if path != ROOT)
+        )
     return render_allocations(replace(rounded, settings={**rounded.settings, ROOT: root}))
 
 
@@ -206,11 +224,12 @@ def _given(backend: str, target: Target) -> Iterator[RealCluster]:
     address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
     place = open_place(target.allocations)
     before = place.read()
+    named = parse_allocations(before, source=target.allocations)
+    root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
     shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
     try:
-        yield RealCluster(
-            backend, address, place, shared, target.python or sys.executable, {"rm": address.rest, "given": True}
-        )
+        python, document = target.python or sys.executable, {"rm": address.rest, "given": True}
+        yield RealCluster(backend, address, place, shared, python, document, root_named)
     finally:
         # Somebody's cluster: it has its own queues back.
         with contextlib.suppress(InputError):

@@ -22,6 +22,7 @@ from harness.experiments.real_cluster import clean_abandoned, cluster_spec
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.jobs.recorded import read_trace
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.yarn.adminrpc import effective_queues
 from harness.yarn.rmclient import RmAddress, RmClient
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
@@ -193,6 +194,18 @@ def test_the_same_experiment_on_real_containers(given: Given, tmp_path: Path) ->
         for job in found.jobs
     )
     assert cut == pytest.approx(counted, rel=0.15)
+
+
+def test_a_cluster_whose_file_never_named_the_root_keeps_its_root(given: Given) -> None:
+    # An RM that has read <queue name="root"> and then a file without it deletes its root with the last empty queue.
+    assert b'name="root"' not in given.file.read_bytes()
+    assert given.address.client is not None
+    end = time.monotonic() + 60
+    while "root.a" in (queues := effective_queues(given.address.client, user="root")):
+        assert time.monotonic() < end, "the RM has not tidied up its queues"
+        time.sleep(0.5)
+    time.sleep(1)
+    assert set(effective_queues(given.address.client, user="root")) == {"root", "root.mine"} == set(queues)
 
 
 def test_jobs_that_fail_make_the_run_invalid(given: Given, tmp_path: Path) -> None:

@@ -95,6 +95,20 @@ def test_a_weight_that_somebody_else_wrote_is_noticed_and_no_entitlement() -> No
     assert parse_allocations(place.data).weight("root.a") == 500.0
 
 
+def test_the_roots_own_element_is_missed() -> None:
+    wrapped = FILE.replace(b"<allocations>", b'<allocations><queue name="root">').replace(
+        b"</allocations>", b"</queue></allocations>"
+    )
+    own, place = owner(wrapped)
+    assert b'name="root"' in wrapped
+    place.data = FILE
+    (found,) = own.read()
+    assert (found.queue, found.attribute) == ("root", "the element")
+    assert own.read() == [], "said once"
+    place.data = wrapped
+    assert own.read() == []
+
+
 def test_a_limit_that_somebody_else_wrote_is_what_it_goes_back_to() -> None:
     own, place = owner()
     put(own, min_shares={"root.b": Resource(200, 2)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from harness.experiments.resolve import allocation_file, load_experiment, varian
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
 from harness.results.summary import jobs_table, summarise
 from harness.yarn.allocation.manager import queue_tree
@@ -54,6 +56,18 @@ def test_what_the_stock_scheduler_has_stays_inside_the_rest_acts_from_outside(tm
         "hltrf@outside,t_wait=5": "outside",
         "hltrf@outside,t_wait=10": "outside",
     }
+
+
+def test_the_root_is_named_as_in_the_clusters_own_file(tmp_path: Path) -> None:
+    asked = allocation_file(load_experiment(str(load(tmp_path) and tmp_path / "x.yaml")).spec)
+    named, unnamed = (
+        parse_allocations(file_text(asked, root_named=root_named), source="x") for root_named in (True, False)
+    )
+    assert (named.configured_parents, unnamed.configured_parents) == (("root",), ())
+    assert replace(named, configured_parents=()) == unnamed
+    root = QueueSettings("root", scheduling_policy="drf")
+    with pytest.raises(InputError, match="no element for it"):
+        file_text(replace(asked, settings={**asked.settings, "root": root}), root_named=False)
 
 
 def test_the_cluster_is_what_the_file_says(tmp_path: Path) -> None:
