@@ -12,9 +12,11 @@ from harness.cli.output import json_option, print_json
 from harness.model.errors import CallError, RunInvalid, RunTimedOut
 
 if TYPE_CHECKING:
+    from harness.experiments.kinds import EndedRun
     from harness.experiments.resolve import Variant
     from harness.experiments.run import Ended
     from harness.experiments.simulated import Step
+    from harness.jobs.yaml_file import YamlDocument
 
 
 class _Progress:
@@ -156,19 +158,22 @@ def run(
     A run directory for each policy and variant, a comparison on standard output, and an HTML report of them all.
     Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
-    from harness.experiments.resolve import load_experiment, variants_of
+    from harness.experiments.kinds import kind_of
+    from harness.experiments.resolve import experiment_path, load_experiment, variants_of
     from harness.experiments.run import check_backend, output_folder, run_experiment
+    from harness.jobs.yaml_file import read_yaml
 
     check_backend(backend)
     given = parse_settings(settings)
     policies = split_policies(policies)
     if backend == "sim" and any((rm, admin, client, allocations, shared, inventory)):
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
-    if _run_mr(experiment, backend, policies, given, seeds, out, as_json):
+    document = read_yaml(experiment_path(experiment))
+    kind = kind_of(document)
+    if kind is not None:
+        _run_kind(document, kind, backend, policies, given, seeds, out, as_json)
         return
-    if _run_cloud(experiment, backend, policies, given, seeds, out, as_json):
-        return
-    loaded = load_experiment(experiment)
+    loaded = load_experiment(experiment, document)
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
     target = None
     if backend != "sim":
@@ -212,89 +217,46 @@ def run(
     verdict(ended)
 
 
-def _run_mr(
-    experiment: str,
+def _run_kind(
+    document: YamlDocument,
+    kind: str,
     backend: str,
     policies: tuple[str, ...],
     settings: dict[str, str],
     seeds: tuple[int, ...],
     out: Path | None,
     as_json: bool,
-) -> bool:
-    """Runs an experiment of MR-clusters (docs/reference/fawkes.md); False if it is another kind of experiment."""
-    from harness.experiments.mrspec import mr_document
-
-    document = mr_document(experiment)
-    if document is None:
-        return False
-    from harness.experiments.mrrun import load_mr, mr_variants, run_mr
-    from harness.experiments.mrtables import comparison_mr
+) -> None:
+    """Runs an experiment of one of harness.experiments.kinds."""
+    from harness.experiments.kinds import KINDS
 
     if backend != "sim":
-        raise CallError(f"MR-clusters are simulated, not run on {backend[:40]}", where="--backend", mend="use sim")
-    loaded = load_mr(document)
-    variants = mr_variants(loaded, policies, settings, seeds)
-    folder = out if out is not None else Path("runs") / f"{loaded.name}-{loaded.hash[:8]}"
+        raise CallError(
+            f"experiments of kind {kind} are simulated, not run on {backend[:40]}", where="--backend", mend="use sim"
+        )
+    runs = KINDS[kind](document, policies, settings, seeds)
+    folder = out if out is not None else Path("runs") / f"{runs.name}-{runs.hash[:8]}"
     if not as_json:
-        click.echo(f"{loaded.name}: {len(variants)} run(s) into {folder}", err=True)
-    count = len(variants)
-    done: list[str] = []
+        click.echo(f"{runs.name}: {runs.count} run(s) into {folder}", err=True)
+    done = 0
 
-    def ended_one(run: Any) -> None:
-        done.append(run.variant.name)
-        click.echo(f"[{len(done)}/{count}] {run.variant.name}: {run.summary['wall_s']:.1f} s", err=True)
+    def ended_one(run: EndedRun) -> None:
+        nonlocal done
+        done += 1
+        if runs.count <= 40 or done % 10 == 0 or done == runs.count:
+            click.echo(f"[{done}/{runs.count}] {run.name}: {run.summary['wall_s']:.1f} s", err=True)
 
-    ended = run_mr(loaded, variants, folder, ended_one)
+    ended = runs.run(folder, ended_one)
     if as_json:
-        runs = [one.document() for one in ended]
-        print_json({"experiment": loaded.name, "hash": loaded.hash, "out": str(folder), "report": None, "runs": runs})
+        documents = [one.document() for one in ended]
+        print_json({"experiment": runs.name, "hash": runs.hash, "out": str(folder), "report": None, "runs": documents})
     else:
-        for line in comparison_mr(ended):
+        for line in runs.compare(ended):
             click.echo(line)
     for one in ended:
         if one.exit_code == 5:
             mend = "raise time_limit_s, or ask for less"
-            raise RunTimedOut(f"{one.variant.name}: {one.why}", where=str(one.path), mend=mend)
-    return True
-
-
-def _run_cloud(
-    experiment: str,
-    backend: str,
-    policies: tuple[str, ...],
-    settings: dict[str, str],
-    seeds: tuple[int, ...],
-    out: Path | None,
-    as_json: bool,
-) -> bool:
-    """Runs an experiment of computing rates or pools (docs/reference/progress-share.md); False if it is none."""
-    from harness.experiments.cloud import cloud_document, comparison_cloud, load_cloud, run_cloud
-
-    document = cloud_document(experiment)
-    if document is None:
-        return False
-    if backend != "sim":
-        raise CallError(f"this experiment is simulated, not run on {backend[:40]}", where="--backend", mend="use sim")
-    loaded = load_cloud(document, policies, settings, seeds)
-    folder = out if out is not None else Path("runs") / f"{loaded.name}-{loaded.hash[:8]}"
-    count = len(loaded.runs)
-    if not as_json:
-        click.echo(f"{loaded.name}: {count} run(s) into {folder}", err=True)
-    done: list[str] = []
-
-    def ended_one(run: Any) -> None:
-        done.append(run.name)
-        if count <= 40 or len(done) % 10 == 0 or len(done) == count:
-            click.echo(f"[{len(done)}/{count}] {run.name}: {run.summary['wall_s']:.1f} s", err=True)
-
-    ended = run_cloud(loaded, folder, ended_one)
-    if as_json:
-        runs = [one.document() for one in ended]
-        print_json({"experiment": loaded.name, "hash": loaded.hash, "out": str(folder), "report": None, "runs": runs})
-    else:
-        for line in comparison_cloud(loaded, ended):
-            click.echo(line)
-    return True
+            raise RunTimedOut(f"{one.name}: {one.why}", where=str(one.path), mend=mend)
 
 
 def print_comparison(ended: list[Ended]) -> None:

@@ -42,7 +42,7 @@ class HostsFolder(SharedFolder):
                 folder = shlex.quote(self.path)
                 # The nodes' containers may be another user's, and write their records here.
                 remote.check(f"mkdir -p {folder} && chmod 777 {folder}", "the jobs' folder")
-                remote.write_all({posixpath.join(self.path, name): content for name, content in files.items()})
+                remote.put({posixpath.join(self.path, name): content for name, content in files.items()})
 
     def read(self, name: str) -> bytes | None:
         path = posixpath.join(self.path, name)

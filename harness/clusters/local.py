@@ -18,21 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.clusters import jars, processes, site
+from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_words
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.rmclient import RmAddress
 
-_OPENS = [
-    word
-    for package in ("java.lang", "java.util", "java.net")
-    for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
-]
-_RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
-_SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
-_NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-_RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
 _HOST = "127.0.0.1"
 _PORT_ATTEMPTS = 3
 
@@ -185,20 +177,14 @@ class LocalCluster:
         for name in ("conf", "scheduler", "logs", "tmp", "staging"):
             folder.path(name).mkdir(parents=True, exist_ok=True)
         nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
-        ports = {**free_ports(name for name in [*_RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
+        ports = {**free_ports(name for name in [*RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
         source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
         site.copy(source, folder.path("scheduler", "fair-scheduler.xml"))
         class_path = os.pathsep.join(
             [str(folder.path("conf")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
         )
-        options = [
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            # A NodeManager starts some twenty programs a container (chmod, mostly): without Java's helper between.
-            "-Djdk.lang.Process.launchMechanism=VFORK",
-            "-Dlog4j.configuration=file:" + str(folder.path("conf", "log4j.properties")),
-        ]
-        commands = {"rm": (java, *_OPENS, *options, f"-Xmx{spec.rm_heap_mb}m", "-cp", class_path, _RM)}
+        rm_conf = str(folder.path("conf"))
+        commands = {"rm": (java, *java_words(RM, rm_conf, class_path, spec.rm_heap_mb))}
         for name in nodes:
             own = folder.path(name)
             own.mkdir(exist_ok=True)
@@ -206,7 +192,7 @@ class LocalCluster:
             conf.mkdir(exist_ok=True)
             self._write_site(conf, spec, ports, class_path, own)
             node_path = os.pathsep.join([str(conf), f"{lib}/*"])
-            commands[name] = (java, *_OPENS, *options, f"-Xmx{spec.nm_heap_mb}m", "-cp", node_path, _NM)
+            commands[name] = (java, *java_words(NM, rm_conf, node_path, spec.nm_heap_mb))
         self._write_site(folder.path("conf"), spec, ports, class_path, None)
         state = replace(state, ports=ports, commands=commands)
         # Saved before each start: a crash between two lines must leave a trace of what may run.
@@ -253,7 +239,7 @@ class LocalCluster:
             "yarn.resourcemanager.admin.address": f"{_HOST}:{ports['admin']}",
             "yarn.resourcemanager.scheduler.address": f"{_HOST}:{ports['scheduler']}",
             "yarn.resourcemanager.resource-tracker.address": f"{_HOST}:{ports['tracker']}",
-            "yarn.resourcemanager.scheduler.class": _SCHEDULER,
+            "yarn.resourcemanager.scheduler.class": SCHEDULER,
             "yarn.scheduler.fair.allocation.file": str(folder.path("scheduler", "fair-scheduler.xml")),
             "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
             "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),

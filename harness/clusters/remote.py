@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.clusters.inventory import Access, Host
 from harness.model.errors import InputError
-from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.errors import Refused, Unreachable, reason
 
 if TYPE_CHECKING:
     import fabric
@@ -40,12 +40,6 @@ class Done:
     code: int
     out: str
     err: str
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def quote(words: Mapping[str, str] | list[str] | tuple[str, ...]) -> str:
@@ -96,7 +90,7 @@ class Remote:
             try:
                 options["pkey"] = paramiko.PKey.from_path(access.key)
             except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-                raise InputError(f"no usable key: {_reason(error)}", where=access.key) from None
+                raise InputError(f"no usable key: {reason(error)}", where=access.key) from None
             options.update(allow_agent=False, look_for_keys=False)
         connection = fabric.Connection(
             access.host,
@@ -114,7 +108,7 @@ class Remote:
             else:
                 client.load_system_host_keys()
         except (OSError, paramiko.SSHException) as error:
-            raise InputError(f"known_hosts cannot be read: {_reason(error)}", where=access.known_hosts) from None
+            raise InputError(f"known_hosts cannot be read: {reason(error)}", where=access.known_hosts) from None
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         connection.client = client
         try:
@@ -127,7 +121,7 @@ class Remote:
             ) from None
         except paramiko.AuthenticationException as error:
             raise Refused(
-                f"not let in: {_reason(error)}",
+                f"not let in: {reason(error)}",
                 where=where,
                 mend="give a key that the host accepts (`key:` in the inventory, or ssh-add)",
             ) from None
@@ -135,7 +129,7 @@ class Remote:
             connection.close()
             unknown = "not found in known_hosts" in str(error)
             raise (Refused if unknown else Unreachable)(
-                "known_hosts does not know the host" if unknown else f"no connection: {_reason(error)}",
+                "known_hosts does not know the host" if unknown else f"no connection: {reason(error)}",
                 where=where,
                 mend="ssh-keyscan it into known_hosts and compare fingerprints" if unknown else "check host and port",
             ) from None
@@ -169,13 +163,13 @@ class Remote:
         except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
             self.close()
             raise Unreachable(
-                f"the connection broke while {doing}: {_reason(error)}", where=self.name, mend="try again"
+                f"the connection broke while {doing}: {reason(error)}", where=self.name, mend="try again"
             ) from None
         except OSError as error:
             if "closed" in str(error).lower():
                 self.close()
                 raise Unreachable(f"the connection broke while {doing}", where=self.name, mend="try again") from None
-            raise InputError(f"{doing}: {_reason(error)}", where=self.name) from None
+            raise InputError(f"{doing}: {reason(error)}", where=self.name) from None
 
     # --- commands ---
 
@@ -217,45 +211,30 @@ class Remote:
     def read(self, path: str, limit: int) -> bytes:
         """A file's bytes. InputError when it is not there or too large."""
         session = self.sftp()
-        with self._talking(f"{path} was read"), session.open(path, "rb") as file:
+        with self._talking(f"{path} was read"):
+            return self._bytes(session, path, limit)
+
+    def read_if_there(self, path: str, limit: int) -> bytes | None:
+        """A file's bytes; None when there is none. InputError when it is too large."""
+        session = self.sftp()
+        with self._talking(f"{path} was read"):
+            try:
+                return self._bytes(session, path, limit)
+            except FileNotFoundError:
+                return None
+
+    def _bytes(self, session: paramiko.SFTPClient, path: str, limit: int) -> bytes:
+        with session.open(path, "rb") as file:
             data: bytes = file.read(limit + 1)
         if len(data) > limit:
             raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
         return data
 
-    def write(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
-        """Puts a file in its place whole or not at all."""
-        self._put({path: content}, mode)
-
-    def write_all(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
-        """Puts files in their places, each whole or not at all."""
-        self._put(files, mode)
-
-    def read_if_there(self, path: str, limit: int) -> bytes | None:
-        """A file's bytes; None when there is none."""
-        session = self.sftp()
-        with self._talking(f"{path} was read"):
-            try:
-                with session.open(path, "rb") as file:
-                    data: bytes = file.read(limit + 1)
-            except FileNotFoundError:
-                return None
-        if len(data) > limit:
-            raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
-        return data
-
-    def put(self, source: Path, path: str, *, mode: int = 0o644) -> None:
-        """Copies a local file there, whole or not at all."""
-        self._put({path: source}, mode)
-
-    def put_all(self, files: Mapping[str, Path], *, mode: int = 0o644) -> None:
-        """Copies local files there (path on the host -> file here), each whole or not at all.
+    def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644) -> None:
+        """Puts files there (path on the host -> its bytes, or a file here), each whole or not at all.
 
         Checksums are compared on the host before any of them takes its place.
         """
-        self._put(files, mode)
-
-    def _put(self, files: Mapping[str, bytes | Path], mode: int) -> None:
         session = self.sftp()
         parts: dict[str, tuple[str, str]] = {}
         try:
@@ -316,4 +295,4 @@ def _pieces(source: bytes | Path) -> Iterator[bytes]:
             while piece := file.read(_CHUNK):
                 yield piece
     except OSError as error:
-        raise InputError(f"cannot be read: {_reason(error)}", where=str(source)) from None
+        raise InputError(f"cannot be read: {reason(error)}", where=str(source)) from None

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clusters import processes, site
+from harness.clusters.daemons import NM, RM, RM_PORTS, java_words
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote, quote
-from harness.clusters.remote_site import COMMANDS, PORTS, node_properties, rm_properties
+from harness.clusters.remote_site import node_properties, rm_properties
 from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
 from harness.model.data import data_path
@@ -25,6 +26,7 @@ from harness.model.errors import InputError
 
 SCHEDULER_FILE = "fair-scheduler.xml"
 Progress = Callable[[str], None]
+_MAIN = {"rm": RM, "nm": NM}
 #: Ends every process of a mark, first gently; says who is left. Containers are in sessions of their own.
 _STOP = """
 mark="$1"; grace="$2"
@@ -85,7 +87,7 @@ def examine(host: Host, rm: Host, progress: Progress) -> Found:
         ports: list[int] = []
         if host is rm:
             taken = _listening(remote)
-            ports = [port for port in range(31100, 32700) if port not in taken][: len(PORTS)]
+            ports = [port for port in range(31100, 32700) if port not in taken][: len(RM_PORTS)]
     return Found(home, ports)
 
 
@@ -101,7 +103,7 @@ def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
         if missing:
             size_mb = sum(jar.stat().st_size for jar in missing) / 2**20
             progress(f"{host.name}: copying {len(missing)} jars, {size_mb:.0f} MB")
-        remote.put_all({posixpath.join(target, jar.name): jar for jar in missing})
+        remote.put({posixpath.join(target, jar.name): jar for jar in missing})
 
 
 def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int], lib_name: str) -> None:
@@ -110,19 +112,21 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
         folders = [posixpath.join(home, name) for name in ("rm", "nm", "scheduler", "logs", "tmp", "local", "userlogs")]
         remote.check(f"mkdir -p {quote(folders)}", "the cluster's folders")
         lib = posixpath.join(host.folder, lib_name)
+        files: dict[str, bytes | Path] = {}
         for role in host.roles:
             conf = posixpath.join(home, role)
             class_path = f"{conf}:{lib}/*"
             make = rm_properties if role == "rm" else node_properties
             yarn, core, mapred = make(state.spec, host, rm, home, ports, class_path)
-            remote.write(posixpath.join(conf, "core-site.xml"), site.render(core).encode())
-            remote.write(posixpath.join(conf, "yarn-site.xml"), site.render({**yarn, **state.spec.properties}).encode())
-            remote.write(posixpath.join(conf, "mapred-site.xml"), site.render(mapred).encode())
-            remote.write(posixpath.join(conf, "log4j.properties"), site.LOG4J.encode())
+            sites = {"core": core, "yarn": {**yarn, **state.spec.properties}, "mapred": mapred}
+            for name, properties in sites.items():
+                files[posixpath.join(conf, f"{name}-site.xml")] = site.render(properties).encode()
+            files[posixpath.join(conf, "log4j.properties")] = site.LOG4J.encode()
         if "rm" in host.roles:
             given = state.spec.allocations
             source = Path(given) if given else data_path("docker", "scheduler", SCHEDULER_FILE)
-            remote.put(source, posixpath.join(home, "scheduler", SCHEDULER_FILE))
+            files[posixpath.join(home, "scheduler", SCHEDULER_FILE)] = source
+        remote.put(files)
 
 
 def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> None:
@@ -130,7 +134,7 @@ def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> No
     java_home = state.remote["java"][host.name]
     conf, lib = posixpath.join(home, role), posixpath.join(host.folder, state.remote["lib"])
     heap = state.spec.rm_heap_mb if role == "rm" else state.spec.nm_heap_mb
-    command = [f"{java_home}/bin/java", *COMMANDS[role](conf, f"{conf}:{lib}/*", heap)]
+    command = [f"{java_home}/bin/java", *java_words(_MAIN[role], conf, f"{conf}:{lib}/*", heap)]
     environment = [
         f"{processes.MARK}={mark_of(host, state)}",
         f"JAVA_HOME={java_home}",
@@ -164,7 +168,6 @@ def clean(host: Host, state: ClusterState, progress: Progress) -> list[str]:
 
 def running(host: Host, role: str, state: ClusterState) -> tuple[str, float] | None:
     """(pid, resident MiB) of a daemon; None when it does not run."""
-    daemon = COMMANDS[role]("", "", 1)[-1]
     script = (
         'for p in $(grep -lzx "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do '
         'grep -qzx "$2" /proc/$p/cmdline 2>/dev/null && '
@@ -172,7 +175,7 @@ def running(host: Host, role: str, state: ClusterState) -> tuple[str, float] | N
     )
     marked = f"{processes.MARK}={mark_of(host, state)}"
     with Remote(host) as remote:
-        told = remote.run(f"sh -s -- {quote([marked, daemon])}", stdin=script).out.split()
+        told = remote.run(f"sh -s -- {quote([marked, _MAIN[role]])}", stdin=script).out.split()
     return (told[0], round(int(told[1]) / 1024, 1)) if len(told) >= 2 else None
 
 

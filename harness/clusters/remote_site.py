@@ -1,40 +1,16 @@
-"""Hadoop's properties and command lines for daemons on other hosts. A local cluster's are harness.clusters.local's."""
+"""Hadoop's properties for daemons on other hosts. A local cluster's are harness.clusters.local's."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from harness.clusters.daemons import SCHEDULER
 from harness.clusters.inventory import Host
 from harness.clusters.processes import MARK
 from harness.clusters.state import ClusterSpec
 
-#: The RM's ports, by name.
-PORTS = ("http", "client", "admin", "scheduler", "tracker")
-_SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
-_OPENS = [
-    word
-    for package in ("java.lang", "java.util", "java.net")
-    for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
-]
-_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djdk.lang.Process.launchMechanism=VFORK"]
-
 Sites = tuple[dict[str, str], dict[str, str], dict[str, str]]
-
-
-def _command(main: str) -> Callable[[str, str, int], list[str]]:
-    def words(conf: str, class_path: str, heap_mb: int) -> list[str]:
-        log4j = f"-Dlog4j.configuration=file:{conf}/log4j.properties"
-        return [*_OPENS, *_OPTIONS, log4j, f"-Xmx{heap_mb}m", "-cp", class_path, main]
-
-    return words
-
-
-#: Role -> (conf folder, class path, heap in MiB) -> what follows ``java``.
-COMMANDS: Mapping[str, Callable[[str, str, int], list[str]]] = {
-    "rm": _command("org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"),
-    "nm": _command("org.apache.hadoop.yarn.server.nodemanager.NodeManager"),
-}
 
 
 def _core(home: str) -> dict[str, str]:
@@ -76,7 +52,7 @@ def rm_properties(
     largest_mb = spec.memory_mb
     yarn = {
         **_shared(rm, ports, class_path),
-        "yarn.resourcemanager.scheduler.class": _SCHEDULER,
+        "yarn.resourcemanager.scheduler.class": SCHEDULER,
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
         "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.clusters import jars, processes, site
+from harness.clusters.daemons import RM_PORTS
 from harness.clusters.inventory import Host, Inventory, restored
 from harness.clusters.local import free_ports
 from harness.clusters.remote import Remote
@@ -33,11 +34,9 @@ from harness.clusters.remote_host import (
     running,
     words_of,
 )
-from harness.clusters.remote_site import PORTS
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.errors import InputError, RunTimedOut
-from harness.yarn.errors import Unreachable
 from harness.yarn.files import MAX_BYTES, AllocationPlace
 from harness.yarn.rmclient import RmAddress
 
@@ -62,7 +61,7 @@ class RemotePlace(AllocationPlace):
     def _put(self, data: bytes) -> None:
         with Remote(self.host) as remote:
             mode = remote.run(f"stat -c %a {shlex.quote(self.path)}").out.strip()
-            remote.write(self.path, data, mode=int(mode, 8) if mode.isdigit() else 0o644)
+            remote.put({self.path: data}, mode=int(mode, 8) if mode.isdigit() else 0o644)
 
 
 class SshCluster:
@@ -143,7 +142,7 @@ class SshCluster:
         with ThreadPoolExecutor(max_workers=min(len(involved), 8)) as pool:
             # Every host is asked before the first is changed.
             found = list(pool.map(lambda host: examine(host, rm, self._progress), involved))
-            ports = dict(zip(PORTS, found[involved.index(rm)].ports, strict=True))
+            ports = dict(zip(RM_PORTS, found[involved.index(rm)].ports, strict=True))
             javas = {host.name: one.java for host, one in zip(involved, found, strict=True)}
             list(pool.map(lambda host: install(host, lib, lib_name, self._progress), involved))
             list(pool.map(lambda host: configure(host, rm, state, ports, lib_name), involved))
@@ -336,7 +335,7 @@ class SshCluster:
             try:
                 with Remote(rm) as remote:
                     content = remote.read(allocation_file, MAX_BYTES)
-                    remote.write(backup, content)
+                    remote.put({backup: content})
                 site.write(self.folder.path("allocations-before.xml"), content)
                 given = {"http": rest, "admin": admin, "client": client}
                 addresses = {name: list(address) for name, address in given.items() if address is not None}
@@ -408,6 +407,3 @@ def _own_environment(mark: str) -> dict[str, str]:
     import os
 
     return {**os.environ, processes.MARK: mark}
-
-
-__all__ = ["RemotePlace", "SshCluster", "Unreachable"]

@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from harness.experiments.resolve import experiment_path
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.spec import Strict
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
@@ -141,10 +140,12 @@ class EndedCloud:
     identity: dict[str, Any]
     path: Path
     summary: dict[str, Any] = field(default_factory=dict)
+    exit_code: int = 0
+    why: str | None = None
 
     def document(self) -> dict[str, Any]:
         """As ``run --json`` prints it."""
-        return {**self.identity, "directory": str(self.path), "exit": 0, "summary": self.summary}
+        return {**self.identity, "directory": str(self.path), "exit": self.exit_code, "summary": self.summary}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +166,6 @@ class LoadedCloud:
     @property
     def name(self) -> str:
         return self.spec.experiment
-
-
-def cloud_document(name: str) -> YamlDocument | None:
-    """The file of an experiment of these kinds, or None if its ``kind`` is another."""
-    document = read_yaml(experiment_path(name))
-    kind = document.data.get("kind") if isinstance(document.data, dict) else None
-    return document if isinstance(kind, str) and kind in KINDS else None
 
 
 def load_cloud(

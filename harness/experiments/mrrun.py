@@ -84,6 +84,10 @@ class EndedMR:
     exit_code: int = 0
     why: str | None = None
 
+    @property
+    def name(self) -> str:
+        return self.variant.name
+
     def document(self) -> dict[str, Any]:
         """As ``run --json`` prints it."""
         return {

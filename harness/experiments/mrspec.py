@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.experiments.resolve import experiment_path
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.spec import Name, Positive, Seconds, Strict
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
@@ -226,16 +225,6 @@ KINDS: dict[str, type[MRExperiment] | type[LayoutExperiment]] = {
     "mr-clusters": MRExperiment,
     "mr-layouts": LayoutExperiment,
 }
-
-
-def mr_document(name: str) -> YamlDocument | None:
-    """The file of an experiment of MR-clusters, or None if its ``kind`` says that it is another one.
-
-    Raises InputError when there is no such file, or it is not YAML.
-    """
-    document = read_yaml(experiment_path(name))
-    kind = document.data.get("kind") if isinstance(document.data, dict) else None
-    return document if isinstance(kind, str) and kind in KINDS else None
 
 
 def read_experiment(document: YamlDocument) -> MRExperiment | LayoutExperiment:

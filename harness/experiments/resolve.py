@@ -95,12 +95,13 @@ def experiment_path(name: str) -> Path:
     raise InputError("no such experiment", where=name[:200], mend=mend)
 
 
-def load_experiment(name: str) -> LoadedExperiment:
-    """Reads an experiment and the workloads that it uses.
+def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedExperiment:
+    """Reads an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
 
     Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold ...
     """
-    document = read_yaml(experiment_path(name))
+    if document is None:
+        document = read_yaml(experiment_path(name))
     spec = validated(Experiment, document)
     weights: dict[str, float] = {"root": 1.0}
     leaves: list[str] = []

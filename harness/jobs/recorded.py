@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from harness.jobs.spec import MOST_TASKS, DemandSpec, Name, Seconds, Strict
+from harness.jobs.spec import MOST_TASKS, DemandSpec, Name, Seconds, Strict, check_order
 from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -138,20 +138,14 @@ class JobLine(Strict):
     def _runnable(self) -> Self:
         if (self.kind == "spark") != (self.executors is not None):
             raise ValueError("executors belong to kind spark, and to no other")
-        known: set[str] = set()
+        check_order(self.stages)
         for stage in self.stages:
-            for before in stage.after:
-                if before not in known:
-                    raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
-            if stage.name in known:
-                raise ValueError(f"two stages are named {stage.name!r}")
             if stage.starts_s and len(stage.starts_s) != len(stage.tasks_s):
                 raise ValueError(
                     f"stage {stage.name!r} has {len(stage.starts_s)} starts for {len(stage.tasks_s)} tasks"
                 )
             if self.kind != "spark" and not stage.memory_mb + stage.vcores:
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
-            known.add(stage.name)
         return self
 
     def spec(self) -> JobSpec:

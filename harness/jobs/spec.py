@@ -6,7 +6,8 @@ Strict: unknown keys are errors, numbers are finite and in range, stages name ea
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -120,6 +121,25 @@ class StageSpec(Strict):
     duration: DurationSpec | None = None
 
 
+class NamedStage(Protocol):
+    """What `check_order` looks at."""
+
+    name: str
+    after: list[str]
+
+
+def check_order(stages: Sequence[NamedStage]) -> None:
+    """ValueError where a stage comes after one that is not before it, or two have one name."""
+    known: set[str] = set()
+    for stage in stages:
+        for before in stage.after:
+            if before not in known:
+                raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
+        if stage.name in known:
+            raise ValueError(f"two stages are named {stage.name!r}")
+        known.add(stage.name)
+
+
 class ExecutorsSpec(Strict):
     """Spark's executors: containers held from the start to the end of the application."""
 
@@ -151,14 +171,7 @@ class JobTemplate(Strict):
                 raise ValueError("reduces, map and reduce belong to maps, not to stages")
             if len(self.stages) * self.iterations > 100_000:
                 raise ValueError("more than 100,000 stages")
-            known: set[str] = set()
-            for stage in self.stages:
-                for before in stage.after:
-                    if before not in known:
-                        raise ValueError(f"stage {stage.name!r} comes after {before!r}, which is not an earlier stage")
-                if stage.name in known:
-                    raise ValueError(f"two stages are named {stage.name!r}")
-                known.add(stage.name)
+            check_order(self.stages)
         return self
 
 

@@ -12,18 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.ledger.decay import LN2, half_life_factor
-from harness.model.plan import WEIGHT_MAX, LedgerSettings, Order, Plan
+from harness.ledger.decay import LN2
+from harness.model.plan import LedgerSettings, Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, number, word
-from harness.policies.longterm import capacity_of, used_by_queue
+from harness.policies.longterm import used_by_queue
 from harness.policies.tree import Tree, tree_of
-from harness.policies.weights import GRID_MIN, named, share_weights
+from harness.policies.weights import named, rank_weight, share_weights
 
 DAY_S = 86_400.0
-#: From outside, siblings that are to be served strictly in order have weights this factor apart, four ranks of them.
-RANK_FACTOR = 1000.0
-RANKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +104,7 @@ def share_keys(shares: Sequence[float], held: Sequence[float], unit: float) -> l
 
 def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
     """Weights that serve siblings in the order of their ranks (0 first), as nearly as weights can: see ``fifo``."""
-    weights = [1.0] * len(tree.names)
-    for q in range(1, len(tree.names)):
-        weight = WEIGHT_MAX / RANK_FACTOR ** min(rank[q], RANKS - 1)
-        weights[q] = weight if weight >= 1 else GRID_MIN
-    return weights
+    return [1.0, *(rank_weight(rank[q]) for q in range(1, len(tree.names)))]
 
 
 def dense_ranks(tree: Tree, keys: Sequence[float]) -> list[int]:
@@ -123,16 +116,3 @@ def dense_ranks(tree: Tree, keys: Sequence[float]) -> list[int]:
         for q in siblings:
             rank[q] = places[keys[q]]
     return rank
-
-
-__all__ = [
-    "DAY_S",
-    "DecayPolicy",
-    "DecaySettings",
-    "by_ranks",
-    "by_shares",
-    "capacity_of",
-    "dense_ranks",
-    "half_life_factor",
-    "share_keys",
-]

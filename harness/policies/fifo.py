@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 
-from harness.model.plan import WEIGHT_MAX, Order, Plan
+from harness.model.plan import Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
 from harness.policies.tree import tree_of
-from harness.policies.weights import GRID_MIN
-
-#: From outside, ranks of age are this factor apart: four ranks from WEIGHT_MAX down to WEIGHT_MIN.
-RANK_FACTOR = 1000.0
-RANKS = 4
+from harness.policies.weights import RANKS, rank_weight
 
 
 class Fifo(Policy):
@@ -39,13 +35,12 @@ class Fifo(Policy):
             siblings = tree.children[above]
             ages = sorted({oldest[q] for q in siblings})
             for q in siblings:
-                rank = min(ages.index(oldest[q]), RANKS - 1)
+                rank = ages.index(oldest[q])
                 if oldest[q] == math.inf and len(ages) > 1:
                     rank = RANKS - 1
-                weights[tree.names[q]] = WEIGHT_MAX / RANK_FACTOR**rank
-        # 1e-3 is not a float32: the grid's smallest weight is the lowest rank.
+                weights[tree.names[q]] = rank_weight(rank)
         return Plan(
             order=Order(measure="arrival"),
-            weights={name: weight if weight >= 1 else GRID_MIN for name, weight in weights.items()},
+            weights=weights,
             scheduling_policies={tree.names[q]: "fifo" for q in tree.leaves},
         )

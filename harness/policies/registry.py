@@ -6,8 +6,6 @@ A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from harness.model.errors import CallError, InputError
 from harness.policies.base import Policy, parse_settings
+from harness.policies.user_file import from_user_file
 
 #: name -> "module:class". Imported when asked for.
 POLICIES: dict[str, str] = {
@@ -67,7 +66,8 @@ def policy_class(name: str) -> type[Policy]:
             return _checked(point.load(), name)
     path, colon, attribute = name.rpartition(":")
     if colon and path.endswith(".py"):
-        return _from_file(Path(path), attribute)
+        mend = "give --policy path/to/file.py:Class"
+        return _checked(from_user_file(Path(path), attribute, what="class", mend=mend), f"{path}:{attribute}")
     shown = name if len(name) <= 60 else name[:57] + "..."
     raise CallError(
         f"no policy {shown!r}", where="--policy", mend=f"one of {', '.join(policy_names())}, or path/to/file.py:Class"
@@ -88,27 +88,6 @@ def settings_of(name: str) -> list[str]:
     """The settings that a policy takes, their other names last."""
     cls = policy_class(name)
     return [*getattr(cls.Settings, "__dataclass_fields__", {}), *cls.aliases]
-
-
-def _from_file(path: Path, attribute: str) -> type[Policy]:
-    where = f"{path}:{attribute}"
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="give --policy path/to/file.py:Class")
-    module_name = f"yarnfair_user_policy_{abs(hash(str(path.resolve())))}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None  # a .py file always has a spec and a loader
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name while they are made.
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
-        del sys.modules[module_name]
-        raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
-    if not hasattr(module, attribute):
-        raise InputError(f"has no class {attribute}", where=str(path))
-    return _checked(getattr(module, attribute), where)
 
 
 def _checked(found: Any, where: str) -> type[Policy]:

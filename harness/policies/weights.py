@@ -51,6 +51,19 @@ def grid_weight(value: float) -> float:
     return _ldexp(round(mantissa * _SCALE), exponent - WEIGHT_BITS)
 
 
+#: Siblings to be served strictly in order have weights this factor apart: four ranks from WEIGHT_MAX down to GRID_MIN.
+RANK_FACTOR = 1000.0
+RANKS = 4
+
+
+def rank_weight(rank: int) -> float:
+    """The weight of a place among siblings (0 first): of any two the first gets all it asks for, as long as it holds
+    less than 1,000 times what the other holds. From the fourth place on all are alike."""
+    weight = WEIGHT_MAX / RANK_FACTOR ** min(rank, RANKS - 1)
+    # 1e-3 is not a float32: the grid's smallest weight is the lowest rank.
+    return weight if weight >= 1 else GRID_MIN
+
+
 #: A queue that is idle at the tick may get this many times the weight of all that wait together: when its burst comes
 #: it has all but one part in a hundred of what it is owed, and two such queues still leave room below WEIGHT_MAX.
 MOST_FOR_IDLE = 100

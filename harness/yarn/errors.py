@@ -47,3 +47,10 @@ class Refused(InputError):
 
 class BadAnswer(InputError):
     """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""
+
+
+def reason(error: BaseException) -> str:
+    """Why a library or the system refused, in words on one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -23,7 +23,7 @@ import requests
 import urllib3
 
 from harness.model.errors import CallError, InputError
-from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason
 from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
 
 if TYPE_CHECKING:
@@ -73,12 +73,6 @@ class AllocationPlace(ABC):
         return
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
 @dataclass(frozen=True)
 class LocalPlace(AllocationPlace):
     """A file of this machine or of a mounted folder. Owner and mode stay; a symbolic link stays one."""
@@ -96,7 +90,7 @@ class LocalPlace(AllocationPlace):
                     raise InputError("no ordinary file", where=self.name)
                 data = file.read(MAX_BYTES + 1)
         except OSError as error:
-            raise InputError(f"cannot be read: {_reason(error)}", where=self.name) from None
+            raise InputError(f"cannot be read: {reason(error)}", where=self.name) from None
         if len(data) > MAX_BYTES:
             raise InputError("too large for an allocation file", where=self.name)
         return data
@@ -106,7 +100,7 @@ class LocalPlace(AllocationPlace):
             target = Path(os.path.realpath(self.path))
             handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         except OSError as error:
-            raise InputError(f"cannot write beside it: {_reason(error)}", where=self.name) from None
+            raise InputError(f"cannot write beside it: {reason(error)}", where=self.name) from None
         try:
             with os.fdopen(handle, "wb") as out:
                 out.write(data)
@@ -129,7 +123,7 @@ class LocalPlace(AllocationPlace):
         except OSError as error:
             # A file that is a mount point itself cannot be renamed over.
             mend = "mount the folder that holds the file, not the file" if error.errno == 16 else None
-            raise InputError(f"cannot be written: {_reason(error)}", where=self.name, mend=mend) from None
+            raise InputError(f"cannot be written: {reason(error)}", where=self.name, mend=mend) from None
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -167,7 +161,7 @@ class SftpPlace(AllocationPlace):
             # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
             key = paramiko.PKey.from_path(self.key_file) if self.key_file else None
         except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-            raise InputError(f"no usable key: {_reason(error)}", where=self.key_file) from None
+            raise InputError(f"no usable key: {reason(error)}", where=self.key_file) from None
         with paramiko.SSHClient() as client:
             try:
                 if self.known_hosts:
@@ -192,19 +186,19 @@ class SftpPlace(AllocationPlace):
                 raise Refused("the host key is another than known_hosts has", where=self.name) from None
             except paramiko.AuthenticationException as error:
                 mend = "give a key that the host accepts (ssh-add, ~/.ssh/config)"
-                raise Refused(f"not let in: {_reason(error)}", where=self.name, mend=mend) from None
+                raise Refused(f"not let in: {reason(error)}", where=self.name, mend=mend) from None
             except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
                 mend = "check host, port and ~/.ssh/known_hosts (ssh-keyscan)"
-                raise Unreachable(f"no SFTP: {_reason(error)}", where=self.name, mend=mend) from None
+                raise Unreachable(f"no SFTP: {reason(error)}", where=self.name, mend=mend) from None
             channel = session.get_channel()
             if channel is not None:
                 channel.settimeout(self.timeout_s)
             try:
                 yield session
             except (paramiko.SSHException, EOFError, TimeoutError) as error:
-                raise Unreachable(f"the connection broke: {_reason(error)}", where=self.name) from None
+                raise Unreachable(f"the connection broke: {reason(error)}", where=self.name) from None
             except OSError as error:
-                raise InputError(f"SFTP: {_reason(error)}", where=self.name) from None
+                raise InputError(f"SFTP: {reason(error)}", where=self.name) from None
 
     def read(self) -> bytes:
         with self._session() as session, session.open(self.path, "rb") as file:
@@ -280,7 +274,7 @@ class WebHdfsPlace(AllocationPlace):
                         content = response.raw.read(MAX_BYTES + 1, decode_content=True)
             except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
                 raise Unreachable(
-                    f"WebHDFS {operation}: {_reason(error)}",
+                    f"WebHDFS {operation}: {reason(error)}",
                     where=self.name,
                     mend="check the NameNode's address, and that its DataNodes' names resolve here",
                 ) from None

@@ -59,9 +59,9 @@ def test_commands_files_and_checksums(one: Host, lab: sshlab.Lab, tmp_path: Path
     with Remote(one) as remote:
         assert remote.run("echo hello; exit 3").code == 3
         assert remote.check("cat", "cat", stdin="back") == "back"
-        remote.write(str(place / "text"), b"first")
-        remote.write(str(place / "text"), b"second", mode=0o600)
-        remote.put(tmp_path / "large", str(place / "large"))
+        remote.put({str(place / "text"): b"first"})
+        remote.put({str(place / "text"): b"second"}, mode=0o600)
+        remote.put({str(place / "large"): tmp_path / "large"})
         assert remote.read(str(place / "text"), 100) == b"second"
         with pytest.raises(InputError, match="larger than 3 bytes"):
             remote.read(str(place / "text"), 3)
@@ -148,10 +148,10 @@ def test_a_connection_cut_in_the_middle_of_a_file(one: Host, lab: sshlab.Lab, tm
         through = changed(one, host="127.0.0.1", port=port, known_hosts=str(known))
         with Remote(through) as remote:
             with pytest.raises(Unreachable, match="the connection broke"):
-                remote.put(tmp_path / "large", str(place / "kept"))
+                remote.put({str(place / "kept"): tmp_path / "large"})
             assert (place / "kept").read_bytes() == b"as it was"
             assert left_over(place) == []
-            remote.put(tmp_path / "large", str(place / "kept"))
+            remote.put({str(place / "kept"): tmp_path / "large"})
     assert (place / "kept").read_bytes() == (tmp_path / "large").read_bytes()
 
 
@@ -172,7 +172,7 @@ def test_a_full_disk(one: Host, small_disk: Path, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(os.urandom(4 << 20))
     with Remote(one) as remote:
         with pytest.raises(InputError) as caught:
-            remote.put(tmp_path / "large", str(small_disk / "kept"))
+            remote.put({str(small_disk / "kept"): tmp_path / "large"})
         assert not isinstance(caught.value, Unreachable)
         remote.run("true")  # the connection is still good
     assert (small_disk / "kept").read_bytes() == b"as it was"

@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from harness.cli import main
+from harness.experiments.kinds import kind_of
 from harness.experiments.mrrun import load_mr, mr_variants
-from harness.experiments.mrspec import KINDS, MRExperiment, jobs_of_cluster, mr_document, read_applications
-from harness.jobs.yaml_file import read_yaml
+from harness.experiments.mrspec import KINDS, MRExperiment, jobs_of_cluster, read_applications
+from harness.experiments.resolve import experiment_path
+from harness.jobs.yaml_file import YamlDocument, read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [
@@ -37,6 +39,11 @@ def write(tmp_path: Path, **changes: object) -> str:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump({**SMALL, **changes}, sort_keys=False))
     return str(path)
+
+
+def mr_document(name: str) -> YamlDocument | None:
+    document = read_yaml(experiment_path(name))
+    return document if kind_of(document) in KINDS else None
 
 
 def call(*arguments: str) -> int:

@@ -7,8 +7,6 @@ total completion time. Users bring their own by ``path/to/file.py:function`` or 
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 from harness.model.errors import CallError, InputError
 from harness.policies.ordering.greedy import GREEDY, Order
 from harness.policies.ordering.jobs import MapReduceJob, Slots
+from harness.policies.user_file import from_user_file
 
 Ordering = Callable[[Sequence[MapReduceJob], Slots], Order]
 
@@ -56,31 +55,13 @@ def named(name: str) -> Ordering:
         return GREEDY[name]
     path, colon, attribute = name.rpartition(":")
     if colon and path.endswith(".py"):
-        return _checked(_from_file(Path(path), attribute), name)
+        mend = "give path/to/file.py:function"
+        return _checked(from_user_file(Path(path), attribute, what="function", mend=mend), name)
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name:
             return _checked(point.load(), name)
     known = ", ".join([*GREEDY, *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))])
     raise CallError(f"no ordering {name[:60]!r}", mend=f"one of auto, {known}, or path/to/file.py:function")
-
-
-def _from_file(path: Path, attribute: str) -> Any:
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="give path/to/file.py:function")
-    module_name = f"yarnfair_user_ordering_{abs(hash(str(path.resolve())))}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None  # a .py file always has a spec and a loader
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
-        del sys.modules[module_name]
-        raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
-    if not hasattr(module, attribute):
-        raise InputError(f"has no function {attribute}", where=str(path))
-    return getattr(module, attribute)
 
 
 def _checked(found: Any, where: str) -> Ordering:

@@ -341,6 +341,43 @@ def ask(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores:
 
 
 @kernel
+def stops_running(s: S, i: int) -> None:
+    """A runnable application leaves its queue's and its user's lists."""
+    x = s.a[i]
+    q = s.q[x.q]
+    if x.run_prev >= 0:
+        s.a[x.run_prev].run_next = x.run_next
+    else:
+        q.run_head = x.run_next
+    if x.run_next >= 0:
+        s.a[x.run_next].run_prev = x.run_prev
+    else:
+        q.run_tail = x.run_prev
+    q.members_dirty = 1
+    if x.am_running == 1:
+        q.am_mb -= x.am_mb
+        q.am_vcores -= x.am_vcores
+    s.u[x.user].n_run -= 1
+    p = x.q
+    while p >= 0:
+        s.q[p].n_run -= 1
+        p = s.q[p].parent
+
+
+@kernel
+def let_others_run(s: S, old: int, user: int) -> None:
+    """MaxRunningAppsEnforcer.updateRunnabilityOnAppRemoval."""
+    highest, p = -1, old
+    while p >= 0:
+        if s.q[p].n_run == s.q[p].max_apps - 1:
+            highest = p
+        p = s.q[p].parent
+    of_user = user if s.u[user].n_run == s.u[user].max_apps - 1 else -1
+    if highest >= 0 or of_user >= 0:
+        _let_run(s, highest, of_user, -1)
+
+
+@kernel
 def _remove_attempt(s: S, i: int, now: int) -> None:
     x = s.a[i]
     n = by_hash(s, x.live_head, True, x.live_cap, s.work, 0)
@@ -368,34 +405,9 @@ def _remove_attempt(s: S, i: int, now: int) -> None:
     if x.runnable == 0:
         _no_longer_waits(s, i)
         return
-    if x.run_prev >= 0:
-        s.a[x.run_prev].run_next = x.run_next
-    else:
-        q.run_head = x.run_next
-    if x.run_next >= 0:
-        s.a[x.run_next].run_prev = x.run_prev
-    else:
-        q.run_tail = x.run_prev
-    q.members_dirty = 1
     s.g[0].shares_dirty = 1
-    if x.am_running == 1:
-        q.am_mb -= x.am_mb
-        q.am_vcores -= x.am_vcores
-    s.u[x.user].n_run -= 1
-    p = x.q
-    while p >= 0:
-        s.q[p].n_run -= 1
-        p = s.q[p].parent
-    # MaxRunningAppsEnforcer.updateRunnabilityOnAppRemoval
-    highest, p = -1, x.q
-    while p >= 0:
-        if s.q[p].n_run == s.q[p].max_apps - 1:
-            highest = p
-        p = s.q[p].parent
-    u = s.u[x.user]
-    user = x.user if u.n_run == u.max_apps - 1 else -1
-    if highest >= 0 or user >= 0:
-        _let_run(s, highest, user, -1)
+    stops_running(s, i)
+    let_others_run(s, x.q, x.user)
 
 
 @kernel

@@ -10,7 +10,7 @@ that the AM's part of a running application leaves the old leaf's AM usage and d
 from __future__ import annotations
 
 from harness.sim.kernel import kernel
-from harness.sim.scheduler.apps import _can_run, _let_run, _no_longer_waits, _start, _wait
+from harness.sim.scheduler.apps import _can_run, _no_longer_waits, _start, _wait, let_others_run, stops_running
 from harness.sim.scheduler.containers import change_pending, change_usage, lower_bounds
 from harness.sim.scheduler.longterm import settle
 from harness.sim.scheduler.order import place
@@ -38,43 +38,6 @@ def _violates(s: S, i: int, target: int) -> bool:
 
 
 @kernel
-def _stops_running(s: S, i: int) -> None:
-    """A runnable application leaves its queue's and its user's lists."""
-    x = s.a[i]
-    q = s.q[x.q]
-    if x.run_prev >= 0:
-        s.a[x.run_prev].run_next = x.run_next
-    else:
-        q.run_head = x.run_next
-    if x.run_next >= 0:
-        s.a[x.run_next].run_prev = x.run_prev
-    else:
-        q.run_tail = x.run_prev
-    q.members_dirty = 1
-    if x.am_running == 1:
-        q.am_mb -= x.am_mb
-        q.am_vcores -= x.am_vcores
-    s.u[x.user].n_run -= 1
-    p = x.q
-    while p >= 0:
-        s.q[p].n_run -= 1
-        p = s.q[p].parent
-
-
-@kernel
-def _let_others_run(s: S, old: int, user: int) -> None:
-    """MaxRunningAppsEnforcer.updateRunnabilityOnAppRemoval."""
-    highest, p = -1, old
-    while p >= 0:
-        if s.q[p].n_run == s.q[p].max_apps - 1:
-            highest = p
-        p = s.q[p].parent
-    of_user = user if s.u[user].n_run == s.u[user].max_apps - 1 else -1
-    if highest >= 0 or of_user >= 0:
-        _let_run(s, highest, of_user, -1)
-
-
-@kernel
 def move_app(s: S, i: int, target: int, now: int) -> int:
     """Application i goes to the leaf `target`; 0, or IGNORED, NEED_ROOM, REJECTED (a limit is in the way)."""
     x = s.a[i]
@@ -96,7 +59,7 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     x.alive = 0
     place(s, i)
     if was_runnable:
-        _stops_running(s, i)
+        stops_running(s, i)
     else:
         _no_longer_waits(s, i)
     mb, vcores, pending_mb, pending_vcores = x.usage_mb, x.usage_vcores, x.pending_mb, x.pending_vcores
@@ -129,5 +92,5 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     settle(s, old, now)
     settle(s, target, now)
     if was_runnable:
-        _let_others_run(s, old, x.user)
+        let_others_run(s, old, x.user)
     return 0

@@ -1,0 +1,30 @@
+"""Hadoop's daemons as Java runs them: classes, ports, options. The same for processes here and on other hosts."""
+
+from __future__ import annotations
+
+RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
+NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
+SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+#: The RM's ports, by name.
+RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
+_OPENS = [
+    word
+    for package in ("java.lang", "java.util", "java.net")
+    for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
+]
+
+
+def java_words(main: str, conf: str, class_path: str, heap_mb: int) -> list[str]:
+    """What follows ``java`` for a daemon whose log4j.properties is in the folder ``conf``."""
+    return [
+        *_OPENS,
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        # A NodeManager starts some twenty programs a container (chmod, mostly): without Java's helper between.
+        "-Djdk.lang.Process.launchMechanism=VFORK",
+        f"-Dlog4j.configuration=file:{conf}/log4j.properties",
+        f"-Xmx{heap_mb}m",
+        "-cp",
+        class_path,
+        main,
+    ]

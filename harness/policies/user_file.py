@@ -1,0 +1,31 @@
+"""A user's Python file, and one thing in it: what `--policy` and orderings may name. What it is, the caller checks."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.model.errors import InputError
+
+
+def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
+    """The attribute of a file. InputError when there is no such file, it does not import, or has no such ``what``."""
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend=mend)
+    module_name = f"yarnfair_user_{what}_{abs(hash(str(path.resolve())))}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None  # a .py file always has a spec and a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name while they are made.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
+        del sys.modules[module_name]
+        raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
+    if not hasattr(module, attribute):
+        raise InputError(f"has no {what} {attribute}", where=str(path))
+    return getattr(module, attribute)
