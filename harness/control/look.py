@@ -17,6 +17,8 @@ from harness.yarn.jmx import Containers
 
 #: The mean task length forgets with this half-life, in ended containers.
 TASKS_HALF = 200.0
+#: The RM shows that an application has ended at most so long after the end of another one that it showed.
+LATE_MS = 60_000
 
 
 @dataclass(slots=True)
@@ -28,6 +30,7 @@ class _Seen:
     held_s: float = 0.0  # container-seconds since the last counts, without AMs
     container_s: float = 0.0  # of tasks, without AMs, fading
     ended: float = 0.0  # tasks that ended, fading
+    new_ended: int | None = None  # containers that ended since the look before
 
 
 class Watcher:
@@ -36,6 +39,8 @@ class Watcher:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._looked_s: float | None = None
+        #: Applications that have ended of late -> when, by the RM's clock (None: no look yet).
+        self._final: dict[str, int] | None = None
 
     def snapshot(
         self,
@@ -59,7 +64,9 @@ class Watcher:
         """
         interval = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
         oldest: dict[str, int] = {}
-        for app in apps:
+        listed = list(apps)
+        ended_apps = self._ended_apps(listed)
+        for app in listed:
             if not app.final and (app.queue not in oldest or app.started_ms < oldest[app.queue]):
                 oldest[app.queue] = app.started_ms
         queues: dict[str, QueueView] = {}
@@ -71,6 +78,7 @@ class Watcher:
             # Both are of slightly different moments: a queue demands at least what it holds.
             demand = Resource(max(demand.memory_mb, used.memory_mb), max(demand.vcores, used.vcores))
             waiting = pending > 0
+            ended = ended_apps.get(path, 0) if queue.leaf and ended_apps is not None else None
             queues[path] = QueueView(
                 path,
                 queue.parent,
@@ -87,11 +95,35 @@ class Watcher:
                 seen.container_s / seen.ended if seen.ended >= 1.0 else None,
                 oldest[path] / 1000.0 if waiting and path in oldest else None,
                 waiting_apps=queue.pending_apps if queue.leaf else None,
+                ended_apps=ended,
+                # An application's master is a container too.
+                ended_containers=max(seen.new_ended - ended, 0)
+                if ended is not None and seen.new_ended is not None
+                else None,
+                min_share_in_force=_positive(queue.minimum),
             )
         for gone in self._seen.keys() - status.queues.keys():
             del self._seen[gone]
         self._looked_s = now_s
         return Snapshot(now_s, _positive(status.capacity), queues, period_s)
+
+    def _ended_apps(self, apps: Iterable[AppStatus]) -> dict[str, int] | None:
+        """Queue -> applications that ended since the look before; None at the first one."""
+        known, final = self._final, {app.id: app for app in apps if app.final}
+        # Not every look asks for those that ended long ago: one of them is no news when it is shown again.
+        floor_ms = max((known or {}).values(), default=0) - LATE_MS
+        new = [
+            app for app in final.values() if known is not None and app.id not in known and app.finished_ms > floor_ms
+        ]
+        latest_ms = max([app.finished_ms for app in final.values()], default=0)
+        merged = {**(known or {}), **{app.id: app.finished_ms for app in final.values()}}
+        self._final = {identity: ms for identity, ms in merged.items() if ms > max(floor_ms, latest_ms - LATE_MS)}
+        if known is None:
+            return None
+        counted: dict[str, int] = {}
+        for app in new:
+            counted[app.queue] = counted.get(app.queue, 0) + 1
+        return counted
 
     def forget_counts(self) -> None:
         """Another RM answers: its counts begin anew."""
@@ -114,12 +146,13 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
         # An AM holds its container all the job's life: not a task.
         held = max((seen.containers + queue.containers_allocated) / 2 - queue.active_apps, 0.0)
         seen.held_s += held * interval_s
-    before = seen.counts
+    before, seen.new_ended = seen.counts, None
     # Without counts at this look, what the queue holds tells; the next counts make up for it.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
             given, ended = counts[0] - before[0], counts[1] - before[1]
+            seen.new_ended = ended
             # By Little's law: container-seconds over ends.
             fade = 0.5 ** (ended / TASKS_HALF)
             seen.container_s = seen.container_s * fade + seen.held_s

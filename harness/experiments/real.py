@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.clusters import inrm
+from harness.control.kept import decision_document
 from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
@@ -265,16 +266,7 @@ class _Run:
         record = report.record
         if record is not None:
             self.weights = {**self.weights, **record.attributes.weights}
-            self.decisions.append(
-                {
-                    "time_s": now,
-                    "weights": dict(record.attributes.weights),
-                    "changed": list(record.changed),
-                    "counted": dict(record.counted),
-                    "reasons": dict(record.reasons),
-                    "effect_s": report.effect_s,
-                }
-            )
+            self.decisions.append({**(decision_document(record) or {}), "time_s": now, "effect_s": report.effect_s})
 
     def now_s(self) -> float:
         """Seconds from the start of the run, by the clock that YARN's times are of."""

@@ -40,6 +40,9 @@ class QueueView:
     #: Applications and containers that ended since the snapshot before (None: not known).
     ended_apps: int | None = None
     ended_containers: int | None = None
+    #: The minimum share that the scheduler goes by, where ``min_share`` is what the administrator configured (None: the
+    #: same).
+    min_share_in_force: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)

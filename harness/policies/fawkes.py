@@ -163,11 +163,16 @@ def _dominant(amount: Resource, capacity: Resource) -> float:
 
 def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:
     """The minimum shares in force as parts of the cluster, or None while they do not make up the whole of it."""
+    # In memory, which divides finely: whole vcores of a small cluster are far from the parts that they stand for.
+    whole = max(snapshot.capacity.memory_mb, 1)
     parts: dict[str, Number] = {
-        tree.names[q]: _dominant(snapshot.queues[tree.names[q]].min_share, snapshot.capacity) for q in tree.leaves
+        tree.names[q]: _in_force(snapshot.queues[tree.names[q]]).memory_mb / whole for q in tree.leaves
     }
-    # Whole MiB and vcores, and the file's own rounding.
     return parts if abs(sum(parts.values()) - 1.0) < 1e-3 else None
+
+
+def _in_force(view: QueueView) -> Resource:
+    return view.min_share if view.min_share_in_force is None else view.min_share_in_force
 
 
 def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
@@ -177,7 +182,7 @@ def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
     is no reference time: the age of the oldest asking application over the mean task length stands in for slowdown.
     """
     view: QueueView = snapshot.queues[leaf]
-    granted = view.min_share
+    granted = _in_force(view)
     share = Resource(max(granted.memory_mb, 1), max(granted.vcores, 1)) if granted.memory_mb else snapshot.capacity
     mean_s = view.mean_task_s if view.mean_task_s is not None and 0 < view.mean_task_s < math.inf else 1.0
     since = view.oldest_pending_app_s

@@ -81,3 +81,48 @@ def test_the_jmx_page_is_read_by_queue_and_users_are_passed_over() -> None:
     for nonsense in ([], {}, {"beans": 7}, {"beans": [7]}, {"beans": [{"name": f"{name},q0=root"}]}):
         with pytest.raises(BadAnswer):
             jmx.parse(nonsense, "rm")
+
+
+def test_what_ended_since_the_last_look_is_counted_once_and_masters_are_no_tasks() -> None:
+    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    for name in ("x", "y"):
+        rm.submit(name, "root.a")
+        rm.start(name)
+    running = rm.start("x")
+    first = seen(watcher, rm, {"root.a": Containers(3, 0)})
+    assert (first.ended_apps, first.ended_containers) == (None, None)
+    rm.now_s += 5
+    assert seen(watcher, rm, {"root.a": Containers(3, 0)}).ended_containers == 0
+    rm.now_s += 5
+    rm.end("x", running)
+    rm.finish("x")
+    queue = seen(watcher, rm, {"root.a": Containers(3, 2)})
+    assert (queue.ended_apps, queue.ended_containers) == (1, 1)
+    # Shown again, also after a look that did not ask for those that ended.
+    watcher.snapshot(
+        rm.now_s, rm.rest.scheduler(), [], entitlements={}, min_shares={}, max_shares={}, counts=None, period_s=1.0
+    )
+    rm.now_s += 100
+    rm.finish("y")
+    queue = seen(watcher, rm, {"root.a": Containers(3, 3)})
+    assert queue.ended_apps == 1
+    rm.now_s += 5
+    assert seen(watcher, rm, None).ended_apps == 0
+
+
+def test_the_minimum_share_in_force_is_the_schedulers_whatever_the_administrator_configured() -> None:
+    file = FILE.replace(b"'b'/>", b"'b'><minResources>512 mb, 2 vcores</minResources></queue>")
+    rm, watcher = RmModel(MemoryPlace(file)), Watcher()
+    snapshot = watcher.snapshot(
+        rm.now_s,
+        rm.rest.scheduler(),
+        [],
+        entitlements={},
+        min_shares={"root.b": Resource(7, 7)},
+        max_shares={},
+        counts=None,
+        period_s=1.0,
+    )
+    queue = snapshot.queues["root.b"]
+    assert queue.min_share == Resource(7, 7)
+    assert queue.min_share_in_force == Resource(512, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.errors import CallError, InputError
-from harness.model.resources import Resource
+from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import CountedLedger, fawkes_paper, make_policy
 from harness.policies.fawkes import FawkesPolicy, Metrics
@@ -220,6 +221,12 @@ def test_from_outside_nothing_moves_below_tau() -> None:
     # d is 1 / 60 each way for 60 s: E[D^2] = 1.
     assert minima("fawkes-td", balanced) == {"a": 31, "b": 29}
     assert minima("fawkes-td", balanced, tau="0.5") == {"a": 30, "b": 30}
+    # On a real RM the administrator configured other ones than those in force: these count.
+    shown = {
+        name: replace(queue, min_share=ZERO, min_share_in_force=queue.min_share)
+        for name, queue in balanced.queues.items()
+    }
+    assert minima("fawkes-td", replace(balanced, queues=shown)) == {"a": 31, "b": 29}
 
 
 def test_inside_the_scheduler_usage_over_ideal_share_decides() -> None:
