@@ -36,10 +36,17 @@ def _span(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _total(known: list[Estimate], room: int) -> float | None:
-    if any(one.seconds is None for one in known):
+def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
+    """Wall-clock time of all, or None: simulated cells side by side, those on this machine's clusters one by one."""
+    if any(one.seconds is None for _, one in cells):
         return None
-    return sum(one.seconds or 0.0 for one in known) / room
+    simulated = sum(one.seconds or 0.0 for cell, one in cells if not cell.place.real) / room
+    alone = sum(one.seconds or 0.0 for cell, one in cells if cell.place.alone)
+    turns: dict[str, float] = {}
+    for cell, one in cells:
+        if cell.place.real and not cell.place.alone:
+            turns[cell.backend] = turns.get(cell.backend, 0.0) + (one.seconds or 0.0)
+    return max([simulated, *turns.values()]) + alone
 
 
 @campaign.command()
@@ -59,13 +66,13 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     folder = folder_of(loaded, out)
     state = CampaignState(folder) if (folder / "campaign.sqlite").is_file() else None
     try:
-        known = estimates(loaded, state)
+        known = estimates(loaded, state, folder)
     finally:
         if state is not None:
             state.close()
     stands = {one.id: one for one in standings(loaded, folder)}
     room = jobs if jobs is not None else os.cpu_count() or 1
-    open_cells = [known[cell.id] for cell in loaded.cells if stands[cell.id].state != "done"]
+    open_cells = [(cell, known[cell.id]) for cell in loaded.cells if stands[cell.id].state != "done"]
     total = _total(open_cells, room)
     if as_json:
         print_json(
@@ -138,6 +145,12 @@ class _Progress:
             again = f" (attempt {attempt})" if attempt > 1 else ""
             self.tasks[cell.id] = self.bars.add_task(cell.name + again, total=None, at="starts")
 
+    def says(self, cell: Cell, text: str) -> None:
+        if self.bars is None:
+            click.echo(f"{cell.name}: {text}", err=True)
+        elif cell.id in self.tasks:
+            self.bars.update(self.tasks[cell.id], at=text[:60])
+
     def step(self, cell: Cell, step: Step) -> None:
         if self.bars is not None and cell.id in self.tasks:
             jobs = f"{step.jobs_done}/{step.jobs} jobs" if step.jobs is not None else f"{step.jobs_done} jobs"
@@ -174,7 +187,7 @@ class _Progress:
 @FILE
 @OUT
 @click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
-@click.option("--executor", metavar="dask://HOST:PORT", help="Run the cells on a Dask cluster.")
+@click.option("--executor", metavar="dask://HOST:PORT", help="Run simulated cells on a Dask cluster.")
 @click.option("--retry-failed", is_flag=True, help="Also run again what failed for good.")
 @click.option("--fresh", is_flag=True, help="Run everything anew.")
 @json_option
@@ -209,7 +222,7 @@ def run(
             loaded,
             folder,
             executor_of(executor, jobs),
-            watch=Watch(progress.begin, progress.step, progress.end),
+            watch=Watch(progress.begin, progress.says, progress.step, progress.end),
             retry_failed=retry_failed,
             fresh=fresh,
         )

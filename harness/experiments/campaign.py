@@ -6,20 +6,20 @@ the state only after its run directory is whole, and a directory that is whole i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.experiments.campaign_spec import Cell, LoadedCampaign
 from harness.experiments.campaign_state import CampaignState, Standing, locked
-from harness.experiments.campaign_work import Dask, Executor, Processes, Told
+from harness.experiments.campaign_work import Clusters, Dask, Executor, Processes, Told
 from harness.experiments.resolve import LoadedExperiment, jobs_of
-from harness.experiments.run import check_backend
 from harness.experiments.simulated import Step
 from harness.model.errors import CallError, YarnfairError
 from harness.results.store import read_json, write_json
@@ -27,8 +27,8 @@ from harness.results.summary import add_speedups
 
 #: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
-#: Backends that load this machine themselves: such a cell runs alone.
-ALONE = ("local", "docker")
+#: What a cell on a real cluster takes besides the run itself: the cluster's start, in part, and the first small job.
+CLUSTER_START_S = 45.0
 POLL_S = 0.25
 
 
@@ -59,6 +59,7 @@ class Watch:
     """Who wants to know how it goes. All are called from one thread."""
 
     begin: Callable[[Cell, int], None] = lambda cell, attempt: None
+    says: Callable[[Cell, str], None] = lambda cell, text: None
     step: Callable[[Cell, Step], None] = lambda cell, step: None
     end: Callable[[Cell, Told, str], None] = lambda cell, told, state: None
 
@@ -69,7 +70,7 @@ def folder_of(campaign: LoadedCampaign, out: Path | None) -> Path:
 
 
 def executor_of(name: str | None, jobs: int | None) -> Executor:
-    """Processes of this machine, or ``dask://host:port``.
+    """What runs simulated cells: processes of this machine, or ``dask://host:port``.
 
     Raises CallError for anything else.
     """
@@ -91,20 +92,26 @@ def _size(experiment: LoadedExperiment, seed: int) -> int | None:
     return sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
 
 
-def estimates(campaign: LoadedCampaign, state: CampaignState | None) -> dict[str, Estimate]:
+def estimates(campaign: LoadedCampaign, state: CampaignState | None, out: Path) -> dict[str, Estimate]:
     """An estimate for each cell, by id: from cells that ran, else from the size of the experiment."""
     walls = state.walls() if state is not None else {}
+    simulated = _simulated_s(campaign, state, out)
     sizes: dict[str, int | None] = {}
     found = {}
     for cell in campaign.cells:
-        own = walls.get((cell.hash, cell.variant.policy))
-        alike = [wall for (hash_, _), measured in walls.items() if hash_ == cell.hash for wall in measured]
+        own = walls.get((cell.hash, cell.variant.policy, cell.backend))
+        alike = [
+            wall
+            for (hash_, _, backend), measured in walls.items()
+            if (hash_, backend) == (cell.hash, cell.backend)
+            for wall in measured
+        ]
         if own:
             found[cell.id] = Estimate(statistics.median(own), f"{len(own)} run(s) of this policy")
         elif alike:
             found[cell.id] = Estimate(statistics.median(alike), f"{len(alike)} run(s) of this experiment")
-        elif cell.backend != "sim":
-            found[cell.id] = Estimate(None, "a real cluster, not measured yet")
+        elif cell.place.real:
+            found[cell.id] = _real_estimate(campaign, cell, simulated)
         else:
             if cell.source not in sizes:
                 sizes[cell.source] = _size(campaign.experiments[cell.source], cell.variant.seed)
@@ -117,6 +124,27 @@ def estimates(campaign: LoadedCampaign, state: CampaignState | None) -> dict[str
     return found
 
 
+def _simulated_s(campaign: LoadedCampaign, state: CampaignState | None, out: Path) -> dict[str, list[float]]:
+    """Virtual time that the simulated cells took, by the experiment's hash."""
+    done = {one.id for one in state.standings() if one.state == "done"} if state is not None else set()
+    found: dict[str, list[float]] = {}
+    for cell in campaign.cells:
+        if not cell.place.real and cell.id in done:
+            with contextlib.suppress(YarnfairError, KeyError, TypeError, ValueError):
+                makespan_s = float(read_json(cell.directory(out) / "summary.json")["makespan_s"])
+                found.setdefault(cell.hash, []).append(makespan_s)
+    return found
+
+
+def _real_estimate(campaign: LoadedCampaign, cell: Cell, simulated: Mapping[str, Sequence[float]]) -> Estimate:
+    limits = campaign.experiments[cell.source].spec.limits
+    if limits.duration_s is not None:
+        return Estimate(CLUSTER_START_S + limits.duration_s, "its duration, and a cluster's start")
+    if cell.hash in simulated:
+        return Estimate(CLUSTER_START_S + statistics.median(simulated[cell.hash]), "simulated, and a cluster's start")
+    return Estimate(None, f"a real cluster, not measured yet: {limits.time_limit_s:,.0f} s at most")
+
+
 # --- run --------------------------------------------------------------------------------------------------------------
 
 
@@ -126,36 +154,67 @@ class _Run:
     out: Path
     state: CampaignState
     executor: Executor
+    clusters: Executor
     watch: Watch
+    #: Whose experiment a place's cluster was brought up for.
+    up_for: dict[str, str] = field(default_factory=dict)
     waiting: list[Cell] = field(default_factory=list)
     running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, when it has to be over
 
     def may_start(self, cell: Cell) -> bool:
-        """Cells of one real cluster take turns; on this machine they also want to be alone."""
+        """Cells of one real cluster take turns; one of our own on this machine also wants to be alone there."""
         others = [other for other, _ in self.running.values()]
-        if any(other.backend in ALONE for other in others) or (cell.backend in ALONE and others):
+        if any(other.place.alone for other in others) or (cell.place.alone and others):
             return False
-        return cell.backend == "sim" or all(other.backend != cell.backend for other in others)
+        if cell.place.real:
+            return all(other.place != cell.place for other in others)
+        return sum(not other.place.real for other in others) < self.executor.room
 
     def fill(self) -> None:
         at = 0
-        while at < len(self.waiting) and len(self.running) < self.executor.room:
+        while at < len(self.waiting):
             cell = self.waiting[at]
             if not self.may_start(cell):
                 at += 1  # one that wants to be alone gets its turn when the others have ended
                 continue
-            self.waiting.pop(at)
-            _clear(cell.folder(self.out))
+            # The cluster that is up goes first: another experiment's is another cluster.
+            up_for = self.up_for.get(cell.backend)
+            cell = next((one for one in self.waiting if one.place == cell.place and one.hash == up_for), cell)
+            self.waiting.remove(cell)
+            if cell.place.real:
+                self.up_for[cell.backend] = cell.hash
+            else:
+                _clear(cell.folder(self.out))
             self.state.begin(cell.id)
             limit = self.campaign.spec.timeout_s
             self.running[cell.id] = (cell, time.monotonic() + limit if limit is not None else float("inf"))
             self.watch.begin(cell, self.state.attempts(cell.id))
-            self.executor.start(cell, self.campaign.experiments[cell.source], self.out)
+            self.executor_of(cell).start(cell, self.campaign.experiments[cell.source], self.out)
+
+    def executor_of(self, cell: Cell) -> Executor:
+        return self.clusters if cell.place.real else self.executor
+
+    def told(self) -> list[Told]:
+        """What has happened; waits a moment for it."""
+        simulated = any(not cell.place.real for cell, _ in self.running.values())
+        found = self.executor.told(POLL_S) if simulated else []
+        return [*found, *self.clusters.told(0.0 if simulated else POLL_S)]
+
+    def release(self) -> None:
+        """Takes down the clusters for which no cell is left."""
+        wanted = {cell.backend for cell in self.waiting} | {cell.backend for cell, _ in self.running.values()}
+        for name in [name for name in self.up_for if name not in wanted]:
+            del self.up_for[name]
+            if isinstance(self.clusters, Clusters):
+                self.clusters.release(name)
 
     def hear(self, told: Told) -> None:
         if told.id not in self.running:
             return
         cell, _ = self.running[told.id]
+        if told.kind == "says":
+            self.watch.says(cell, told.why or "")
+            return
         if told.kind == "step":
             if told.step is not None:
                 self.watch.step(cell, told.step)
@@ -177,7 +236,7 @@ class _Run:
     def overdue(self) -> None:
         for id_, (cell, limit) in list(self.running.items()):
             if time.monotonic() > limit:
-                self.executor.kill(id_)
+                self.executor_of(cell).kill(id_)
                 why = f"not ended after {self.campaign.spec.timeout_s:g} s of wall-clock time"
                 self.hear(Told(cell.id, "died", exit_code=5, why=why, passing=True))
 
@@ -192,7 +251,8 @@ def _mark(cell: Cell, out: Path) -> None:
     path = cell.directory(out) / "run.json"
     if path.is_file():
         info = read_json(path)
-        write_json(path, {**info, "cell": cell.id, "repeat": cell.repeat})
+        place = {"place": cell.place.name} if cell.place.name != cell.place.kind else {}
+        write_json(path, {**info, "cell": cell.id, "repeat": cell.repeat, **place})
 
 
 def _whole(cell: Cell, out: Path) -> bool:
@@ -209,22 +269,21 @@ def run_campaign(
     out: Path,
     executor: Executor,
     *,
+    clusters: Executor | None = None,
     watch: Watch | None = None,
     retry_failed: bool = False,
     fresh: bool = False,
 ) -> Outcome:
-    """Runs what is not done yet.
+    """Runs what is not done yet: simulated cells with `executor`, the others with `clusters` (default: their own).
 
     ``retry_failed``: also what failed for good; ``fresh``: everything anew. Raises KeyboardInterrupt when interrupted;
     what ran then waits again.
     """
     began = time.perf_counter()
-    for backend in campaign.spec.backends:
-        check_backend(backend)
     with locked(out):
         state = CampaignState(out)
         try:
-            run = _Run(campaign, out, state, executor, watch or Watch())
+            run = _Run(campaign, out, state, executor, clusters or Clusters(), watch or Watch())
             kept = _prepare(run, retry_failed, fresh)
             ran = len(run.waiting)
             try:
@@ -234,7 +293,10 @@ def run_campaign(
                     state.waits(id_, "interrupted")
                 raise
             finally:
-                executor.close()
+                try:
+                    executor.close()
+                finally:
+                    run.clusters.close()
             _speedups(campaign, out, state)
             return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
         finally:
@@ -270,9 +332,10 @@ def _prepare(run: _Run, retry_failed: bool, fresh: bool) -> int:
 def _loop(run: _Run) -> None:
     while run.waiting or run.running:
         run.fill()
-        for told in run.executor.told(POLL_S):
+        for told in run.told():
             run.hear(told)
         run.overdue()
+        run.release()
 
 
 def _speedups(campaign: LoadedCampaign, out: Path, state: CampaignState) -> None:

@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 import harness
+from harness.experiments.campaign_clusters import ClusterUse, Place, identity_of, place_of
+from harness.experiments.real import real_variants
 from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of
 from harness.experiments.run import BACKENDS
 from harness.experiments.spec import Scalar, Seed, Slug
@@ -55,6 +57,8 @@ class Campaign(Strict):
         default_factory=dict
     )
     backends: list[str] = Field(default_factory=lambda: ["sim"], min_length=1)
+    #: Clusters by the name under which `backends` has them.
+    clusters: dict[Slug, ClusterUse] = Field(default_factory=dict)
     seeds: list[Seed] | SeedRange | None = None
     repeats: int = Field(default=1, ge=1, le=10_000)
     #: Cells that match any of these are all that is run; then those that match any of `skip` are left out.
@@ -82,8 +86,13 @@ class Cell:
     source: str  # the file
     hash: str  # the experiment's
     variant: Variant
-    backend: str
+    place: Place
     repeat: int
+
+    @property
+    def backend(self) -> str:
+        """The place's name."""
+        return self.place.name
 
     @property
     def name(self) -> str:
@@ -144,15 +153,16 @@ def _policy_code(policy: str) -> str | None:
 
 
 def _identity(
-    experiment: LoadedExperiment, variant: Variant, backend: str, repeat: int, program: Mapping[str, Any]
+    experiment: LoadedExperiment, variant: Variant, place: Place, repeat: int, program: Mapping[str, Any]
 ) -> str:
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
         "policy_code": _policy_code(variant.policy),
-        "backend": backend,
+        "backend": place.name,
         "repeat": repeat,
         **program,
+        **({"place": identity_of(place)} if place.real else {}),
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -164,16 +174,13 @@ def load_campaign(path: Path) -> LoadedCampaign:
     """
     document = read_yaml(path)
     spec = validated(Campaign, document)
-    for at, backend in enumerate(spec.backends):
-        if backend not in BACKENDS:
-            what = f"no backend {backend[:40]!r}"
-            raise InputError(what, where=document.where(("backends", at)), mend="one of " + ", ".join(BACKENDS))
+    places = _places(spec, document)
     experiments: dict[str, LoadedExperiment] = {}
     cells: list[Cell] = []
     for at, name in enumerate(spec.experiments):
         file = _experiment_file(name, document, at)
         loaded = experiments.setdefault(str(file), load_experiment(str(file)))
-        cells += _cells(spec, document, str(file), loaded)
+        cells += _cells(spec, document, str(file), loaded, places)
         if len(cells) > MOST_CELLS:
             raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), mend="ask for fewer")
     unique = list({cell.id: cell for cell in cells}.values())
@@ -181,6 +188,29 @@ def load_campaign(path: Path) -> LoadedCampaign:
     if not kept:
         raise InputError("no cell is left", where=document.where(), mend="look at only: and skip:")
     return LoadedCampaign(spec, path, experiments, tuple(_ordered(spec, kept)), tuple(remarks))
+
+
+def _places(spec: Campaign, document: YamlDocument) -> list[Place]:
+    if "sim" in spec.clusters:
+        where = document.where(("clusters", "sim"))
+        raise InputError("sim is the simulator's name", where=where, mend="call the cluster otherwise")
+    found = []
+    for at, name in enumerate(spec.backends):
+        use, where = spec.clusters.get(name), document.where(("backends", at))
+        if use is None and name not in BACKENDS:
+            known = ", ".join(dict.fromkeys((*BACKENDS, *spec.clusters)))
+            raise InputError(
+                f"no backend {name[:40]!r}", where=where, mend=f"one of {known}, or write it under clusters:"
+            )
+        try:
+            place = place_of(name, use, Path(document.file).parent)
+            identity_of(place)
+        except InputError as error:
+            where = document.where(("clusters", name)) if use is not None else where
+            what = f"{error.where}: {error.what}" if error.where else error.what
+            raise InputError(what, where=where, mend=error.mend) from None
+        found.append(place)
+    return list(dict.fromkeys(found))
 
 
 def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
@@ -205,7 +235,9 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExperiment) -> list[Cell]:
+def _cells(
+    spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExperiment, places: Sequence[Place]
+) -> list[Cell]:
     varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
     out = []
     program = {"versions": versions(), "code": code_hash()}
@@ -217,11 +249,13 @@ def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExpe
             key = "settings" if error.where and error.where.startswith("--set") else "policies"
             where = document.where((key,) if key in document.data else ())
             raise InputError(error.what, where=where, mend=error.mend) from None
-        for variant in variants:
-            named = _named(variant, {key: given[key] for key in given if key in varied})
-            for backend, repeat in itertools.product(spec.backends, range(1, spec.repeats + 1)):
-                identity = _identity(loaded, named, backend, repeat, program)
-                out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, backend, repeat))
+        for place in places:
+            # On a real cluster what the stock scheduler has not acts from outside.
+            for variant in real_variants(variants) if place.real else variants:
+                named = _named(variant, {key: given[key] for key in given if key in varied})
+                for repeat in range(1, spec.repeats + 1):
+                    identity = _identity(loaded, named, place, repeat, program)
+                    out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, place, repeat))
     return out
 
 

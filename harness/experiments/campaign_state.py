@@ -165,13 +165,13 @@ class CampaignState:
         row = self.db.execute("SELECT attempts FROM cells WHERE id = ?", (id_,)).fetchone()
         return int(row[0]) if row is not None else 0
 
-    def walls(self) -> dict[tuple[str, str], list[float]]:
-        """Wall-clock times of finished cells by (experiment's hash, policy)."""
-        found: dict[tuple[str, str], list[float]] = {}
-        for hash_, policy, wall_s in self.db.execute(
-            "SELECT hash, policy, wall_s FROM cells WHERE state = 'done' AND wall_s IS NOT NULL"
+    def walls(self) -> dict[tuple[str, str, str], list[float]]:
+        """Wall-clock times of finished cells by (experiment's hash, policy, backend)."""
+        found: dict[tuple[str, str, str], list[float]] = {}
+        for hash_, policy, backend, wall_s in self.db.execute(
+            "SELECT hash, policy, backend, wall_s FROM cells WHERE state = 'done' AND wall_s IS NOT NULL"
         ):
-            found.setdefault((hash_, policy), []).append(wall_s)
+            found.setdefault((hash_, policy, backend), []).append(wall_s)
         return found
 
 

@@ -1,4 +1,4 @@
-"""One cell of a campaign, wherever it runs: on this machine in a process of its own, or on a Dask cluster's worker.
+"""One cell of a campaign, wherever it runs: in a process of this machine, on a Dask cluster's worker, on real clusters.
 
 Executors start cells and tell what became of them; which cell is next, and what is tried again, is
 harness.experiments.campaign's.
@@ -6,6 +6,7 @@ harness.experiments.campaign's.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import multiprocessing
@@ -23,7 +24,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from harness.experiments.campaign_clusters import OpenCluster
 from harness.experiments.campaign_spec import Cell
+from harness.experiments.real_cluster import clean_abandoned
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import Step
@@ -34,12 +37,13 @@ from harness.model.errors import CallError, InputError, YarnfairError
 class Told:
     """What an executor says of a cell.
 
-    ``kind``: ``step`` (``step``), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised: ``why``, its
-    ``exit_code``), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
+    ``kind``: ``step`` (``step``), ``says`` (``why``: what a cluster does), ``end`` (``exit_code``, ``why``,
+    ``wall_s``), ``error`` (the run raised: ``why``, its ``exit_code``), ``died`` (the process or worker is gone).
+    ``passing``: whether trying again may help.
     """
 
     id: str
-    kind: Literal["step", "end", "error", "died"]
+    kind: Literal["step", "says", "end", "error", "died"]
     step: Step | None = None
     exit_code: int = 1
     why: str | None = None
@@ -67,23 +71,39 @@ class Executor(Protocol):
 
 
 def run_cell(
-    experiment: LoadedExperiment, cell: Cell, folder: Path, on_step: Callable[[Step], None] | None = None
+    experiment: LoadedExperiment,
+    cell: Cell,
+    folder: Path,
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    cluster: OpenCluster | None = None,
+    says: Callable[[str], None] = lambda _: None,
 ) -> Told:
-    """Runs one cell into ``folder``/VARIANT; never raises what a run raises."""
+    """Runs one cell into ``folder``/VARIANT; never raises what a run raises.
+
+    ``cluster``: holds the cluster of a cell that is not simulated; ``says`` is told what it does meanwhile.
+    """
     began = time.perf_counter()
 
     def told(kind: Literal["end", "error"], exit_code: int, why: str | None, passing: bool) -> Told:
         return Told(cell.id, kind, None, exit_code, why, round(time.perf_counter() - began, 3), passing)
 
-    real = cell.backend != "sim"
+    real = cell.place.real
+    runner = None
     try:
+        if real:
+            assert cluster is not None
+            runner = cluster.runner(experiment, cell.place, says)
+            # Not before it is our turn: whoever had the cluster before may still write what it measured.
+            shutil.rmtree(folder, ignore_errors=True)
         (ended,) = run_experiment(
             experiment,
             [cell.variant],
             folder,
-            backend=cell.backend,
+            backend=cell.place.kind,
             processes=1,
             on_step=None if on_step is None else lambda _, step: on_step(step),
+            runner=runner,
         )
     except (InputError, CallError) as error:
         return told("error", error.exit_code, error.line(), real and isinstance(error, InputError))
@@ -102,17 +122,17 @@ def run_cell(
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent(parent: int) -> None:
-    """Whatever kills the campaign kills its workers, so that a resumed one finds nobody writing."""
+def _signal_with_parent(parent: int, number: signal.Signals) -> None:
+    """Whatever kills the campaign ends its workers, so that a resumed one finds nobody writing."""
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(1)
+        os.kill(os.getpid(), number)
 
 
 def _worker(link: Connection, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _die_with_parent(parent)
+    _signal_with_parent(parent, signal.SIGKILL)
     while True:
         try:
             task = link.recv()
@@ -128,15 +148,63 @@ def _send_step(link: Connection, id_: str, step: Step) -> None:
     link.send(Told(id_, "step", step))
 
 
+def _send_words(link: Connection, id_: str, text: str) -> None:
+    link.send(Told(id_, "says", why=text))
+
+
+def _cluster_worker(link: Connection, parent: int) -> None:
+    """Runs cells on one cluster, which it keeps up from cell to cell; SIGTERM, or the parent's end, ends both in order.
+
+    Told to end, it kills the jobs that run, keeps what was measured and takes the cluster down.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end_in_order)
+    cluster = OpenCluster()
+    try:
+        _signal_with_parent(parent, signal.SIGTERM)
+        while True:
+            task = link.recv()
+            if task is None:
+                return
+            cell, experiment, folder = task
+            told = run_cell(
+                experiment,
+                cell,
+                folder,
+                partial(_send_step, link, cell.id),
+                cluster=cluster,
+                says=partial(_send_words, link, cell.id),
+            )
+            if told.kind != "end" or told.exit_code:
+                # What was wrong with the cluster must not be wrong with the next cell.
+                cluster.close()
+            link.send(told)
+    except (EOFError, OSError, KeyboardInterrupt):
+        return
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with contextlib.suppress(Exception):
+            cluster.close()
+
+
+def _end_in_order(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 @dataclass(slots=True)
 class _Process:
     process: Any
     link: Connection
     id: str | None = None
+    #: The name of the place whose cluster it has.
+    place: str = "sim"
 
 
 class Processes:
     """Cells side by side in processes of this machine; each is reused for the next cell."""
+
+    _target: Callable[[Connection, int], None] = staticmethod(_worker)
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -144,13 +212,14 @@ class Processes:
         self._context = multiprocessing.get_context("spawn")
 
     def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
-        worker = next((one for one in self._workers if one.id is None), None)
+        name = cell.place.name
+        worker = next((one for one in self._workers if one.id is None and one.place == name), None)
         if worker is None:
             ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=_worker, args=(theirs, os.getpid()), daemon=True)
+            process = self._context.Process(target=self._target, args=(theirs, os.getpid()), daemon=True)
             process.start()
             theirs.close()
-            worker = _Process(process, ours)
+            worker = _Process(process, ours, place=name)
             self._workers.append(worker)
         worker.id = cell.id
         worker.link.send((cell, experiment, cell.folder(out)))
@@ -194,6 +263,65 @@ class Processes:
                     worker.process.kill()
             worker.process.join(10)
             self._drop(worker)
+
+
+class Clusters(Processes):
+    """Cells on real clusters: a process for each of them, which keeps it up from one cell to the next.
+
+    Ending a process takes its cluster down and waits for that; one that does not end is killed, and what it left
+    behind is cleaned away.
+    """
+
+    _target = staticmethod(_cluster_worker)
+    #: So long may it take to kill jobs and to take a cluster down.
+    ENDING_S = 180.0
+
+    def __init__(self) -> None:
+        super().__init__(sys.maxsize)
+        self._ending: list[_Process] = []
+
+    def release(self, place: str) -> None:
+        """No more cells for this place: its cluster goes down. Does not wait for it."""
+        for worker in [one for one in self._workers if one.id is None and one.place == place]:
+            with contextlib.suppress(OSError):
+                worker.link.send(None)
+            self._workers.remove(worker)
+            self._ending.append(worker)
+
+    def _drop(self, worker: _Process) -> None:
+        super()._drop(worker)
+        clean_abandoned()
+
+    def kill(self, id_: str) -> None:
+        for worker in [one for one in self._workers if one.id == id_]:
+            self._workers.remove(worker)
+            self._end(worker)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.process.terminate()
+        while self._workers or self._ending:
+            self._end((self._workers or self._ending).pop())
+
+    def _end(self, worker: _Process) -> None:
+        if worker.id is not None:
+            worker.process.terminate()
+        try:
+            # It says its last words into the link: read them, or it waits for room there.
+            end = time.monotonic() + self.ENDING_S
+            while worker.process.is_alive() and time.monotonic() < end:
+                with contextlib.suppress(EOFError, OSError):
+                    while worker.link.poll(0.1):
+                        worker.link.recv()
+                worker.process.join(0.1)
+        finally:
+            killed = worker.process.is_alive()
+            if killed:
+                worker.process.kill()
+                worker.process.join(10)
+            worker.link.close()
+            if killed:
+                clean_abandoned()
 
 
 # --- a Dask cluster ---------------------------------------------------------------------------------------------------

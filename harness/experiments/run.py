@@ -96,11 +96,12 @@ def run_experiment(
     on_end: Callable[[Ended], None] | None = None,
     target: Target | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
+    runner: Runner | None = None,
 ) -> list[Ended]:
     """Runs all variants; results do not depend on how many run side by side.
 
-    On a real backend they run one after another on one cluster, brought up for them or the given `target`;
-    `on_progress` is told what it does meanwhile.
+    On a real backend they run one after another on one cluster, brought up for them or the given `target`, or with
+    a `runner` that has one; `on_progress` is told what it does meanwhile.
 
     Raises what a run raises (its directory then carries the exit code), and KeyboardInterrupt (130).
     """
@@ -108,7 +109,9 @@ def run_experiment(
     runs = [Ended(variant, folder / variant.name) for variant in variants]
     workers = min(len(runs), processes if processes is not None else os.cpu_count() or 1)
     try:
-        if backend != "sim":
+        if runner is not None:
+            _one_by_one(experiment, runs, backend, on_step, on_end, runner)
+        elif backend != "sim":
             from harness.experiments.real import real_runner
             from harness.experiments.real_cluster import Target
 

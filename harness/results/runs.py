@@ -62,7 +62,8 @@ class RunRecord:
 
     @property
     def backend(self) -> str:
-        return str(self.info.get("backend") or "sim")
+        """Where it ran: the backend, or the name that a campaign has for the cluster."""
+        return str(self.info.get("place") or self.info.get("backend") or "sim")
 
     @property
     def start(self) -> str:

@@ -138,6 +138,11 @@ def test_an_identity_changes_with_all_that_figures_depend_on(write: Any, monkeyp
         ({"policies": ["nobody"]}, "nobody"),
         ({"settings": {"no_such": 1}}, "no_such"),
         ({"backends": ["moon"]}, "no backend"),
+        ({"backends": ["ssh"]}, "no inventory"),
+        ({"backends": ["x"], "clusters": {"x": {"backend": "ssh", "inventory": "none.yaml"}}}, "none.yaml"),
+        ({"backends": ["x"], "clusters": {"x": {"backend": "local", "rm": "http://a:1"}}}, "rm without"),
+        ({"backends": ["x"], "clusters": {"x": {"backend": "local", "shared": "/a"}}}, "without rm"),
+        ({"clusters": {"sim": {"backend": "local"}}}, "simulator's name"),
         ({"skip": [{"colour": "red"}]}, "colour"),
         ({"skip": [{"policy": "*"}]}, "no cell is left"),
         ({"repeats": 0}, "repeats"),
@@ -352,25 +357,88 @@ def test_a_cell_that_takes_too_long_is_killed_and_tried_again(write: Any, tmp_pa
     assert not outcome.failed
 
 
+HOSTS = """
+hosts:
+  one: {host: 10.0.0.1, roles: [rm, nm]}
+  two: {host: 10.0.0.2, roles: [nm]}
+"""
+
+
 def test_cells_of_a_real_cluster_take_turns(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "check_backend", lambda name: None)
-    loaded = load_campaign(write(seeds=[1], backends=["sim", "docker", "ssh"]))
-    executor = Scripted({}, tmp_path / "out", room=8)
-    backend = {cell.variant.name + cell.backend: cell.backend for cell in loaded.cells}
-    assert set(backend.values()) == {"sim", "docker", "ssh"}
+    (tmp_path / "hosts.yaml").write_text(HOSTS)
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "experiment": "other"}))
+    clusters = {"lab": {"backend": "ssh", "inventory": "hosts.yaml"}}
+    experiments = ["tiny.yaml", "other.yaml"]
+    loaded = load_campaign(
+        write(seeds=[1], backends=["sim", "docker", "lab"], clusters=clusters, experiments=experiments)
+    )
+    executor = Scripted({}, tmp_path / "out", room=2)
+    assert {cell.backend for cell in loaded.cells} == {"sim", "docker", "lab"}
     seen: list[list[str]] = []
+    up: dict[str, list[str]] = {"docker": [], "lab": []}
     start = executor.start
 
     def noting(cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
         start(cell, experiment, out)
         seen.append(sorted(one.backend for one in executor.running.values()))
+        up.get(cell.backend, []).append(cell.experiment)
 
     monkeypatch.setattr(executor, "start", noting)
-    outcome = runner.run_campaign(loaded, tmp_path / "out", executor)
+    outcome = runner.run_campaign(loaded, tmp_path / "out", executor, clusters=executor)
     assert not outcome.failed
-    assert all(one.count("ssh") <= 1 for one in seen), "one cluster, one cell"
+    assert all(one.count("lab") <= 1 for one in seen), "one cluster, one cell"
     assert all(one == ["docker"] for one in seen if "docker" in one), "what loads this machine is alone on it"
-    assert any(one.count("sim") > 1 for one in seen)
+    assert max(one.count("sim") for one in seen) == 2, "as many as there is room for, whatever the clusters do"
+    assert any("lab" in one and "sim" in one for one in seen)
+    assert up == {name: ["tiny"] * 3 + ["other"] * 3 for name in up}, "a cluster is brought up once an experiment"
+    (directory,) = {cell.directory(tmp_path / "out") for cell in loaded.cells if cell.name == "tiny fair lab"}
+    assert json.loads((directory / "run.json").read_text())["place"] == "lab"
+
+
+def test_on_a_real_cluster_what_the_scheduler_lacks_acts_from_outside(write: Any) -> None:
+    loaded = load_campaign(write(seeds=[1], backends=["sim", "local"]))
+    assert {cell.name for cell in loaded.cells} == {
+        "tiny static", "tiny fair", "tiny ltrf", "tiny static local", "tiny fair local", "tiny ltrf@outside local"
+    }  # fmt: skip
+    assert {c.variant.mode for c in loaded.cells if c.name == "tiny ltrf@outside local"} == {"outside"}
+
+
+def test_which_cluster_it_is_belongs_to_a_cell(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hosts.yaml").write_text(HOSTS)
+    clusters: dict[str, Any] = {"lab": {"backend": "ssh", "inventory": "hosts.yaml"}}
+
+    def ids(*backends: str, **changes: Any) -> set[str]:
+        return {cell.id for cell in load_campaign(write(backends=list(backends), clusters=clusters, **changes)).cells}
+
+    lab, local, sim = ids("lab"), ids("local"), ids("sim")
+    assert len(lab | local | sim) == 18
+    (tmp_path / "key").touch()
+    (tmp_path / "hosts.yaml").write_text("defaults: {key: key}\n" + HOSTS)
+    assert ids("lab") == lab, "by which key one gets in does not matter"
+    (tmp_path / "hosts.yaml").write_text(HOSTS.replace("10.0.0.2", "10.0.0.3"))
+    assert not ids("lab") & lab
+    monkeypatch.setattr("harness.experiments.campaign_clusters._java", lambda: "another Java")
+    assert not ids("local") & local
+    assert ids("sim") == sim
+    clusters["given"] = {"backend": "local", "rm": "http://a:1", "allocations": "fs.xml", "shared": "s"}
+    given = ids("given")
+    (cell, *_) = load_campaign(write(backends=["given"], clusters=clusters)).cells
+    assert cell.place.target.allocations == str(tmp_path / "fs.xml")
+    clusters["given"]["rm"] = "http://b:1"
+    assert not ids("given") & given
+
+
+def test_estimates_of_real_cells_come_from_simulated_ones(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = write(seeds=[1], policies=["fair"]), tmp_path / "out"
+    assert call(capsys, "run", path, "--out", out)[0] == 0
+    write(seeds=[1], policies=["fair"], backends=["sim", "local"])
+    plan = json.loads(call(capsys, "plan", path, "--out", out, "--json")[1])
+    simulated, real = plan["cells"]
+    makespan_s = read_runs([out])[0].summary["makespan_s"]
+    assert (simulated["state"], real["state"]) == ("done", "waiting")
+    assert real["estimate_s"] == plan["estimate_s"] == pytest.approx(runner.CLUSTER_START_S + makespan_s)
 
 
 @pytest.mark.xdist_group("campaign")

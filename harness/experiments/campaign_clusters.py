@@ -1,0 +1,249 @@
+"""The clusters of a campaign: which they are, what identifies them, and a cluster kept up from one cell to the next.
+
+A campaign names its places; ``sim`` is one, ``local``, ``docker`` are brought up as they are wanted, others stand under
+``clusters:`` with a backend and its options. Cells on one cluster take turns, also those of several campaigns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+import harness
+from harness.clusters.inventory import read_inventory
+from harness.clusters.state import default_folder
+from harness.experiments.real import real_runner
+from harness.experiments.real_cluster import Target
+from harness.experiments.resolve import LoadedExperiment
+from harness.experiments.run import Runner
+from harness.jobs.spec import Strict
+from harness.model.data import data_path
+from harness.model.errors import InputError
+
+Says = Callable[[str], None]
+#: Rooms and files whose code a real run depends on, besides what a simulated one does.
+REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real*.py")
+_LOOK_EVERY_S = 0.5
+
+
+class ClusterUse(Strict):
+    """One entry of ``clusters:``. The options are those of ``yarnfair run``."""
+
+    backend: Literal["local", "docker", "ssh"]
+    inventory: str | None = Field(default=None, min_length=1, max_length=4000)
+    rm: str | None = Field(default=None, min_length=1, max_length=1000)
+    admin: str | None = None
+    client: str | None = None
+    allocations: str | None = None
+    shared: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where cells run: its name in the campaign, the backend, and which cluster (``Target()``: one of our own)."""
+
+    name: str
+    kind: str = "sim"
+    target: Target = field(default_factory=Target)
+
+    @property
+    def real(self) -> bool:
+        return self.kind != "sim"
+
+    @property
+    def alone(self) -> bool:
+        """Whether the cluster loads this machine itself: its cells run when no other does."""
+        return self.kind in ("local", "docker") and self.target.rm is None
+
+
+SIM = Place("sim")
+
+
+def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
+    """A place by its name: as ``clusters:`` has it (paths are relative to `folder`, the campaign file's), or a backend.
+
+    Raises InputError, without a place in a file, for options that do not go together.
+    """
+    if name == "sim":
+        return SIM
+    if use is None:
+        use = ClusterUse.model_validate({"backend": name})
+    if use.backend == "ssh" and use.rm is None and use.inventory is None:
+        mend = f"write clusters: {{{name}: {{backend: ssh, inventory: hosts.yaml}}}}"
+        raise InputError("no inventory for the hosts of backend ssh", mend=mend)
+    if use.inventory is not None and (use.backend != "ssh" or use.rm is not None):
+        raise InputError("an inventory is for backend ssh, without rm", mend="leave one of them out")
+    given = {key: getattr(use, key) for key in ("admin", "client", "allocations", "shared", "python")}
+    if use.rm is None and any(given.values()):
+        raise InputError("an option of a given cluster without rm", mend="give rm: URL, or leave it out")
+    if use.rm is not None and not (use.allocations and use.shared):
+        raise InputError("rm without allocations or shared", mend="give both, as `yarnfair run --rm` needs them")
+
+    def beside(path: str | None) -> str | None:
+        return path if path is None or "://" in path else str((folder / Path(path).expanduser()).absolute())
+
+    given.update(allocations=beside(use.allocations), shared=beside(use.shared))
+    return Place(name, use.backend, Target(rm=use.rm, inventory=beside(use.inventory), **given))
+
+
+# --- identity ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _java() -> str:
+    """The Java that a cluster of local processes runs on."""
+    try:
+        done = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return "none"
+    return " ".join(done.stderr.split())
+
+
+@lru_cache(maxsize=1)
+def _real_code() -> str:
+    package = Path(harness.__file__).resolve().parent
+    digest = hashlib.sha256()
+    for pattern in REAL_CODE:
+        for path in sorted(package.glob(pattern)):
+            digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(data_path("workloads", "replay").glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _software() -> str:
+    """Which Hadoop: the list of artefacts that local, Docker and SSH clusters are made of, or the folder given."""
+    digest = hashlib.sha256(data_path("docker", "pom.xml").read_bytes())
+    given = os.environ.get("HADOOP_LIB")
+    if given and Path(given).is_dir():
+        for jar in sorted(Path(given).glob("*.jar")):
+            digest.update(f"{jar.name} {jar.stat().st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def identity_of(place: Place) -> Mapping[str, Any]:
+    """What a cell's identity has of its place: which cluster, of what; empty for the simulator.
+
+    A cluster that is there already is known by its address; its version stands in ``run.json``.
+
+    Raises InputError for an inventory that cannot be read.
+    """
+    if not place.real:
+        return {}
+    document: dict[str, Any] = {"kind": place.kind, "real_code": _real_code()}
+    target = place.target
+    if target.rm is not None:
+        return {**document, "rm": target.rm, "allocations": target.allocations}
+    document["hadoop"] = _software()
+    if place.kind == "local":
+        document["java"] = _java()
+    if place.kind == "docker":
+        files = [path for path in sorted(data_path("docker").rglob("*")) if path.is_file()]
+        document["image"] = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    if target.inventory is not None:
+        # Who they are and how large, not by which key one gets in.
+        hosts = [
+            (
+                host.name,
+                host.access.host,
+                host.access.port,
+                host.address,
+                host.roles,
+                host.java,
+                host.memory_mb,
+                host.vcores,
+            )
+            for host in read_inventory(Path(target.inventory)).hosts
+        ]
+        document["hosts"] = hosts
+    return document
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+def _lock_name(place: Place) -> str:
+    """Places that are one cluster have one name; clusters of our own on this machine count as one: they share it."""
+    target = place.target
+    if target.rm is not None:
+        what = ["rm", target.rm.rstrip("/")]
+    elif target.inventory is not None:
+        hosts = read_inventory(Path(target.inventory)).hosts
+        what = ["hosts", *sorted(f"{host.access.host}:{host.access.port or 22}" for host in hosts if host.roles)]
+    else:
+        return "this-machine"
+    return f"{what[0]}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}"
+
+
+@contextlib.contextmanager
+def turn(place: Place, says: Says) -> Iterator[None]:
+    """Waits until nobody else of this user on this machine has the cluster, and keeps it. Goes with the process.
+
+    Raises InputError when the lock's folder cannot be written.
+    """
+    folder = default_folder("turns")
+    path = folder / f"{_lock_name(place)}.lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(path)) from None
+    try:
+        told = False
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told:
+                    who = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+                    says(f"waits for the cluster: process {who} has it")
+                    told = True
+                time.sleep(_LOOK_EVERY_S)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+class OpenCluster:
+    """One cluster, kept up from cell to cell as long as these are of one experiment. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._key: tuple[str, Place] | None = None
+        self._runner: Runner | None = None
+
+    def runner(self, experiment: LoadedExperiment, place: Place, says: Says) -> Runner:
+        """What runs variants on the place's cluster; the cluster is brought up if it is not there yet.
+
+        Waits for its turn. Raises what bringing it up raises.
+        """
+        key = (experiment.hash, place)
+        if self._runner is None or self._key != key:
+            self.close()
+            self._stack.enter_context(turn(place, says))
+            self._runner = self._stack.enter_context(real_runner(experiment, place.kind, place.target, says))
+            self._key = key
+        return self._runner
+
+    def close(self) -> None:
+        """Takes the cluster down, if there is one, and lets the next one have its turn."""
+        stack, self._stack = self._stack, contextlib.ExitStack()
+        self._runner = self._key = None
+        stack.close()
