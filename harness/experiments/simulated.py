@@ -11,8 +11,10 @@ from harness.experiments.resolve import LoadedExperiment, Variant, allocation_fi
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder
+from harness.policies.qknober import RHO_AT_FIRST, Qknober
 from harness.policies.registry import make_policy
-from harness.results.metrics import ideal_alone_s
+from harness.results.metrics import ideal_alone_s, until
+from harness.results.papers import Curves, cost_dollars, theorem_1
 from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
 
@@ -134,6 +136,7 @@ def run_variant(
         directory.write_lines("slots.jsonl", running)
     summary, table = _write(experiment, directory, result, alone_s, arrived)
     summary.update(extra)
+    summary.update(of_papers(experiment, variant, result))
     summary["wall_s"] = round(time.perf_counter() - began, 3)
     directory.write_summary(summary)
     if on_step is not None:
@@ -175,6 +178,24 @@ def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:
     if arrived:
         submitted = zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
         result.jobs["submitted_s"] = [arrived.get(job, time_s) for job, time_s in submitted]
+
+
+def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult) -> dict[str, float]:
+    """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
+    found: dict[str, float] = {}
+    policy = make_policy(variant.policy, variant.settings)
+    end_s = result.makespan_s if result.finished else result.end_s
+    if isinstance(policy, Qknober) and policy.settings.theta is None:
+        samples = result.samples
+        columns = [samples.queues.index(queue) for queue in experiment.leaves]
+        curves = Curves(samples, columns, until(samples.time_s, end_s))
+        theta = theorem_1(curves, float(policy.exact.get("rho", RHO_AT_FIRST)))
+        if theta is not None:
+            found["theta"] = theta
+    cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
+    if cost is not None:
+        found["cost_dollars"] = cost
+    return found
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:

@@ -30,6 +30,8 @@ class NodeGroupSpec(Strict):
     speed: Factor = 1.0
     join_s: Seconds = 0.0
     leave_s: Seconds | None = None
+    #: What one of them costs, by the started hour; with it on every group a summary has ``cost_dollars``.
+    price_hour: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
 
 
 class ClusterSpec(Strict):

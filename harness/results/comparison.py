@@ -61,8 +61,18 @@ def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
             ("last sharing loss (s)", "last_loss_s", 0),
         ):
             lines.append(_line(title, [_number(summary.get(key), digits) for _, summary in block]))
-        memory = [(summary.get("utilisation") or {}).get("memory") for _, summary in block]
-        lines.append(_line("memory used (%)", [_number(x * 100 if isinstance(x, float) else None, 1) for x in memory]))
+        for name in ("memory", "vcores"):
+            used = [(summary.get("utilisation") or {}).get(name) for _, summary in block]
+            lines.append(
+                _line(f"{name} used (%)", [_number(x * 100 if isinstance(x, float) else None, 1) for x in used])
+            )
+        for title, key, digits in (
+            ("soft fairness degree", "soft_fairness", 2),
+            ("  by Theorem 1", "theta", 2),
+            ("cost ($)", "cost_dollars", 2),
+        ):
+            if any(summary.get(key) is not None for _, summary in block):
+                lines.append(_line(title, [_number(summary.get(key), digits) for _, summary in block]))
         queues = list(dict.fromkeys(name for _, summary in block for name in summary.get("queues", {})))
         for title, key, digits in (
             ("fairness degree", "fairness_degree", 3),

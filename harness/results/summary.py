@@ -21,6 +21,7 @@ from harness.results.metrics import (
     time_mean,
     until,
 )
+from harness.results.papers import Curves, measures
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimResult
@@ -104,6 +105,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     # The same dues and the same service, divided as well as could be (docs/decisions/lower-bound.md).
     total = samples.accumulated[:count][:, at].sum(axis=1)
     least = least_loss(samples.due[:count][:, at], total)
+    whole, of_queues = measures(Curves(samples, at, count), queues)
     return {
         "makespan_s": end_s,
         "sharing_benefit": time_mean(time_s, benefit),
@@ -113,6 +115,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         "least_loss_integral": integral(time_s, least),
         "last_unavoidable_loss_s": last_unavoidable_s(time_s, least),
         "utilisation": _utilisation(result, count),
+        **whole,
         "queues": {
             queue: {
                 **_jobs_of(jobs, queue),
@@ -121,6 +124,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
                 "speedup_over_static": None,
                 "max_wait_s": result.max_wait_s.get(queue, 0.0),
                 "max_wait_at_s": result.max_wait_at_s.get(queue, 0.0),
+                **of_queues[queue],
             }
             for i, queue in enumerate(queues)
         },

@@ -12,7 +12,7 @@ SUMMARY = {
     "makespan_s": 10.0,
     "last_loss_s": None,
     "finished": True,
-    "soft_fairness": 0.25,
+    "softness": 0.25,
     "utilisation": {"memory": 0.5, "gpus": 1},
     "mean_between_ends_s": {"root.g": 2.0},
     "queues": {"root.a": {"jobs": 3, "mean_completion_s": 4.5, "why": "words", "nan": float("nan")}},
@@ -30,10 +30,10 @@ def test_every_number_has_a_key_and_words_have_none() -> None:
         "jobs[root.a]": 3,
         "mean_between_ends_s.root.g": 2,
         "wall_s": 0.5,
-        "soft_fairness": 0.25,
+        "softness": 0.25,
     }
     assert next(iter(found)) == "makespan_s", "the catalogue's order"
-    assert list(found)[-1] == "soft_fairness", "what the catalogue lacks comes last"
+    assert list(found)[-1] == "softness", "what the catalogue lacks comes last"
     assert all(key_of(key.text()) == key for key in flat(SUMMARY))
 
 

@@ -1,0 +1,143 @@
+"""What the other papers measure, over the recorded curves of any run: soft fairness, discrimination, progress share.
+
+They are taken for every policy alike, so that policies of different papers can be held against each other; a queue is
+QKnober's user, FAWKES' MR-cluster, HotCloud's job. docs/how-results-are-computed.md has the words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import pvariance
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.results.metrics import Floats
+
+if TYPE_CHECKING:
+    from harness.sim.setup import Samples
+
+#: A queue counts as below its share when it holds less than this part of it: a share is filled with whole containers
+#: (29 of 29.5 on the papers' cluster), which come back at heartbeats.
+BELOW = 0.95
+#: Of what is pending at least this part counts in a mean demand, so that a full cluster learns what a queue is like.
+_LEAST_PENDING = 1e-6
+
+
+class Curves:
+    """The leaves over time as fractions of the cluster: arrays (samples, queues[, resources: memory, vcores]).
+
+    ``span_s`` (samples,): how long each sample speaks for. ``weight`` (queues,): entitlements, their sum 1.
+    """
+
+    def __init__(self, samples: Samples, columns: Sequence[int], count: int) -> None:
+        self.span_s: Floats = np.append(np.diff(np.asarray(samples.time_s, dtype=np.float64)[:count]), 0.0)[:count]
+        weight = np.asarray(samples.share_fraction, dtype=np.float64)[list(columns)]
+        total = float(weight.sum())
+        self.weight: Floats = weight / total if total > 0 else weight
+        held, demand = [], []
+        for allocated, asked, capacity in (
+            (samples.allocated_mb, samples.demand_mb, samples.capacity_mb),
+            (samples.allocated_vcores, samples.demand_vcores, samples.capacity_vcores),
+        ):
+            there = np.asarray(capacity, dtype=np.float64)[:count, None]
+            there = np.where(there > 0, there, math.inf)
+            held.append(np.asarray(allocated, dtype=np.float64)[:count][:, list(columns)] / there)
+            demand.append(np.asarray(asked, dtype=np.float64)[:count][:, list(columns)] / there)
+        self.held: Floats = np.stack(held, axis=-1)
+        self.demand: Floats = np.maximum(np.stack(demand, axis=-1), self.held)
+        self.dominant: Floats = self.held.max(axis=-1)
+        self.waits: NDArray[np.bool_] = np.any(self.demand > self.held, axis=-1)
+        # A queue of weight 0 is entitled to nothing: whatever it holds is not compared.
+        self.level: Floats = np.divide(
+            self.dominant, self.weight, out=np.zeros_like(self.dominant), where=self.weight > 0
+        )
+
+
+def _mean(span_s: Floats, values: Floats, where: Any = True) -> float | None:
+    """The mean over time of a step function, over the samples in which a condition holds; None when it never does."""
+    spans = np.where(where, span_s, 0.0)
+    total = math.fsum(spans.tolist())
+    return math.fsum((spans * np.where(spans > 0, values, 0.0)).tolist()) / total if total > 0 else None
+
+
+def soft_fairness(curves: Curves) -> float | None:
+    """The soft fairness degree (QKnober, eq. 12): the time mean, while some queue waits, of the largest s_i / w_i above
+    the lowest of a queue that waits. s_i: dominant share. None when nobody ever waits."""
+    if not curves.level.size:
+        return None
+    lowest = np.where(curves.waits, curves.level, math.inf).min(axis=1)
+    contended = np.isfinite(lowest)
+    gap = np.maximum(curves.level.max(axis=1) - np.where(contended, lowest, 0.0), 0.0)
+    return _mean(curves.span_s, gap, contended)
+
+
+def theorem_1(curves: Curves, rho: float) -> float | None:
+    """The time mean, while some queue waits, of Theorem 1's bound theta at this knob, from mean demands (C2): what each
+    queue holds, and as much of what it waits for as fits into what is idle."""
+    if not curves.level.size:
+        return None
+    pending = curves.demand - curves.held
+    idle = np.maximum(1.0 - curves.held.sum(axis=1), 0.0)[:, None, :]
+    fits = np.divide(idle, pending, out=np.ones_like(pending), where=pending > 0).min(axis=-1, keepdims=True)
+    mean = curves.held + np.clip(fits, _LEAST_PENDING, 1.0) * pending
+    most = mean.max(axis=-1, keepdims=True)
+    direction = np.divide(mean, most, out=np.zeros_like(mean), where=most > 0)
+    used = (direction * curves.weight[None, :, None]).sum(axis=1)
+    phi = used.max(axis=-1)
+    left = np.maximum(1.0 - rho * np.divide(used, phi[:, None], out=np.zeros_like(used), where=phi[:, None] > 0), 0.0)
+    alone = np.divide(left[:, None, :], direction, out=np.full_like(direction, math.inf), where=direction > 0).min(
+        axis=-1
+    )
+    known = np.isfinite(alone) & (curves.weight > 0)[None, :]
+    each = np.divide(alone, curves.weight[None, :], out=np.zeros_like(alone), where=known)
+    return _mean(curves.span_s, each.max(axis=1), np.any(curves.waits, axis=1))
+
+
+def discrimination_s(curves: Curves) -> list[float]:
+    """D_i of each queue over the whole run (FAWKES, eqs. 1 and 2), against its entitlement as the weight: the integral
+    of (held part of the cluster - w_i), in seconds of the whole cluster."""
+    gained = (curves.dominant - curves.weight[None, :]) * curves.span_s[:, None]
+    return [math.fsum(column.tolist()) for column in gained.T]
+
+
+def progress_share(curves: Curves, queue: int) -> dict[str, float | None]:
+    """HotCloud 2011 on nodes of one type, where a queue's progress share is its part of the cluster: the mean while it
+    wants anything, and the part of its waiting time in which it has less than its share."""
+    wants = np.any(curves.demand[:, queue] > 0, axis=-1)
+    below = (curves.dominant[:, queue] < BELOW * curves.weight[queue]).astype(np.float64)
+    return {
+        "mean": _mean(curves.span_s, curves.dominant[:, queue], wants),
+        "below_share": _mean(curves.span_s, below, curves.waits[:, queue]),
+    }
+
+
+def measures(curves: Curves, queues: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """What goes into a summary: of the whole run, and by queue."""
+    gained = discrimination_s(curves)
+    whole = {
+        "soft_fairness": soft_fairness(curves),
+        "overall_discrimination_variance": pvariance(gained) if gained else 0.0,
+    }
+    own = {
+        queue: {"overall_discrimination_s": gained[at], "progress_share": progress_share(curves, at)}
+        for at, queue in enumerate(queues)
+    }
+    return whole, own
+
+
+def cost_dollars(groups: Sequence[Mapping[str, Any]], end_s: float) -> float | None:
+    """What the nodes cost from their start to the end of the run, each billed by the started hour (HotCloud 2011).
+
+    ``groups``: `count`, `join_s`, `leave_s`, `price_hour` of an experiment's node groups; None when a price is missing.
+    """
+    total = 0.0
+    for group in groups:
+        if group.get("price_hour") is None:
+            return None
+        leave_s = group.get("leave_s")
+        held_s = min(end_s, leave_s if leave_s is not None else end_s) - group.get("join_s", 0.0)
+        total += group["count"] * group["price_hour"] * max(0, math.ceil(held_s / 3600))
+    return total
