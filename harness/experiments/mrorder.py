@@ -1,24 +1,33 @@
-"""``mrorder`` in front of the simulator: jobs are held back and submitted as the dispatching queue says.
+"""``mrorder`` in front of the simulator or of a real cluster: jobs are held back and handed on as its queue says.
 
-The estimates are the means that each stage's tasks are drawn from: what the history of many earlier runs would show.
+In the simulator all submissions are planned beforehand (`hold`); a real cluster's driver asks as it goes (`Holding`).
+The estimates come from earlier runs (setting ``history``); without them they are the means that each stage's tasks are
+drawn from, which many earlier runs would show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
+from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.mrorder import MROrder
 from harness.policies.ordering import MapReduceJob, Slots
-from harness.policies.ordering.online import dispatch
+from harness.policies.ordering.online import Dispatcher, Submission, dispatch
 from harness.results.metrics import expected_s
 
 #: Jobs of one round are submitted so far apart, in this order: FIFO goes by time, and the clock counts milliseconds.
 GAP_MS = 1
+#: A real cluster starts masters in any order, and the first to ask gets the containers: a job is handed on when the
+#: master of the one before has registered, at the latest so long after that one.
+HAND_ON_S = 10.0
 
 
 def hold(policy: MROrder, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[list[JobSpec], dict[str, float]]:
@@ -36,9 +45,10 @@ def hold(policy: MROrder, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[
         if job.after_job is not None:
             what = f"it comes after {job.after_job}, whose end mrorder would have to know beforehand"
             raise InputError(what, where=f"job {job.id}", mend="submit at fixed times (every_s)")
-    slots = _slots(policy, found, capacity)
+    slots = slots_of(policy, found, capacity)
     by_id = {job.id: job for job in found}
-    arrivals = [(as_mapreduce(job), Fraction(str(job.submit_s))) for job in found]
+    estimate = estimates(policy)
+    arrivals = [(estimate(job), Fraction(str(job.submit_s))) for job in found]
     out: list[JobSpec] = []
     last_ms = -1
     for submission in dispatch(arrivals, slots, policy.dispatching(), policy.ordering()):
@@ -47,7 +57,92 @@ def hold(policy: MROrder, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[
     return out, {job.id: job.submit_s for job in found}
 
 
-def _slots(policy: MROrder, jobs: list[JobSpec], capacity: Resource) -> Slots:
+def history_of(policy: MROrder) -> EarlierRuns | None:
+    """What the setting ``history`` names (paths with commas between), read; None where it is empty.
+
+    Raises InputError for what cannot be read.
+    """
+    paths = [Path(part.strip()) for part in str(policy.settings.history).split(",") if part.strip()]
+    return earlier_runs(paths) if paths else None
+
+
+def estimates(policy: MROrder) -> Callable[[JobSpec], MapReduceJob]:
+    """How the policy sees a job."""
+    found = history_of(policy)
+    return as_mapreduce if found is None else found.estimate
+
+
+class Holding:
+    """The dispatching queue in front of a real cluster: told of arrivals and ends, asked what to submit now.
+
+    ``arrived``: when each job came, seconds from the start of the run. ``decisions``: one line a round.
+    """
+
+    def __init__(self, policy: MROrder, jobs: Sequence[JobSpec], capacity: Resource) -> None:
+        self.history = history_of(policy)
+        self.arrived: dict[str, float] = {}
+        self.decisions: list[dict[str, Any]] = []
+        self._estimate = as_mapreduce if self.history is None else self.history.estimate
+        self._specs = {job.id: job for job in jobs}
+        self._machine = Dispatcher(slots_of(policy, jobs, capacity), policy.dispatching(), policy.ordering())
+        self._ready: deque[str] = deque()
+        self._last: tuple[str, float] | None = None  # the job that was handed on last, and when
+
+    @property
+    def next_s(self) -> float | None:
+        """When the next round is due, or None."""
+        due = self._machine.next_s
+        return None if due is None else float(due)
+
+    def arrive(self, job: JobSpec, now_s: float) -> None:
+        """A user submits a job."""
+        self.arrived[job.id] = now_s
+        self._take(self._machine.arrive(self._estimate(job), now_s))
+        if len(self.arrived) == len(self._specs):
+            self._take(self._machine.close(now_s))
+
+    def finish(self, job_id: str, now_s: float) -> None:
+        """A job has ended on the cluster."""
+        self._take(self._machine.finish(job_id, now_s))
+
+    def ready(self, now_s: float, under_way: Callable[[str], bool]) -> Iterator[str]:
+        """The jobs to submit now, first to last. ``under_way``: whether a job's master has registered, or has ended."""
+        self._take(self._machine.clock(now_s))
+        while self._ready:
+            if self._last is not None and now_s < self._last[1] + HAND_ON_S and not under_way(self._last[0]):
+                return
+            # Taken off only when the caller comes back: a submission that fails is tried again.
+            yield self._ready[0]
+            self._last = (self._ready.popleft(), now_s)
+
+    def _take(self, submissions: Sequence[Submission]) -> None:
+        rounds: dict[int, list[Submission]] = {}
+        for one in submissions:
+            rounds.setdefault(one.round, []).append(one)
+        for number, own in rounds.items():
+            self._ready.extend(one.job.name for one in own)
+            decision: dict[str, Any] = {
+                "time_s": float(own[0].submitted_s),
+                "round": number,
+                "order": [one.job.name for one in own],
+                "estimates": {one.job.name: self._shown(one.job) for one in own},
+            }
+            if self.history is not None:
+                unknown = [n for n in decision["order"] if not self.history.knows(self._specs[n].name)]
+                decision["without_history"] = unknown
+            self.decisions.append(decision)
+
+    @staticmethod
+    def _shown(job: MapReduceJob) -> dict[str, float]:
+        return {
+            "maps": job.maps,
+            "map_s": round(float(job.map_s), 3),
+            "reduces": job.reduces,
+            "reduce_s": round(float(job.reduce_s), 3),
+        }
+
+
+def slots_of(policy: MROrder, jobs: Sequence[JobSpec], capacity: Resource) -> Slots:
     """Map and reduce slots of the estimates: as set, or as many of the first job's tasks as the cluster holds."""
 
     def fits(stage: Stage) -> int:

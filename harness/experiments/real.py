@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import math
+import re
 import threading
 import time
 import uuid
@@ -20,11 +21,13 @@ from typing import Any
 from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.wall import Controller, ControlSettings, TickReport
+from harness.experiments.mrorder import Holding
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.real_programs import ProgramLoad, Programs, check_memory, has_programs, make_data
 from harness.experiments.recording import run_header, run_jobs
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
-from harness.experiments.simulated import Outcome, Step, capacity_of, held, put_arrivals
+from harness.experiments.simulated import Outcome, Step, capacity_of, put_arrivals
 from harness.jobs.recorded import write_trace
 from harness.jobs.replay import NO_FAULTS, JobRecord, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
@@ -36,6 +39,7 @@ from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger
+from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
 from harness.results.store import Pace, RunDirectory
@@ -55,8 +59,12 @@ FOLLOW_EVERY_S = 0.5
 #: container while it was not yet ready to launch it. It is killed and submitted again.
 LOST_MASTER_S = 20.0
 MOST_TRIES = 3
+#: How often a job whose master is preempted is submitted again.
+MOST_PREEMPTED = 20
 #: Silence of the ResourceManager that a run outlives.
 SILENCE_S = 120.0
+#: A node that is missing when a run begins is waited for so long.
+NODES_S = 60.0
 
 
 def real_variants(variants: Sequence[Variant]) -> list[Variant]:
@@ -90,6 +98,11 @@ def real_runner(
     experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None]
 ) -> Iterator[Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]]:
     """Runs variants one after another on one cluster, which lasts as long as the context."""
+    data = {}
+    if has_programs(experiment):
+        if target.rm is None:
+            check_memory(experiment)
+        data = make_data(experiment, progress)
     with open_cluster(experiment, backend, target, progress) as cluster:
         progress("warming up: one small job")
         _warm_up(experiment, cluster)
@@ -100,7 +113,9 @@ def real_runner(
             directory: RunDirectory,
             on_step: Callable[[Step], None] | None = None,
         ) -> Outcome:
-            with _Run(experiment, variant, directory, cluster) as one:
+            _await_nodes(cluster)
+            programs = Programs(experiment, cluster, data, progress)
+            with _Run(experiment, variant, directory, cluster, programs) as one:
                 return one.run(on_step)
 
         yield run
@@ -119,6 +134,24 @@ def _options(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOptions:
 
 def _client(cluster: RealCluster) -> RmClient:
     return RmClient([cluster.address], HttpOptions(user=USER))
+
+
+def _await_nodes(cluster: RealCluster) -> None:
+    """All nodes of a cluster of our own: a run on fewer would be another experiment. Waits for one that comes back.
+
+    Raises InputError.
+    """
+    wanted = cluster.document.get("nodes")
+    if not isinstance(wanted, int):
+        return
+    with _client(cluster) as client:
+        end = time.monotonic() + NODES_S
+        while (running := client.rest.metrics().active_nodes) < wanted:
+            if time.monotonic() > end:
+                raise InputError(
+                    f"{running} of {wanted} nodes run", where=cluster.address.rest, mend="look at the hosts' logs"
+                )
+            time.sleep(0.5)
 
 
 def _warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
@@ -160,15 +193,24 @@ class _Run:
     """One variant on one cluster."""
 
     def __init__(
-        self, experiment: LoadedExperiment, variant: Variant, directory: RunDirectory, cluster: RealCluster
+        self,
+        experiment: LoadedExperiment,
+        variant: Variant,
+        directory: RunDirectory,
+        cluster: RealCluster,
+        programs: Programs,
     ) -> None:
+        self.programs = programs
+        #: Those of this run that compute; the other jobs are replayed.
+        self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
         jobs, count = jobs_of(experiment, variant.seed)
         if count is None:
             raise InputError(
                 "a trace without an end", where=experiment.document.file, mend="give first: N, or --backend sim"
             )
-        jobs, self.arrived = held(variant, jobs, capacity_of(experiment))
+        jobs, policy = list(jobs), make_policy(variant.policy, variant.settings)
+        self.holding = Holding(policy, jobs, capacity_of(experiment)) if isinstance(policy, MROrder) else None
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
         self.followers: dict[str, list[JobRun]] = {}
@@ -214,7 +256,11 @@ class _Run:
         )
         options = _options(self.experiment, scheduler_address(rest), self.variant.seed)
         self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
+        self.load = self.programs.load(rest, self.variant.seed, self.tag)
+        if self.load is not None:
+            self._closing.callback(self.load.close)
         self.curves = Curves(self.tree, self.experiment.weights, self.experiment.spec.resource)
+        self.capacity = capacity
         self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
         self.directory.info["cluster"] = {
             **self.cluster.document,
@@ -223,11 +269,17 @@ class _Run:
             "tag": self.tag,
         }
         self.directory.info["capacity_mb"], self.directory.info["capacity_vcores"] = capacity.memory_mb, capacity.vcores
+        self._document()
         self.zero_ms = time.time_ns() // 1_000_000
         self.began = time.monotonic()
         self.directory.progress(time_s=0.0, jobs_done=0)
         if self.variant.mode == "outside":
             self._start_controller()
+
+    def _document(self) -> None:
+        if self.load is not None:
+            version = self.directory.info["cluster"]["version"]
+            self.directory.info["programs"] = self.load.document(version, self.programs.data)
 
     def _allocations(self, capacity: Resource) -> AllocationFile:
         allocations = allocation_file(self.experiment.spec)
@@ -293,11 +345,14 @@ class _Run:
         self.stop.set()
         if self.controller is not None:
             self.controller.join(30.0)
+        self._check_answers()
+        self._document()
         result, summary = self._write(finished=finished)
         measured = self.directory.info["measured"] = latencies(self.jobs)
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
         header = run_header(self.experiment, source, measured)
-        lines = write_trace(header, run_jobs(self.jobs, self.variant.seed))
+        jobs = run_jobs(self.jobs, self.variant.seed)
+        lines = write_trace(header, self.load.lines(jobs, self.jobs) if self.load is not None else jobs)
         self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
         if why is not None:
@@ -325,15 +380,17 @@ class _Run:
                 return False
             try:
                 while due and due[0][0] <= self.now_s():
-                    self._submit(self.jobs[due[0][1]])
+                    self._came(self.jobs[due[0][1]])
                     heapq.heappop(due)
+                self._hand_on()
                 if now >= look_s:
                     self._look()
                     look_s += sample_s * max(1, math.ceil((self.now_s() - look_s) / sample_s))
                 if now >= follow_s:
                     for job in self._follow():
-                        for follower in self.followers.get(job.spec.id, []):
-                            follower.due_s = job.finished_s + follower.spec.think_s
+                        if self.holding is not None:
+                            self.holding.finish(job.spec.id, self.now_s())
+                        for follower in self._released(job):
                             heapq.heappush(due, (follower.due_s, self.jobs.index(follower)))
                     follow_s = self.now_s() + FOLLOW_EVERY_S
                     if on_step is not None:
@@ -348,17 +405,65 @@ class _Run:
                     raise
                 self.decisions.append({"time_s": now, "alarm": "rm", "text": error.line()})
                 time.sleep(0.5)
+            for text in self.cluster.shared.troubles():
+                self.decisions.append({"time_s": now, "alarm": "host", "text": text})
             if pace.due():
                 with pace:
                     self._write(finished=False)
-            soonest = min(look_s, follow_s, due[0][0] if due else math.inf, end_s)
+            held_s = self.holding.next_s if self.holding is not None else None
+            soonest = min(
+                look_s, follow_s, due[0][0] if due else math.inf, end_s, math.inf if held_s is None else held_s
+            )
             time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
+
+    def _came(self, job: JobRun) -> None:
+        """A user submits a job: at once to the RM, or under mrorder to the queue before it."""
+        if self.holding is None:
+            self._submit(job)
+        elif job.spec.id not in self.holding.arrived:
+            self.holding.arrive(job.spec, self.now_s())
+
+    def _hand_on(self) -> None:
+        if self.holding is not None:
+            for name in self.holding.ready(self.now_s(), self._under_way):
+                self._submit(self.by_id[name])
+            self.decisions += self.holding.decisions
+            self.holding.decisions.clear()
+
+    def _under_way(self, name: str) -> bool:
+        status = self.by_id[name].status
+        return status is not None and (status.state == "RUNNING" or status.final)
 
     def _submit(self, job: JobRun) -> None:
         job.tries += 1
         if math.isnan(job.submitted_s):
             job.submitted_s = self.now_s()
-        job.app_id = self.replayer.submit(job.spec)
+        if self.load is not None and job.spec.id in self.load:
+            job.app_id = self.load.submit(job.spec.id)
+        else:
+            job.app_id = self.replayer.submit(job.spec)
+
+    def _released(self, job: JobRun) -> list[JobRun]:
+        """The jobs that were waiting for this one, which has ended, with the time at which they come."""
+        found = []
+        for follower in self.followers.get(job.spec.id, []):
+            if job.failed and self.load is not None and self.load.continues(follower.spec.id):
+                # The rest of a program of which a part has failed does not come; what follows the program does.
+                follower.ended = follower.failed = True
+                follower.finished_s = job.finished_s
+                found += self._released(follower)
+            else:
+                follower.due_s = job.finished_s + follower.spec.think_s
+                found.append(follower)
+        return found
+
+    def _check_answers(self) -> None:
+        """The programs' answers, when nothing runs any more: a wrong one makes its job a failed one."""
+        if self.load is None:
+            return
+        for identity, why in self.load.check(self.jobs, self.programs.progress).items():
+            job = self.by_id[identity]
+            job.failed, job.record = True, replace(job.record, why=why)
 
     def _look(self) -> None:
         status = self.client.rest.scheduler()
@@ -377,7 +482,12 @@ class _Run:
             job.submitted_s = (status.started_ms - self.zero_ms) / 1000.0 if job.tries == 1 else job.submitted_s
             if status.launched_ms:
                 job.started_s = (status.launched_ms - self.zero_ms) / 1000.0
-            if status.state in FINAL_STATES:
+            if self._preempted_master(status) and job.preempted < MOST_PREEMPTED:
+                job.preempted += 1
+                text = f"{job.spec.id}: the master of {status.id} was preempted"
+                self.decisions.append({"time_s": self.now_s(), "alarm": "preempted-master", "text": text})
+                self._submit(job)
+            elif status.state in FINAL_STATES:
                 self._ended(job, status)
                 ended.append(job)
             elif self._lost_master(status):
@@ -392,10 +502,20 @@ class _Run:
 
     def _record_of(self, job: JobRun) -> JobRecord:
         try:
+            if self.load is not None and job.spec.id in self.load:
+                found = self.load.record(job.spec.id, job.status)
+                # As it ran: its stages, and each task's time.
+                job.spec = self.load.measured(job.spec.id, job.status)
+                self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
+                return found
             return self.replayer.record(job.spec.id)
         except InputError as error:
             self.decisions.append({"time_s": self.now_s(), "alarm": "record", "text": error.line()})
             return job.record
+
+    def _preempted_master(self, status: AppStatus) -> bool:
+        # Masters have one attempt (a second one would find half of the work done), also against preemption.
+        return status.state == "FAILED" and re.search(r"exitCode: -102\b", status.diagnostics) is not None
 
     def _lost_master(self, status: AppStatus) -> bool:
         waited_ms = time.time_ns() // 1_000_000 - status.started_ms
@@ -410,7 +530,7 @@ class _Run:
         text = f"{job.spec.id}: the RM gave {status.id} a container and never launched its master"
         self.decisions.append({"time_s": self.now_s(), "alarm": "lost-master", "text": text})
         self.client.rest.kill(status.id)
-        if job.tries < MOST_TRIES:
+        if job.tries - job.preempted < MOST_TRIES:
             self._submit(job)
 
     def _kill(self) -> None:
@@ -430,7 +550,7 @@ class _Run:
         result = result_of(
             self.jobs, self.curves, end_s=self.now_s(), finished=finished, wall_s=wall_s, decisions=list(self.decisions)
         )
-        put_arrivals(result, self.arrived)
+        put_arrivals(result, self.holding.arrived if self.holding is not None else {})
         table = jobs_table(result, self.alone_s)
         directory = self.directory
         directory.write_table("jobs.parquet", table)

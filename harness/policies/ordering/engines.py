@@ -22,6 +22,8 @@ Ordering = Callable[[Sequence[MapReduceJob], Slots], Order]
 #: What Table 3.5 leads the thesis to: up to so many jobs are searched.
 THRESHOLD = 7
 ENTRY_POINT_GROUP = "yarnfair.orderings"
+#: Before the names of jobs, first to last.
+LISTED = "order:"
 _GREEDY_FOR = {"makespan": "mk_jr", "tct": "tct"}
 
 
@@ -50,9 +52,11 @@ def engine(target: str, threshold: int = THRESHOLD, own: str = "auto") -> Orderi
 
 
 def named(name: str) -> Ordering:
-    """A rule by name (given, mk_jr, mk_tct_jr, tct, worst), or a user's function, its answers checked."""
+    """A rule by name (given, mk_jr, mk_tct_jr, tct, worst), ``order:JOB,JOB,...``, or a user's function, checked."""
     if name in GREEDY:
         return GREEDY[name]
+    if name.startswith(LISTED):
+        return _listed([one.strip() for one in name.removeprefix(LISTED).split(",")], name)
     path, colon, attribute = name.rpartition(":")
     if colon and path.endswith(".py"):
         mend = "give path/to/file.py:function"
@@ -62,6 +66,19 @@ def named(name: str) -> Ordering:
             return _checked(point.load(), name)
     known = ", ".join([*GREEDY, *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))])
     raise CallError(f"no ordering {name[:60]!r}", mend=f"one of auto, {known}, or path/to/file.py:function")
+
+
+def _listed(names: list[str], where: str) -> Ordering:
+    """An order that is given by name; jobs that it does not name come after, as they came."""
+    twice = [name for at, name in enumerate(names) if name in names[:at] or not name]
+    if twice:
+        raise CallError(f"job {twice[0]!r} twice, or no name", where=where[:100], mend="give each job once")
+    rank = {name: at for at, name in enumerate(names)}
+
+    def order(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
+        return tuple(sorted(range(len(jobs)), key=lambda at: rank.get(jobs[at].name, len(rank))))
+
+    return order
 
 
 def _checked(found: Any, where: str) -> Ordering:

@@ -1,0 +1,150 @@
+"""What jobs took in earlier runs, by name: the estimates that MROrder orders by (tang-thesis sections 3.4.2.1, 3.5).
+
+A source is a run directory of a real backend (its tasks' containers), a folder of such, or a recorded trace (of a run,
+or by `yarnfair record` from somebody's cluster with its JobHistoryServer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import pandas as pd
+
+from harness.jobs.recorded import read_trace
+from harness.model.errors import InputError
+from harness.model.jobs import JobSpec
+from harness.policies.ordering import MapReduceJob
+
+#: Stages with nothing before them are maps, the others reduces.
+_TABLES = ("tasks.parquet", "jobs.parquet")
+_COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
+
+
+@dataclass(slots=True)
+class _Mean:
+    total_s: Fraction = Fraction(0)
+    tasks: int = 0
+
+    def add(self, seconds: float) -> None:
+        self.total_s += Fraction(round(max(seconds, 0.0) * 1e6), 10**6)
+        self.tasks += 1
+
+    def value(self) -> Fraction | None:
+        # To the microsecond, so that exact arithmetic stays small.
+        return Fraction(round(self.total_s / self.tasks * 10**6), 10**6) if self.tasks else None
+
+
+@dataclass(slots=True)
+class EarlierRuns:
+    """Mean seconds that a map and a reduce held its container, by job name; of tasks that finished."""
+
+    sources: tuple[str, ...] = ()
+    _maps: dict[str, _Mean] = field(default_factory=dict)
+    _reduces: dict[str, _Mean] = field(default_factory=dict)
+
+    def add(self, name: str, *, reduce: bool, seconds: float) -> None:
+        """One task of a job of that name."""
+        side = self._reduces if reduce else self._maps
+        side.setdefault(name, _Mean()).add(seconds)
+
+    def knows(self, name: str) -> bool:
+        """Whether a job of that name has run."""
+        return name in self._maps or name in self._reduces
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the means are of."""
+        return sum(mean.tasks for side in (self._maps, self._reduces) for mean in side.values())
+
+    def map_s(self, name: str) -> Fraction:
+        """Mean time of a map: of that name's jobs; where there are none, of all."""
+        return _known(self._maps, name)
+
+    def reduce_s(self, name: str) -> Fraction:
+        """Mean time of a reduce: of that name's jobs; where there are none, of all."""
+        return _known(self._reduces, name)
+
+    def estimate(self, job: JobSpec) -> MapReduceJob:
+        """A job that has been submitted: the number of its tasks is known, their times are those of before."""
+        maps = sum(stage.tasks for stage in job.stages if not stage.after)
+        reduces = sum(stage.tasks for stage in job.stages if stage.after)
+        return MapReduceJob(
+            job.id,
+            maps,
+            self.map_s(job.name) if maps else Fraction(0),
+            reduces,
+            self.reduce_s(job.name) if reduces else Fraction(0),
+        )
+
+
+def _known(side: Mapping[str, _Mean], name: str) -> Fraction:
+    own = side[name].value() if name in side else None
+    if own is not None:
+        return own
+    every = _Mean(sum((mean.total_s for mean in side.values()), Fraction(0)), sum(mean.tasks for mean in side.values()))
+    return every.value() or Fraction(0)
+
+
+def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:
+    """Reads the sources.
+
+    Raises InputError for one that is not there, cannot be read, or holds no task.
+    """
+    found = EarlierRuns(tuple(str(path) for path in paths))
+    for path in paths:
+        before = found.tasks
+        for source in _sources(path):
+            (_from_trace if source.is_file() else _from_run)(source, found)
+        if found.tasks == before:
+            raise InputError(
+                "no task that ended", where=str(path), mend="give a run of a real backend that ended, or a trace"
+            )
+    return found
+
+
+def _sources(path: Path) -> Iterable[Path]:
+    if path.is_file() or (path / _TABLES[0]).is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError("no such run or trace", where=str(path), mend="give a run directory or a trace")
+    inside = sorted(file.parent for file in path.glob(f"*/{_TABLES[0]}"))
+    if not inside:
+        mend = f"a run of a real backend has {_TABLES[0]} (the simulator's have none); or give a recorded trace"
+        raise InputError("no run with tasks in it", where=str(path), mend=mend)
+    return inside
+
+
+def _from_trace(path: Path, found: EarlierRuns) -> None:
+    for job in read_trace(path).jobs:
+        if job.kind == "mapreduce" and job.detail == "tasks":
+            for stage in job.stages:
+                for seconds in stage.held_s():
+                    found.add(job.name, reduce=bool(stage.after), seconds=seconds)
+
+
+def _from_run(folder: Path, found: EarlierRuns) -> None:
+    tasks, jobs = (_table(folder / name) for name in _TABLES)
+    missing = [name for name in _COLUMNS if name not in tasks] + [n for n in ("job", "type", "kind") if n not in jobs]
+    if missing:
+        raise InputError(f"no column {missing[0]}", where=str(folder), mend="the run is not of this version: run again")
+    names = {str(row.job): str(row.type) for row in jobs.itertuples() if row.kind == "mapreduce"}
+    done = tasks[(tasks["outcome"] == "finished") & tasks["job"].isin(names)]
+    last_map = done[done["stage"] == "map"].groupby("job")["ended_s"].max()
+    for row in done.itertuples():
+        job, reduce = str(row.job), row.stage != "map"
+        begun = float(row.granted_s)  # type: ignore[arg-type]
+        if reduce and job in last_map:
+            # What a reduce waited for the last map is the slow-start's doing, not its own time.
+            begun = max(begun, float(last_map[job]))
+        found.add(names[job], reduce=reduce, seconds=float(row.ended_s) - begun)  # type: ignore[arg-type]
+
+
+def _table(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        why = str(error).partition("\n")[0][:200]
+        raise InputError(f"cannot be read: {why}", where=str(path), mend="give a run that ended") from None

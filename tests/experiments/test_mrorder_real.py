@@ -1,0 +1,282 @@
+"""MROrder in front of a real cluster, without one: estimates from earlier runs, holding jobs, comparing orders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.experiments import estimator
+from harness.experiments.earlier_runs import earlier_runs
+from harness.experiments.mrorder import HAND_ON_S, Holding, as_mapreduce, hold, slots_of
+from harness.experiments.resolve import jobs_of, load_experiment
+from harness.experiments.simulated import capacity_of
+from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, write_trace
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+from harness.policies import make_policy
+from harness.policies.mrorder import MROrder
+from harness.policies.ordering import Slots, estimate
+
+CAPACITY = Resource(8192, 8)
+
+
+def job(number: int, name: str, maps: int = 8, reduces: int = 2, map_s: float = 4, submit_s: float = 0.0) -> JobSpec:
+    task = Resource(1024, 1)
+    stages = [Stage("map", maps, task, Duration("constant", value_s=map_s))]
+    if reduces:
+        stages.append(Stage("reduce", reduces, task, Duration("constant", value_s=2), ("map",), priority=10))
+    return JobSpec(
+        id=f"q-{number:04d}",
+        queue="root.q",
+        kind="mapreduce",
+        am=task,
+        stages=tuple(stages),
+        name=name,
+        submit_s=submit_s,
+    )
+
+
+def policy(**settings: str) -> MROrder:
+    found = make_policy("mrorder", settings)
+    assert isinstance(found, MROrder)
+    return found
+
+
+def run_directory(folder: Path, tasks: list[tuple[str, str, str, float, float]], types: dict[str, str]) -> Path:
+    """``tasks``: job, stage, outcome, granted, ended."""
+    folder.mkdir(parents=True)
+    columns = ["job", "stage", "outcome", "granted_s", "ended_s"]
+    pd.DataFrame(tasks, columns=columns).to_parquet(folder / "tasks.parquet")
+    rows = [{"job": one, "type": name, "kind": "mapreduce"} for one, name in types.items()]
+    pd.DataFrame(rows).to_parquet(folder / "jobs.parquet")
+    return folder
+
+
+TASKS = [
+    ("q-0001", "map", "finished", 0.0, 3.0),
+    ("q-0001", "map", "finished", 1.0, 6.0),
+    ("q-0001", "map", "failed", 1.0, 90.0),
+    # Granted before the last map has ended, which is not its own time.
+    ("q-0001", "reduce", "finished", 2.0, 8.5),
+    ("q-0002", "map", "finished", 0.0, 10.0),
+]
+TYPES = {"q-0001": "Sort", "q-0002": "Grep"}
+
+
+def test_means_by_name_of_what_finished(tmp_path: Path) -> None:
+    found = earlier_runs([run_directory(tmp_path / "run", TASKS, TYPES)])
+    assert (found.map_s("Sort"), found.reduce_s("Sort"), found.map_s("Grep")) == (4, Fraction(5, 2), 10)
+    assert found.tasks == 4
+    assert found.knows("Grep")
+    # Of a name that never ran: the mean of all; Grep never had reduces.
+    assert not found.knows("New")
+    assert found.map_s("New") == 6
+    assert found.reduce_s("Grep") == Fraction(5, 2)
+    seen = found.estimate(job(1, "Sort", maps=100, reduces=7))
+    assert (seen.name, seen.maps, seen.reduces) == ("q-0001", 100, 7)
+    assert [seen.map_s, seen.reduce_s] == [4, 2.5]
+    assert found.estimate(job(1, "Sort", reduces=0)).reduce_s == 0
+
+
+def test_a_folder_of_runs_and_a_trace_are_sources_too(tmp_path: Path) -> None:
+    run_directory(tmp_path / "runs" / "one", TASKS, TYPES)
+    run_directory(tmp_path / "runs" / "two", [("q-0001", "map", "finished", 0.0, 7.0)], {"q-0001": "Sort"})
+    assert earlier_runs([tmp_path / "runs"]).map_s("Sort") == 5
+    header = Header(nodes=[NodeLine(memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})
+    line = job_line(job(1, "Sort", maps=2, reduces=1), [[9, 11], [4]], [[1, 1], [0.5]])
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("\n".join([*write_trace(header, [line]), ""]))
+    assert earlier_runs([trace]).map_s("Sort") == 11
+    assert earlier_runs([trace]).reduce_s("Sort") == Fraction(9, 2)
+    assert earlier_runs([trace, tmp_path / "runs"]).map_s("Sort") == Fraction(37, 5)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "empty", "simulated", "damaged", "no tasks", "other columns"])
+def test_what_is_no_history_is_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "run"
+    if kind == "empty":
+        path.mkdir()
+    elif kind == "simulated":
+        run_directory(path, TASKS, TYPES)
+        (path / "tasks.parquet").unlink()
+    elif kind == "damaged":
+        run_directory(path, TASKS, TYPES)
+        (path / "tasks.parquet").write_bytes(b"PAR1 and no more")
+    elif kind == "no tasks":
+        run_directory(path, TASKS[2:3], TYPES)
+    elif kind == "other columns":
+        run_directory(path, TASKS, TYPES)
+        pd.DataFrame({"job": ["q-0001"]}).to_parquet(path / "tasks.parquet")
+    with pytest.raises(InputError) as caught:
+        earlier_runs([path])
+    assert str(path) in caught.value.line()
+    assert "\n" not in caught.value.line()
+
+
+def test_the_simulator_orders_by_what_the_history_says(tmp_path: Path) -> None:
+    # As declared Grep is the short one; earlier runs say that it is Sort.
+    jobs = [job(1, "Grep", reduces=0, map_s=1), job(2, "Sort", reduces=0, map_s=9)]
+    common = {"when": "pnj", "jobs": "2", "target": "tct", "map_slots": "4", "reduce_slots": "2"}
+    declared, _ = hold(policy(**common), jobs, CAPACITY)
+    assert [one.name for one in declared] == ["Grep", "Sort"]
+    source = run_directory(tmp_path / "run", TASKS, TYPES)
+    learned, _ = hold(policy(**common, history=str(source)), jobs, CAPACITY)
+    assert [one.name for one in learned] == ["Sort", "Grep"]
+
+
+def test_a_given_order_by_name() -> None:
+    jobs = [job(number, "x") for number in (1, 2, 3)]
+    common = {"when": "pnj", "jobs": "3"}
+    out, _ = hold(policy(**common, ordering="order:q-0003, q-0001"), jobs, CAPACITY)
+    assert [one.id for one in out] == ["q-0003", "q-0001", "q-0002"]
+    with pytest.raises(CallError, match="twice"):
+        hold(policy(**common, ordering="order:q-0003,q-0003"), jobs, CAPACITY)
+
+
+class Masters:
+    """Which jobs' masters have registered."""
+
+    def __init__(self) -> None:
+        self.up: set[str] = set()
+
+    def __call__(self, name: str) -> bool:
+        return name in self.up
+
+
+def test_jobs_are_held_and_handed_on_as_masters_register(tmp_path: Path) -> None:
+    jobs = [job(1, "Grep"), job(2, "Sort"), job(3, "New")]
+    source = run_directory(tmp_path / "run", TASKS, TYPES)
+    held = Holding(policy(when="pnj", jobs="3", target="tct", history=str(source)), jobs, CAPACITY)
+    masters = Masters()
+    for at, one in enumerate(jobs[:2]):
+        held.arrive(one, 1.0 + at)
+        assert list(held.ready(2.0, masters)) == []
+    held.arrive(jobs[2], 5.0)
+    assert held.arrived == {"q-0001": 1.0, "q-0002": 2.0, "q-0003": 5.0}
+    assert list(held.ready(5.0, masters)) == ["q-0002"]
+    assert list(held.ready(6.0, masters)) == []
+    masters.up = {"q-0002"}
+    assert list(held.ready(7.0, masters)) == ["q-0003"]
+    # A master that does not come up holds nobody for ever.
+    assert list(held.ready(7.0 + HAND_ON_S, masters)) == ["q-0001"]
+    (decision,) = held.decisions
+    assert decision["order"] == ["q-0002", "q-0003", "q-0001"]
+    assert decision["without_history"] == ["q-0003"]
+    assert decision["estimates"]["q-0002"] == {"maps": 8, "map_s": 4.0, "reduces": 2, "reduce_s": 2.5}
+    json.dumps(decision)
+
+
+def test_a_submission_that_fails_is_tried_again() -> None:
+    jobs = [job(1, "a")]
+    held = Holding(policy(when="pnj", jobs="1"), jobs, CAPACITY)
+    held.arrive(jobs[0], 0.0)
+
+    def submit(name: str) -> None:
+        raise OSError(f"silent: {name}")
+
+    with pytest.raises(OSError, match="silent"):
+        list(map(submit, held.ready(0.0, Masters())))
+    assert list(held.ready(1.0, Masters())) == ["q-0001"]
+    assert list(held.ready(2.0, Masters())) == []
+
+
+def test_eager_begins_a_round_when_the_cluster_would_idle() -> None:
+    jobs = [job(1, "a"), replace(job(2, "b"), after_job="q-0001", think_s=1.0)]
+    held = Holding(policy(when="tp-fti", interval_s="100", eager="true"), jobs, CAPACITY)
+    masters = Masters()
+    masters.up = {"q-0001"}
+    held.arrive(jobs[0], 0.0)
+    assert held.next_s == 100
+    assert list(held.ready(99.0, masters)) == []
+    assert list(held.ready(100.0, masters)) == ["q-0001"]
+    # The second one's arrival is known only now, which the simulator's plan cannot do.
+    held.finish("q-0001", 130.0)
+    held.arrive(jobs[1], 131.0)
+    assert list(held.ready(131.0, masters)) == ["q-0002"]
+
+
+# --- the estimator against runs ---------------------------------------------------------------------------------------
+
+
+def test_orders_are_spread_over_all() -> None:
+    assert estimator.chosen(24, 4) == list(permutations(range(4)))
+    assert estimator.chosen(99, 4) == list(permutations(range(4)))
+    assert [order[0] for order in estimator.chosen(4, 4)] == [0, 1, 2, 3]
+    assert estimator.order_name((1, 0, 2)) == "2-1-3"
+
+
+def _pretend(
+    folder: Path, order: tuple[int, ...], jobs: list[JobSpec], hash_: str, slots: Slots, factor: float
+) -> None:
+    """A run directory of an ideal cluster whose tasks take `factor` times as long as declared."""
+    ordered = [jobs[at] for at in order]
+    seen = [as_mapreduce(one) for one in ordered]
+    slow = [replace(one, map_s=one.map_s * Fraction(factor), reduce_s=one.reduce_s * Fraction(factor)) for one in seen]
+    found = estimate(slow, slots)
+    tasks: list[dict[str, Any]] = []
+    for one in slow:
+        last_map = float(one.map_s)
+        for stage, count, took, begun in (
+            ("map", one.maps, one.map_s, 0.0),
+            ("reduce", one.reduces, one.reduce_s, last_map),
+        ):
+            for task in range(count):
+                at = {"granted_s": begun, "started_s": begun, "ended_s": begun + float(took)}
+                tasks.append({"job": one.name, "stage": stage, "task": task, "outcome": "finished", **at})
+    folder.mkdir(parents=True)
+    pd.DataFrame(tasks).to_parquet(folder / "tasks.parquet")
+    ends = zip(ordered, found.completions, strict=True)
+    rows = [{"job": o.id, "type": o.name, "kind": "mapreduce", "completion_s": float(end)} for o, end in ends]
+    pd.DataFrame(rows).to_parquet(folder / "jobs.parquet")
+    (folder / "decisions.jsonl").write_text(json.dumps({"round": 1, "order": [one.id for one in ordered]}) + "\n")
+    (folder / "run.json").write_text(json.dumps({"exit": 0, "hash": hash_}))
+
+
+def test_estimates_are_compared_with_what_runs_took(tmp_path: Path) -> None:
+    experiment = load_experiment("estimator")
+    jobs = list(jobs_of(experiment, 1)[0])
+    slots = slots_of(policy(), jobs, capacity_of(experiment))
+    assert slots == Slots(6, 2)
+    for order in estimator.chosen(4, 4):
+        _pretend(tmp_path / estimator.order_name(order), order, jobs, experiment.hash, slots, 1.25)
+    # Of another experiment, and one that failed: neither counts.
+    _pretend(tmp_path / "4-3-2-1", (3, 2, 1, 0), jobs, "another", slots, 9.0)
+    values = estimator.compare(experiment, tmp_path)
+    assert list(values["runs"]) == ["1-2-3-4", "2-1-3-4", "3-1-2-4", "4-1-2-3"]
+    assert values["history_of"] == "1-2-3-4"
+    for key in estimator.FIGURES:
+        # All that differs from what was declared is 25 %, and the history of one run knows it.
+        assert values["errors"]["declared"][key]["mean"] == pytest.approx(-0.2, abs=1e-4)
+        assert values["errors"]["history"][key]["greatest"] < 0.01
+        assert values["errors"]["own"][key]["greatest"] < 0.01
+        assert values["errors"]["history"][key]["rank_correlation"] == pytest.approx(1, abs=0.2)
+
+
+def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no run of an order"):
+        estimator.compare(load_experiment("estimator"), tmp_path)
+
+
+def test_more_jobs_than_orders_can_be_run_of_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(
+        "experiment: x\ncluster: {nodes: [{count: 1, memory_mb: 8192, vcores: 8}]}\nqueues: {a: {}}\n"
+        "workloads: {a: {inline: {kind: sequence, submission: {every_s: 0}, rounds: 6, am: {memory_mb: 1024}, "
+        "task: {demand: {memory_mb: 1024}, duration: {constant_s: 1}}, jobs: [{name: j, maps: 1}]}}}\n"
+        "policies: [fair]\n"
+    )
+    with pytest.raises(InputError, match="6 jobs"):
+        estimator.order_variants(load_experiment(str(path)), 4)
+
+
+def test_at_most_so_many_at_once() -> None:
+    table = pd.DataFrame({"started_s": [0, 1, 2, 5], "ended_s": [2, 5, 4, 6]})
+    assert estimator.most_at_once(table) == 2
