@@ -161,9 +161,14 @@ def _tera(draw: Draw, size: int, seed: int) -> bytes:
     return record.tobytes()
 
 
+def centres_of(seed: int) -> NDArray[np.float64]:
+    """The centres around which the points of a seed lie, (CLUSTERS, DIMENSIONS)."""
+    return Generator(Philox(key=[(seed << 8) ^ 0xFE, 0])).uniform(-100, 100, (CLUSTERS, DIMENSIONS))
+
+
 def _points(draw: Draw, size: int, seed: int) -> bytes:
     """Points around `CLUSTERS` centres in `DIMENSIONS` dimensions, separated by spaces; for k-means."""
-    centres = Generator(Philox(key=[(seed << 8) ^ 0xFE, 0])).uniform(-100, 100, (CLUSTERS, DIMENSIONS))
+    centres = centres_of(seed)
 
     def make(n: int) -> str:
         points = centres[draw.integers(0, CLUSTERS, n)] + draw.normal(0, 5, (n, DIMENSIONS))

@@ -1,0 +1,250 @@
+"""Runs Spark programs on a YARN cluster: submitted through REST, followed, measured, checked, killed if need be."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.jobs.applications.answers import Verdict
+from harness.jobs.applications.client import Done, available_mb, last_lines
+from harness.jobs.applications.history import Attempt
+from harness.jobs.spark.answers import check
+from harness.jobs.spark.catalogue import SparkProgram, settings_of
+from harness.jobs.spark.events import read_events
+from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
+from harness.jobs.spark.site import SparkSite, read_input
+from harness.jobs.submit import scheduler_address
+from harness.model.data import data_path
+from harness.model.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
+from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
+
+#: What a NodeManager takes beside its containers.
+_NODE_MB = 300
+_POLL_S = 0.5
+#: log4j2's lines as Spark writes them, of what went well.
+_LOGGED = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
+_EXCEPTION = re.compile(r"^(pyspark|py4j|[A-Za-z_.]*(Error|Exception))\S*: ")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRequest:
+    """One run of one program. ``input``: a data set of this machine; ``output``: a folder that is not there yet."""
+
+    application: SparkProgram
+    input: Path
+    output: Path
+    queue: str = "default"
+    sizes: SparkSizes = field(default_factory=SparkSizes)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    check: bool = True
+    timeout_s: float = 1800.0
+    #: More of Spark's properties.
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A program that the ResourceManager took. ``app``: the application's id."""
+
+    app: str
+    request: SparkRequest
+    plan: Plan
+    settings: Mapping[str, str]
+    data: Input
+    began: float
+    zero_ms: int
+
+
+class SparkClient:
+    """Runs programs on one cluster. ``stop``: set, what runs ends as when it is interrupted; ``tag`` marks its jobs."""
+
+    def __init__(
+        self,
+        rest: RestClient,
+        site: SparkSite,
+        *,
+        tag: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.rest, self.site, self._progress, self._stop = rest, site, progress, stop or threading.Event()
+        self.tag = tag or f"spark-{uuid.uuid4().hex[:12]}"
+        self._scheduler: str | None = None
+
+    # --- step by step, for who follows several at once ---
+
+    def submit(self, request: SparkRequest) -> Submitted:
+        """Checks, puts the program's files where the nodes see them, and submits it.
+
+        Raises CallError and InputError for what cannot be run: settings, data, memory.
+        """
+        settings = settings_of(request.application, request.settings)
+        given = read_input(request.application, request.input)
+        if request.output.exists():
+            raise InputError("is there already", where=str(request.output), mend="give another folder, or remove it")
+        self.check_room(request.sizes)
+        if self._scheduler is None:
+            self._scheduler = scheduler_address(self.rest)
+        home, data = self.site.home(self._progress), self.site.data(given, self._progress)
+        place = Place(home, self.site.shared.path, self.site.python, self._scheduler, self.site.loopback)
+        name = f"{request.application.name}-{uuid.uuid4().hex[:12]}"
+        planned = plan(
+            request.application,
+            settings,
+            request.sizes,
+            place,
+            data,
+            queue=request.queue,
+            name=name,
+            tags=[self.tag],
+            source=data_path("workloads", "spark", request.application.file).read_bytes(),
+            properties=request.properties,
+        )
+        self.site.shared.write(planned.files)
+        began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
+        app = self.rest.submit(planned.submission)
+        return Submitted(app, request, planned, settings, given, began, zero_ms)
+
+    def attempts(self, submitted: Submitted) -> list[Attempt]:
+        """What was measured so far: executors and tasks, of a job that was killed or failed too."""
+        for name in (f"{submitted.app}_1", f"{submitted.app}_1.inprogress", submitted.app):
+            content = self.site.shared.read(name)
+            if content is not None:
+                return read_events(content.decode(errors="replace").splitlines())
+        return []
+
+    def collect(self, submitted: Submitted, app: AppStatus) -> Done:
+        """The result of a program that has ended: its answer (also as ``answer`` in the output folder), its tasks.
+
+        Raises RunInvalid for one that failed: why, with its log's last lines.
+        """
+        seconds = time.monotonic() - submitted.began
+        request = submitted.request
+        if app.final_status != "SUCCEEDED":
+            raise RunInvalid(self.why(submitted, app))
+        content = self.site.shared.read(submitted.plan.answer)
+        if content is None:
+            raise RunInvalid(f"{request.application.name} ended well and left no answer; {self._log_words(submitted)}")
+        try:
+            request.output.mkdir(parents=True)
+            (request.output / "answer").write_bytes(content)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", where=str(request.output)) from None
+        verdict: Verdict | None = None
+        if request.check:
+            self._progress(f"{request.application.name}: checking the answer")
+            verdict = check(request.application, submitted.settings, submitted.data, content)
+        return Done((app,), tuple(self.attempts(submitted)), seconds, verdict, submitted.zero_ms)
+
+    def kill(self, submitted: Submitted) -> None:
+        """Kills a program that has not ended; what cannot be killed is left to the ResourceManager."""
+        with contextlib.suppress(YarnfairError):
+            if not self.rest.app(submitted.app).final:
+                self.rest.kill(submitted.app, timeout_s=15.0)
+
+    # --- all at once ---
+
+    def run(self, request: SparkRequest, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
+        """To its end, checked.
+
+        Raises RunInvalid for a program that failed, RunTimedOut, InputError, CallError. However it ends, it does not
+        run on.
+        """
+        submitted = self.submit(request)
+        self._progress(f"{request.application.name}: {submitted.app}")
+        try:
+            return self.collect(submitted, self.wait(submitted, on_step))
+        finally:
+            self.kill(submitted)
+
+    def wait(self, submitted: Submitted, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> AppStatus:
+        """Until it has ended. Raises RunTimedOut, RunInvalid when it was interrupted."""
+        request = submitted.request
+        end = submitted.began + request.timeout_s
+        while True:
+            with contextlib.suppress(YarnfairError):
+                app = self.rest.app(submitted.app)
+                on_step([app])
+                if app.final:
+                    return app
+            if time.monotonic() >= end:
+                raise RunTimedOut(
+                    f"{request.application.name} had not ended after {request.timeout_s:g} s", where=submitted.app
+                )
+            if self._stop.wait(_POLL_S):
+                raise RunInvalid(f"{request.application.name} was interrupted")
+
+    # --- before it starts ---
+
+    def check_room(self, sizes: SparkSizes) -> None:
+        """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
+        nodes = [node.total for node in self.rest.nodes() if node.state == "RUNNING"]
+        where = self.rest.http.current
+        if not nodes:
+            raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
+        if (why := fits(sizes, nodes)) is not None:
+            raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
+        asked = sizes.am_mb + sizes.executors * sizes.executor_mb
+        limit = self.site.node_limit_mb()
+        if limit is not None:
+            at_once = min(asked, max(node.memory_mb for node in nodes))
+            if at_once + _NODE_MB > limit:
+                raise InputError(
+                    f"memory is short: {at_once} MB of containers and the NodeManager may be on one node, whose "
+                    f"container is held to {limit} MB",
+                    where=where,
+                    mend=f"bring the cluster up with NM_MEM_LIMIT={at_once + _NODE_MB}m in the environment, or with "
+                    "nodes that offer less memory",
+                )
+        if (urlsplit(where).hostname or "") in ("127.0.0.1", "localhost", "::1"):
+            free = available_mb(Path("/proc/meminfo").read_text())
+            if asked > free:
+                raise InputError(
+                    f"memory is short: the application master and {sizes.executors} executor(s) take {asked} MB, this "
+                    f"machine has {free} MB left",
+                    where=where,
+                    mend="ask for fewer or smaller executors, or wait",
+                )
+
+    # --- why it failed ---
+
+    def why(self, submitted: Submitted, app: AppStatus) -> str:
+        """The reason of a failed program: what YARN says, and its log's last lines."""
+        name = submitted.request.application.name
+        told = " ".join(app.diagnostics.split())[:300]
+        return f"{name} failed; {app.id} {app.final_status}: {told or 'no reason given'}; {self._log_words(submitted)}"
+
+    def _log_words(self, submitted: Submitted) -> str:
+        content = self.site.shared.read(submitted.plan.log)
+        lines = driver_lines((content or b"").decode(errors="replace"))
+        return f"its log ends: {' | '.join(lines)}" if lines else "it left no log"
+
+
+def driver_lines(log: str) -> list[str]:
+    """The lines of a driver's log that say why: the program's own exception where there is one, else its end."""
+    lines = [line for line in log.splitlines() if not _LOGGED.match(line)]
+    for number in range(len(lines) - 1, -1, -1):
+        if _EXCEPTION.match(lines[number]):
+            return last_lines("\n".join(lines[max(number - 3, 0) : number + 1]))
+    return last_lines("\n".join(lines))
+
+
+def engine_document(submitted: Sequence[Submitted]) -> dict[str, Any]:
+    """Versions and settings of the engine, for run.json: what all of these runs have in common."""
+    from harness.jobs.spark.engine import version
+
+    found: dict[str, str] = {}
+    for number, one in enumerate(submitted):
+        properties = dict(one.plan.properties)
+        found = properties if not number else {k: v for k, v in found.items() if properties.get(k) == v}
+    return json.loads(json.dumps({"spark": version(), "properties": found}))  # type: ignore[no-any-return]

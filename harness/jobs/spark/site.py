@@ -1,0 +1,157 @@
+"""What the nodes of a cluster see of Spark, of data and of a run: as it is on this machine, or copied into containers.
+
+A local cluster's nodes see this machine's files. Docker's containers share one volume: Spark's folder and data sets are
+copied into it once a cluster (marked when they are there whole), so no image and no mount has to know of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness.jobs.data.generate import FolderTarget, read_manifest
+from harness.jobs.spark import engine
+from harness.jobs.spark.catalogue import TABLES, SparkProgram
+from harness.jobs.spark.plan import Input
+from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
+from harness.model.errors import InputError
+
+_NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
+
+
+def read_input(program: SparkProgram, folder: Path) -> Input:
+    """A data set of this machine, checked for what it is. Raises InputError for one that cannot be used."""
+    kind = program.data[0]
+    where = str(folder)
+    if any(character in _NOT_IN_PATHS for character in where):
+        raise InputError("Hadoop's paths have no blanks, quotes, commas or : $ * ? [ ] { }", where=where)
+    make = f"make it: yarnfair data generate {kind} --size 10MB --out {folder}"
+    if not folder.is_dir():
+        raise InputError("no such folder", where=where, mend=make)
+    manifest = read_manifest(FolderTarget(folder))
+    if manifest is not None and manifest.kind != kind:
+        raise InputError(f"a data set of {manifest.kind}", where=where, mend=f"give one of {kind}")
+    if manifest is not None and not manifest.complete:
+        raise InputError("the data set is not complete", where=where, mend="generate it again to go on")
+    pattern = "*.parquet" if kind == "tpch" else "part-*"
+    files = sorted(path for path in folder.glob(pattern) if path.is_file())
+    if kind == "tpch":
+        if lacking := [table for table in TABLES if not any(path.stem == table for path in files)]:
+            raise InputError(f"no {', '.join(f'{table}.parquet' for table in lacking)}", where=where, mend=make)
+        if manifest is None:
+            raise InputError("no manifest.json, which says the scale factor", where=where, mend=make)
+    elif not files:
+        raise InputError("no part-* files", where=where, mend=make)
+    size = sum(path.stat().st_size for path in files)
+    wanted = manifest.size if manifest is not None else size
+    return Input(str(folder.absolute()), tuple(path.name for path in files), size, wanted)
+
+
+class SparkSite(ABC):
+    """A cluster as Spark needs it. ``shared``: where runs' files go; ``python``: the nodes' Python, with numpy."""
+
+    #: Whether all nodes are this machine, and know each other by its loopback.
+    loopback: bool = False
+
+    def __init__(self, shared: SharedFolder, python: str) -> None:
+        self.shared, self.python = shared, python
+
+    @abstractmethod
+    def home(self, progress: Callable[[str], None]) -> str:
+        """Spark's folder as the nodes see it, fetched and copied if need be. Raises InputError, RunTimedOut."""
+
+    @abstractmethod
+    def data(self, found: Input, progress: Callable[[str], None]) -> Input:
+        """A data set of this machine as the nodes see it. Raises InputError."""
+
+    def node_limit_mb(self) -> int | None:
+        """What a node may really take, where something holds it to less than it offers; None: nothing is known."""
+        return None
+
+
+class LocalSite(SparkSite):
+    """Nodes that see this machine's files: local processes."""
+
+    loopback = True
+
+    def __init__(self, shared: LocalFolder, python: str) -> None:
+        super().__init__(shared, python)
+
+    def home(self, progress: Callable[[str], None]) -> str:
+        return str(engine.find(progress=progress))
+
+    def data(self, found: Input, progress: Callable[[str], None]) -> Input:
+        return found
+
+
+_COPYING = threading.Lock()
+
+
+class ContainerSite(SparkSite):
+    """The containers of a Docker cluster: what they need is copied into the volume that all of them mount."""
+
+    def __init__(self, shared: ContainerFolder, python: str = "/usr/bin/python3") -> None:
+        super().__init__(shared, python)
+        self.container: Any = shared.container
+        self._root = str(PurePosixPath(shared.path).parent)
+
+    def home(self, progress: Callable[[str], None]) -> str:
+        found = engine.find(progress=progress)
+        files = [path for part in ("jars", "python/lib") for path in sorted((found / part).iterdir())]
+        return self._copy(found, files, f"spark-{engine.version()}", progress)
+
+    def data(self, found: Input, progress: Callable[[str], None]) -> Input:
+        folder = Path(found.path)
+        files = [folder / name for name in found.files]
+        of = hashlib.sha256()
+        for path in files:
+            status = path.stat()
+            of.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+        copied = self._copy(folder, files, f"data-{of.hexdigest()[:16]}", progress)
+        return Input(copied, found.files, found.size, found.wanted)
+
+    def node_limit_mb(self) -> int | None:
+        with self.shared._errors():  # type: ignore[attr-defined]
+            project = self.container.labels.get("com.docker.compose.project", "")
+            labels = [f"com.docker.compose.project={project}", "com.docker.compose.service=nm"]
+            nodes = self.container.client.containers.list(filters={"label": labels})
+            limits = [int(node.attrs["HostConfig"].get("Memory") or 0) for node in nodes]
+        return min((limit >> 20 for limit in limits if limit), default=None)
+
+    def _copy(self, source: Path, files: Sequence[Path], name: str, progress: Callable[[str], None]) -> str:
+        """Files below `source`, as the folder `name` of the volume; its path there."""
+        to = f"{self._root}/{name}"
+        with _COPYING, self.shared._errors():  # type: ignore[attr-defined]
+            if self.container.exec_run(["test", "-d", to]).exit_code == 0:
+                return to
+            progress(f"copying {source} into the cluster's volume (once)")
+            part = f".{name}.{os.getpid()}"
+            with tempfile.TemporaryFile() as packed:
+                with tarfile.open(fileobj=packed, mode="w") as archive:
+                    for path in files:
+                        entry = archive.gettarinfo(path, f"{part}/{path.relative_to(source)}")
+                        entry.mode, entry.uid, entry.gid, entry.uname, entry.gname = 0o644, 0, 0, "", ""
+                        with path.open("rb") as content:
+                            archive.addfile(entry, content)
+                packed.seek(0)
+                self.container.put_archive(self._root, packed)
+            done = self.container.exec_run(["mv", "-T", f"{self._root}/{part}", to], user="root")
+            if done.exit_code:
+                raise InputError(f"Docker: {done.output.decode(errors='replace')[:200]}", where=to)
+        return to
+
+
+def site_of(shared: SharedFolder, python: str) -> SparkSite:
+    """The site of a cluster by its shared folder. Raises InputError for hosts over SSH, to which nothing is copied."""
+    if isinstance(shared, ContainerFolder):
+        return ContainerSite(shared, python)
+    if isinstance(shared, LocalFolder):
+        return LocalSite(shared, python)
+    raise InputError("Spark's programs run on local clusters and in containers only", where=shared.path)
