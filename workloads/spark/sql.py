@@ -1,27 +1,33 @@
-"""One SQL query over parquet tables; the answer goes to a file of JSON lines, its columns first.
+"""SQL queries over parquet tables, one after another; their answers go to a file of JSON lines, one a query.
 
-sql.py CALL.json: {"tables": {"lineitem": "/data/lineitem.parquet"}, "sql": "...", "answer": "/out/answer.jsonl"}
+sql.py CALL.json: {"tables": {"lineitem": "/data/lineitem.parquet"}, "queries": {"1": "select ..."}, "answer": ...}
+A line of the answer: {"query": "1", "columns": [...], "rows": [[...]], "seconds": how long it took}
 """
 
 import json
 import os
 import sys
+import time
 
 from pyspark.sql import SparkSession
+
+
+def plain(value):
+    # Decimals and dates as their text: nothing is lost on the way.
+    return value if value is None or isinstance(value, (int, float, str)) else str(value)
 
 
 def main(call):
     spark = SparkSession.builder.getOrCreate()
     for name, path in call["tables"].items():
         spark.read.parquet(path).createOrReplaceTempView(name)
-    answer = spark.sql(call["sql"])
-    rows = answer.collect()
     with open(call["answer"] + ".part", "w", encoding="utf-8") as out:
-        out.write(json.dumps(answer.columns) + "\n")
-        for row in rows:
-            # Decimals and dates as their text: nothing is lost on the way.
-            values = [value if isinstance(value, (int, float, str)) or value is None else str(value) for value in row]
-            out.write(json.dumps(values) + "\n")
+        for name, sql in call["queries"].items():
+            began = time.monotonic()
+            answer = spark.sql(sql)
+            rows = [[plain(value) for value in row] for row in answer.collect()]
+            line = {"query": name, "columns": answer.columns, "rows": rows, "seconds": time.monotonic() - began}
+            out.write(json.dumps(line) + "\n")
     os.replace(call["answer"] + ".part", call["answer"])
     spark.stop()
 

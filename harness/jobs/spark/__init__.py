@@ -12,13 +12,13 @@ One program, to its end::
     sizes = SparkSizes(executors=2, executor_mb=1024, executor_cores=1, am_mb=1024)
     done = client.run(SparkRequest(program("tpch-q1"), data, output, "root.tpch", sizes))
 
-``data`` is a data set of this machine (``yarnfair data generate tpch|points|ratings``); for a Docker cluster it and Spark
-are copied into the cluster's volume the first time. ``done`` is what MapReduce's client gives
+``data`` is a data set of this machine (``yarnfair data generate tpch|points|ratings``); for a Docker cluster it and
+Spark are copied into the cluster's volume the first time. ``done`` is what MapReduce's client gives
 (`harness.jobs.applications.client.Done`): applications, attempts (kind ``executor`` and ``task``), verdict.
 
 Several at once, followed by the caller::
 
-    one = client.submit(request)            # one.app: the application's id; CallError, InputError before anything starts
+    one = client.submit(request)            # one.app: its id; CallError, InputError before anything starts
     app = rest.app(one.app)                 # until app.final
     done = client.collect(one, app)         # RunInvalid: it failed, and why
     rows = client.attempts(one)             # what was measured, of a killed or failed one too

@@ -44,8 +44,8 @@ Row = tuple[Any, ...]
 def check(program: SparkProgram, settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
     """The verdict on an answer as the program wrote it."""
     try:
-        if program.query is not None:
-            return check_query(query_sql(program.query, settings, data.wanted / 1e9), data, answer)
+        if program.queries:
+            return check_queries(program.queries, settings, data, answer)
         found = json.loads(answer)
         return (check_kmeans if program.name == "kmeans" else check_als)(settings, data, found)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -106,22 +106,30 @@ def compare_rows(found: Sequence[Row], expected: Sequence[Row], keys: Sequence[i
     return None
 
 
-def check_query(sql: str, data: Input, answer: bytes) -> Verdict:
-    """Spark's rows against DuckDB's."""
+def check_queries(queries: Sequence[int], settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
+    """Spark's rows against DuckDB's, query by query; the first that is wrong is told."""
     import duckdb
 
-    lines = answer.decode().splitlines()
-    columns = list(json.loads(lines[0]))
-    found = [tuple(json.loads(line)) for line in lines[1:]]
-    limited = _LIMIT.search(sql)
-    limit = int(limited.group(1)) if limited else None
+    answers = {str(one["query"]): one for one in map(json.loads, answer.decode().splitlines())}
+    records = sum(len(one["rows"]) for one in answers.values())
     with duckdb.connect(":memory:", config={"threads": 2}) as connection:
         for name in data.files:
             path = str(Path(data.path) / name).replace("'", "''")
             connection.execute(f"create view \"{name.partition('.')[0]}\" as select * from read_parquet('{path}')")
-        expected = connection.execute(_LIMIT.sub("", sql)).fetchall()
-    rows = [tuple(_value(value) for value in row) for row in expected]
-    return Verdict(len(found), compare_rows(found, rows, order_of(sql, columns), limit))
+        for number in queries:
+            one = answers.get(str(number))
+            if one is None:
+                return Verdict(records, f"Q{number}: no answer")
+            sql = query_sql(number, settings, data.wanted / 1e9)
+            limited = _LIMIT.search(sql)
+            limit = int(limited.group(1)) if limited else None
+            all_of_it = connection.execute(_LIMIT.sub("", sql)).fetchall()
+            expected = [tuple(_value(value) for value in row) for row in all_of_it]
+            found = [tuple(row) for row in one["rows"]]
+            wrong = compare_rows(found, expected, order_of(sql, list(one["columns"])), limit)
+            if wrong is not None:
+                return Verdict(records, f"Q{number}: {wrong}")
+    return Verdict(records)
 
 
 # --- k-means ----------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ _WORDS = re.compile(r"[A-Za-z0-9#][A-Za-z0-9 #.-]*")
 class SparkProgram:
     """``data``: the kind of data set that it reads; ``settings``: its own and their defaults.
 
-    ``file``: the program in workloads/spark; ``query``: of TPC-H, its number.
+    ``file``: the program in workloads/spark; ``queries``: of TPC-H, their numbers.
     """
 
     name: str
@@ -43,7 +43,7 @@ class SparkProgram:
     data: tuple[str, ...]
     file: str
     settings: Mapping[str, str] = field(default_factory=dict)
-    query: int | None = None
+    queries: tuple[int, ...] = ()
 
 
 def query_text(number: int) -> str:
@@ -51,9 +51,14 @@ def query_text(number: int) -> str:
     return data_path("workloads", "tpch", "queries", f"q{number}.sql").read_text(encoding="utf-8")
 
 
+def parameters(number: int) -> dict[str, str]:
+    """A query's substitution parameters, as the validation run has them."""
+    return dict(_SETTING.findall(query_text(number)))
+
+
 def query_sql(number: int, settings: Mapping[str, str], scale: float) -> str:
     """A query with its parameters. ``scale``: the scale factor, which divides Q11's fraction (clause 2.4.11.3)."""
-    values = dict(settings)
+    values = {**parameters(number), **settings}
     if "fraction" in values:
         values["fraction"] = f"{float(values['fraction']) / scale:.10f}"
     text = "\n".join(line for line in query_text(number).splitlines() if not line.startswith("--"))
@@ -61,19 +66,18 @@ def query_sql(number: int, settings: Mapping[str, str], scale: float) -> str:
 
 
 def _query(number: int) -> SparkProgram:
-    text = query_text(number)
-    about = _ABOUT.search(text)
+    about = _ABOUT.search(query_text(number))
     assert about is not None
     what = f"TPC-H: {about.group(1)}"
-    return SparkProgram(
-        f"tpch-q{number}", "tpch", what, ("tpch",), "sql.py", dict(_SETTING.findall(text)), query=number
-    )
+    return SparkProgram(f"tpch-q{number}", "tpch", what, ("tpch",), "sql.py", parameters(number), (number,))
 
 
 @functools.cache
 def programs() -> Mapping[str, SparkProgram]:
     """All of them by name."""
     found = [_query(number) for number in range(1, QUERIES + 1)]
+    every = tuple(range(1, QUERIES + 1))
+    found.append(SparkProgram("tpch-all", "tpch", "TPC-H: all 22 in one application", ("tpch",), "sql.py", {}, every))
     found.append(
         SparkProgram(
             "kmeans",
@@ -114,7 +118,7 @@ def settings_of(one: SparkProgram, given: Mapping[str, str]) -> dict[str, str]:
     """A program's settings with those given. CallError for an unknown one, or a value of another kind."""
     for name, value in given.items():
         if name not in one.settings:
-            names = ", ".join(one.settings)
+            names = ", ".join(one.settings) or "none"
             raise CallError(f"{one.name} has no setting {name[:40]!r}", where="--set", mend=f"it has {names}")
         default = one.settings[name]
         for form, said in (

@@ -118,10 +118,10 @@ def call_of(
     program: SparkProgram, settings: Mapping[str, str], data: Input, sizes: SparkSizes, answer: str
 ) -> dict[str, object]:
     """What the program is told, as JSON. Raises CallError for a setting out of range."""
-    if program.query is not None:
+    if program.queries:
         # 1 GB is scale factor 1 (harness.jobs.data).
-        sql = query_sql(program.query, settings, data.wanted / 1e9)
-        return {"tables": _tables(data), "sql": sql, "answer": answer}
+        queries = {str(number): query_sql(number, settings, data.wanted / 1e9) for number in program.queries}
+        return {"tables": _tables(data), "queries": queries, "answer": answer}
     numbers: dict[str, object] = {}
     for name, (low, high) in _RANGES[program.name].items():
         value = float(settings[name])
