@@ -390,8 +390,8 @@ class _Run:
                     for job in self._follow():
                         if self.holding is not None:
                             self.holding.finish(job.spec.id, self.now_s())
-                        for follower in self._released(job):
-                            heapq.heappush(due, (follower.due_s, self.jobs.index(follower)))
+                        for time_s, follower in self._released(job):
+                            heapq.heappush(due, (time_s, self.jobs.index(follower)))
                     follow_s = self.now_s() + FOLLOW_EVERY_S
                     if on_step is not None:
                         on_step(Step(now, sum(job.ended for job in self.jobs), len(self.jobs)))
@@ -443,9 +443,9 @@ class _Run:
         else:
             job.app_id = self.replayer.submit(job.spec)
 
-    def _released(self, job: JobRun) -> list[JobRun]:
-        """The jobs that were waiting for this one, which has ended, with the time at which they come."""
-        found = []
+    def _released(self, job: JobRun) -> list[tuple[float, JobRun]]:
+        """The jobs that were waiting for this one, which has ended, and when they come."""
+        found: list[tuple[float, JobRun]] = []
         for follower in self.followers.get(job.spec.id, []):
             if job.failed and self.load is not None and self.load.continues(follower.spec.id):
                 # The rest of a program of which a part has failed does not come; what follows the program does.
@@ -454,7 +454,7 @@ class _Run:
                 found += self._released(follower)
             else:
                 follower.due_s = job.finished_s + follower.spec.think_s
-                found.append(follower)
+                found.append((follower.due_s, follower))
         return found
 
     def _check_answers(self) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step, capacity_of, run_variant
+from harness.jobs.spec import ProgramsWorkload
 from harness.model import errors
 from harness.model.errors import CallError, YarnfairError
 from harness.results.store import RunDirectory, plain, read_json, write_json
@@ -60,6 +61,18 @@ def check_backend(name: str) -> None:
     """Raises CallError for a backend that is unknown."""
     if name not in BACKENDS:
         raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(BACKENDS))
+
+
+def check_programs(experiment: LoadedExperiment, backend: str) -> None:
+    """Raises CallError for a backend on which an experiment's programs cannot run."""
+    if backend in ("local", "docker"):
+        return
+    for load in experiment.loads:
+        if isinstance(load.workload.spec, ProgramsWorkload):
+            mend = "use --backend local or docker"
+            if backend == "sim":
+                mend += "; `yarnfair replay` simulates what such a run has recorded"
+            raise CallError(f"queue {load.queue} runs programs that compute", where=f"--backend {backend}", mend=mend)
 
 
 def output_folder(experiment: LoadedExperiment, out: Path | None, backend: str = "sim") -> Path:
@@ -106,6 +119,7 @@ def run_experiment(
     Raises what a run raises (its directory then carries the exit code), and KeyboardInterrupt (130).
     """
     check_backend(backend)
+    check_programs(experiment, backend)
     runs = [Ended(variant, folder / variant.name) for variant in variants]
     workers = min(len(runs), processes if processes is not None else os.cpu_count() or 1)
     try:

@@ -16,9 +16,11 @@ from typing import Any
 
 from harness.jobs.spec import (
     KINDS,
+    ArrivalsSpec,
     BinsWorkload,
     DemandSpec,
     JobTemplate,
+    ProgramsWorkload,
     RecordedWorkload,
     SequenceWorkload,
     SlsWorkload,
@@ -52,8 +54,9 @@ class LoadedWorkload:
         spec = self.spec
         if isinstance(spec, TraceWorkload | SlsWorkload | RecordedWorkload):
             return self.folder / spec.trace
-        if isinstance(spec, BinsWorkload) and spec.arrivals.trace is not None:
-            return self.folder / spec.arrivals.trace
+        if isinstance(spec, BinsWorkload | ProgramsWorkload):
+            arrivals = spec.arrivals
+            return self.folder / arrivals.trace if arrivals is not None and arrivals.trace is not None else None
         return None
 
 
@@ -101,7 +104,12 @@ def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
     if isinstance(spec, SlsWorkload | RecordedWorkload):
         return
     yield "am", spec.am.resource()
-    if isinstance(spec, SequenceWorkload):
+    if isinstance(spec, ProgramsWorkload):
+        yield "task", spec.task.resource()
+        for program in spec.programs:
+            if program.executors is not None:
+                yield f"{program.application}, executors", program.executors.demand.resource()
+    elif isinstance(spec, SequenceWorkload):
         yield "task", spec.task.demand.resource()
         for job in spec.jobs:
             for label, found in (("map", job.map), ("reduce", job.reduce), ("executors", job.executors)):
@@ -138,6 +146,10 @@ def build_jobs(
         return _trace(workload, spec, queue, start_s, by)
     if isinstance(spec, RecordedWorkload):
         return _recorded(workload, spec, queue, start_s)
+    if isinstance(spec, ProgramsWorkload):
+        from harness.jobs.applications.plan import programs_of
+
+        return [program.spec for program in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=by)]
     return _sls(workload, spec, queue, start_s)
 
 
@@ -145,7 +157,7 @@ def _leaf(queue: str) -> str:
     return queue.rpartition(".")[2]
 
 
-def _milliseconds(seconds: float) -> float:
+def milliseconds(seconds: float) -> float:
     """Seconds rounded to whole milliseconds (half up), as the simulator counts time."""
     return math.floor(seconds * 1000.0 + 0.5) / 1000.0
 
@@ -169,18 +181,7 @@ def _bins(
     # A stream of its own for each queue and purpose: adding a workload does not change the others.
     bins = [row for row in spec.bins for _ in range(row.jobs)]
     random.Random(f"{seed}/{queue}/order of bins").shuffle(bins)
-    trace = workload.trace()
-    if trace is not None:
-        times = [float(row.submit_s) for row in islice(read_swim(trace), len(bins))]
-        if len(times) < len(bins):
-            what = f"the trace has {len(times)} jobs, the bins have {len(bins)}"
-            raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")
-    else:
-        assert spec.arrivals.mean_gap_s is not None
-        draws, now, times = random.Random(f"{seed}/{queue}/arrivals"), 0.0, []
-        for _ in bins:
-            now += draws.expovariate(1.0 / spec.arrivals.mean_gap_s)
-            times.append(now)
+    times = arrival_times(workload, spec.arrivals, len(bins), queue, seed)
     return [
         JobSpec(
             id=f"{_leaf(queue)}-{number:04d}",
@@ -196,10 +197,30 @@ def _bins(
                 by,
             ),
             name=row.type,
-            submit_s=_milliseconds(start_s + spec.start_s + by.gaps * time),
+            submit_s=milliseconds(start_s + spec.start_s + by.gaps * time),
         )
         for number, (row, time) in enumerate(zip(bins, times, strict=True), start=1)
     ]
+
+
+def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, queue: str, seed: int) -> list[float]:
+    """When so many jobs come, in seconds: as a SWIM trace's first ones, or at random with a mean gap.
+
+    Raises InputError for a trace that has fewer jobs.
+    """
+    trace = workload.trace()
+    if trace is None:
+        assert arrivals.mean_gap_s is not None
+        draws, now, times = random.Random(f"{seed}/{queue}/arrivals"), 0.0, []
+        for _ in range(count):
+            now += draws.expovariate(1.0 / arrivals.mean_gap_s)
+            times.append(now)
+        return times
+    times = [float(row.submit_s) for row in islice(read_swim(trace), count)]
+    if len(times) < count:
+        what = f"the trace has {len(times)} jobs, the bins have {count}"
+        raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")
+    return times
 
 
 def _sized(task: TaskSpec, demand: DemandSpec | None) -> TaskSpec:
@@ -214,12 +235,12 @@ def _sequence(spec: SequenceWorkload, queue: str, start_s: float, by: Scale) -> 
         job = replace(job, id=f"{_leaf(queue)}-{number:04d}", queue=queue)
         if spec.submission.every_s is not None:
             gap_s = spec.submission.every_s * by.gaps
-            job = replace(job, submit_s=_milliseconds(first_s + (number - 1) * gap_s))
+            job = replace(job, submit_s=milliseconds(first_s + (number - 1) * gap_s))
         else:
             assert spec.submission.think_s is not None
-            job = replace(job, submit_s=_milliseconds(first_s))
+            job = replace(job, submit_s=milliseconds(first_s))
             if jobs:
-                job = replace(job, after_job=jobs[-1].id, think_s=_milliseconds(spec.submission.think_s * by.gaps))
+                job = replace(job, after_job=jobs[-1].id, think_s=milliseconds(spec.submission.think_s * by.gaps))
         jobs.append(job)
     return jobs
 
@@ -281,7 +302,7 @@ def _trace(workload: LoadedWorkload, spec: TraceWorkload, queue: str, start_s: f
     )
     for job in jobs:
         stages = tuple(replace(stage, tasks=by.count(stage.tasks)) for stage in job.stages)
-        yield replace(job, id=f"{_leaf(queue)}-{job.id}", stages=stages, submit_s=_milliseconds(job.submit_s))
+        yield replace(job, id=f"{_leaf(queue)}-{job.id}", stages=stages, submit_s=milliseconds(job.submit_s))
 
 
 def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float) -> list[JobSpec]:
@@ -296,7 +317,7 @@ def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float
         if not jobs:
             raise InputError(f"no job of queue {spec.only!r}", where=str(path), mend="correct 'only'")
     shift_s = start_s + spec.start_s
-    return [replace(job, queue=queue, submit_s=_milliseconds(job.submit_s + shift_s)) for job in jobs]
+    return [replace(job, queue=queue, submit_s=milliseconds(job.submit_s + shift_s)) for job in jobs]
 
 
 def _recorded(workload: LoadedWorkload, spec: RecordedWorkload, queue: str, start_s: float) -> list[JobSpec]:
@@ -313,7 +334,7 @@ def _recorded(workload: LoadedWorkload, spec: RecordedWorkload, queue: str, star
         replace(
             job,
             queue=queue,
-            submit_s=_milliseconds(job.submit_s + shift_s),
+            submit_s=milliseconds(job.submit_s + shift_s),
             after_job=job.after_job if job.after_job in own else None,
         )
         for job in jobs

@@ -283,7 +283,68 @@ class RecordedWorkload(Strict):
     start_s: Seconds = 0.0
 
 
-Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload | RecordedWorkload
+class DataSpec(Strict):
+    """A data set of harness.jobs.data, as ``yarnfair data generate`` makes it."""
+
+    kind: Name
+    size: Name
+    seed: int = Field(default=1, ge=0, le=2**40)
+
+
+class ProgramSpec(Strict):
+    """One application of `yarnfair job list`, ``jobs`` times. ``input``: names of data sets, one a kind that it reads.
+
+    MapReduce takes ``maps`` and ``reduces``; Spark ``executors``, and so many tasks to read and after a shuffle.
+    """
+
+    type: Name | None = None
+    application: Name
+    input: list[Name] = Field(min_length=1, max_length=10)
+    maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
+    reduces: Tasks = 0
+    executors: ExecutorsSpec | None = None
+    settings: dict[str, str] = Field(default_factory=dict)
+    jobs: int = Field(default=1, ge=1, le=MOST_JOBS)
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.maps is None and self.executors is None:
+            raise ValueError("give maps (MapReduce) or executors (Spark)")
+        if self.executors is not None and self.executors.slots != self.executors.demand.vcores:
+            raise ValueError("an executor has as many slots as it asks for vcores")
+        return self
+
+
+class ProgramsWorkload(Strict):
+    """Programs that compute, on a real cluster: in turn (``submission``), or in an order shuffled by the seed, as a
+    trace's first jobs arrive (``arrivals``)."""
+
+    kind: Literal["programs"]
+    about: str = ""
+    am: DemandSpec
+    task: DemandSpec
+    start_s: Seconds = 0.0
+    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    data: dict[Name, DataSpec] = Field(min_length=1, max_length=100)
+    submission: SubmissionSpec | None = None
+    arrivals: ArrivalsSpec | None = None
+    programs: list[ProgramSpec] = Field(min_length=1, max_length=10_000)
+    rounds: int = Field(default=1, ge=1, le=100_000)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.submission is None) == (self.arrivals is None):
+            raise ValueError("give either submission or arrivals")
+        if self.arrivals is not None and self.rounds != 1:
+            raise ValueError("rounds belong to submission: with arrivals, say how many jobs each program is")
+        for one in self.programs:
+            for name in one.input:
+                if name not in self.data:
+                    raise ValueError(f"{one.application} reads {name!r}, which is not under data")
+        return self
+
+
+Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload | RecordedWorkload | ProgramsWorkload
 
 #: By the value of ``kind``.
 KINDS: dict[str, type[Workload]] = {
@@ -292,4 +353,5 @@ KINDS: dict[str, type[Workload]] = {
     "swim": TraceWorkload,
     "sls": SlsWorkload,
     "recorded": RecordedWorkload,
+    "programs": ProgramsWorkload,
 }

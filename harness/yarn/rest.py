@@ -163,6 +163,17 @@ class RestClient:
         answer = self._get(f"{_ROOT}/nodes", params if params["states"] else None)
         return answers.nodes(answer.document, answer.url)
 
+    def set_node_resource(self, identity: str, amount: Resource) -> None:
+        """What a node offers from now on; with less than runs there, the rest stays until it ends by itself.
+
+        Needs an administrator of the RM (``yarn.admin.acl``). Refused when the RM does not know the node.
+        """
+        body = {
+            "resource": {"memory": amount.memory_mb, "vCores": amount.vcores},
+            "overCommitTimeout": -1,
+        }
+        self.http.request("POST", f"{_ROOT}/nodes/{identity}/resource", body=body, repeatable=True)
+
     def apps(
         self,
         *,
@@ -201,13 +212,14 @@ class RestClient:
         answer = self.http.request("POST", f"{_ROOT}/apps/new-application", repeatable=True)
         return answers.new_application(answer.document, answer.url)
 
-    def submit(self, submission: Submission) -> str:
-        """Submits an application and returns its id.
+    def submit(self, submission: Submission, identity: str | None = None) -> str:
+        """Submits an application and returns its id: a fresh one, or that of `new_application` that is given.
 
         A submission whose answer got lost is not sent again: the RM is asked whether it knows the id. Submitting says
         only that the RM took it; whether its queue accepts it shows in the application's state.
         """
-        identity = self.new_application().id
+        if identity is None:
+            identity = self.new_application().id
         try:
             self.http.request("POST", f"{_ROOT}/apps", body=submission.document(identity), repeatable=False)
         except (Unreachable, BadAnswer) as lost:

@@ -61,6 +61,8 @@ class Application:
     jobs: Callable[[Call], Sequence[HadoopJob]]
     settings: Mapping[str, str] = field(default_factory=dict)
     reduces: bool = True
+    #: How many Hadoop jobs one run of it is, each after the other.
+    steps: int = 1
 
 
 def _streaming(
@@ -187,7 +189,13 @@ APPLICATIONS: Mapping[str, Application] = {
     for application in (
         Application("wordcount", "purdue", "how often each word stands in a text", ("text",), _word_count),
         Application(
-            "grep", "purdue", "matches of a regular expression, counted", ("text",), _grep, {"pattern": "the[a-z]*"}
+            "grep",
+            "purdue",
+            "matches of a regular expression, counted",
+            ("text",),
+            _grep,
+            {"pattern": "the[a-z]*"},
+            steps=2,
         ),
         Application("terasort", "purdue", "records of 100 bytes in order over all reduces", ("tera",), _tera_sort),
         Application("sort", "purdue", "lines in order within each reduce", ("text",), _sort),
@@ -262,6 +270,7 @@ APPLICATIONS: Mapping[str, Application] = {
             ("rankings", "uservisits"),
             _join,
             {"first_day": "2010-01-01", "last_day": "2010-03-31"},
+            steps=2,
         ),
     )
 }

@@ -231,7 +231,7 @@ class Client:
             work = Path(folder)
             os.chmod(work, 0o755)
             if "classes" in settings:
-                _write_centres(inputs[0], settings["classes"], work / "centres.txt")
+                write_centres(inputs[0], settings["classes"], work / "centres.txt")
             paths = tuple(str(path.absolute() / "part-*") for path in request.inputs)
             call = Call(
                 paths,
@@ -370,11 +370,8 @@ class Client:
         attempt = next((one for one in histories(work) if one.outcome == "failed"), None)
         lines: list[str] = []
         if attempt is not None:
-            lines = last_lines(self._container_log(attempt))
-            # Java's own exceptions are in what the master was told, a streaming program's words in its log.
-            told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
-            told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
-            said.append(f"{attempt.attempt}: {' | '.join(told) or 'no reason given'}")
+            lines = last_lines(container_log(attempt))
+            said.append(f"{attempt.attempt}: {told_of(attempt)}")
             if lines:
                 said.append("its log ends")
         if not lines and attempt is None:
@@ -382,15 +379,25 @@ class Client:
             said.append("the client's log ends")
         return ": ".join(["; ".join(said), " | ".join(lines)]) if lines else "; ".join(said)
 
-    def _container_log(self, attempt: Attempt) -> str:
-        import requests
 
-        with contextlib.suppress(requests.RequestException):
-            url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
-            answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
-            if answer.ok:
-                return answer.text
-        return ""
+def told_of(attempt: Attempt) -> str:
+    """What the master was told of a failed attempt: Java's exceptions without their frames (a streaming program's own
+    words are in its log)."""
+    told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
+    told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
+    return " | ".join(told) or "no reason given"
+
+
+def container_log(attempt: Attempt) -> str:
+    """The end of an attempt's error log, from its node while that has it; else nothing."""
+    import requests
+
+    with contextlib.suppress(requests.RequestException):
+        url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
+        answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
+        if answer.ok:
+            return answer.text
+    return ""
 
 
 def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
@@ -404,7 +411,7 @@ def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
     return kept[-count:]
 
 
-def _write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
+def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
     """The first movies of the input, as many as there are classes."""
     if not classes.isdigit() or not 1 <= int(classes) <= 1000:
         raise CallError(f"classes is {classes[:20]!r}", where="--set", mend="give a number from 1 to 1000")

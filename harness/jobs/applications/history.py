@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from harness.jobs.replay import JobRecord, TaskRecord
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -68,6 +70,44 @@ def read_history(lines: Iterable[str]) -> list[Attempt]:
         except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
             continue
     return [Attempt(**attempt) for attempt in found.values()]
+
+
+def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
+    """A job's history as the record of its master, which a run's tables are made of (`harness.jobs.replay`).
+
+    MapReduce's master notes when it scheduled a task (``asked``), when the node had taken its container
+    (``launched``, and for want of more also ``granted``, ``heard``, ``started``), and when the task said that it was
+    through (``ended``, ``told``). An attempt that never ended was killed with its job, at the history's last moment.
+    ``reduces_first``: the job has reduces, whose stage then is number 0 (their priority is higher).
+    """
+    kept, asked, last_ms = list(lines), dict[str, int](), 0
+    for line in kept:
+        try:
+            name, event = next(iter(json.loads(line)["event"].items()))
+            last_ms = max(last_ms, *(int(event.get(key) or 0) for key in ("startTime", "finishTime")))
+            if name.endswith(".TaskStarted"):
+                asked[str(event["taskid"])] = int(event["startTime"])
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            continue
+    tasks = []
+    for one in read_history(kept):
+        stage = 0 if one.kind == "reduce" or not reduces_first else 1
+        started, ended = one.started_ms, one.ended_ms or max(last_ms, one.started_ms)
+        tasks.append(
+            TaskRecord(
+                stage,
+                int(one.task.rpartition("_")[2]),
+                int(one.attempt.rpartition("_")[2]),
+                one.container,
+                one.node,
+                asked.get(one.task, started),
+                *(started, started, started, started),
+                *(ended, ended),
+                one.outcome if one.outcome != "unknown" else "killed",
+            )
+        )
+    maps = [asked[task] for task in asked if task.rpartition("_")[0].endswith("_m")] or list(asked.values())
+    return JobRecord(first_heartbeat_ms=min(maps, default=0), ended_ms=last_ms, tasks=tuple(tasks))
 
 
 def histories(folder: Path) -> list[Attempt]:

@@ -1,0 +1,273 @@
+"""Programs that compute in an experiment on a real cluster: their data, memory, submission, times, answers, trace.
+
+A run has one `ProgramLoad` beside its replayed load: harness.experiments.real asks it for the jobs that it knows.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.clusters.jars import cache_folder
+from harness.experiments.real_cluster import RealCluster
+from harness.experiments.real_curves import JobRun
+from harness.experiments.resolve import LoadedExperiment, jobs_of
+from harness.jobs.applications.answers import Verdict
+from harness.jobs.applications.client import available_mb, streaming_jar
+from harness.jobs.applications.mapreduce import MapReducePrograms, Site
+from harness.jobs.applications.places import LocalPlace, place_of
+from harness.jobs.applications.plan import ProgramJob, programs_of
+from harness.jobs.applications.spark_programs import SparkPrograms
+from harness.jobs.data.generate import FolderTarget, generate, read_manifest, read_size
+from harness.jobs.recorded import JobLine
+from harness.jobs.replay import JobRecord
+from harness.jobs.spark.site import site_of
+from harness.jobs.spec import DataSpec, ProgramsWorkload
+from harness.jobs.submit import LocalFolder
+from harness.model.errors import InputError, YarnfairError
+from harness.model.jobs import JobSpec
+from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
+
+#: What the daemons take beside their nodes' containers, and what is left to everybody else.
+_RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def has_programs(experiment: LoadedExperiment) -> bool:
+    """Whether any queue of it runs programs that compute."""
+    return any(isinstance(load.workload.spec, ProgramsWorkload) for load in experiment.loads)
+
+
+def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
+    """The jobs of all such queues, under the ids that `jobs_of` gives them. Raises InputError."""
+    known = {job.id for job in jobs_of(experiment, seed)[0]}
+    found: list[ProgramJob] = []
+    for load in experiment.loads:
+        if isinstance(load.workload.spec, ProgramsWorkload):
+            for job in programs_of(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale):
+                if job.spec.id not in known:
+                    # Leaves of the same name under two parents.
+                    after = f"{load.queue}/{job.spec.after_job}" if job.spec.after_job is not None else None
+                    spec = replace(job.spec, id=f"{load.queue}/{job.spec.id}", after_job=after)
+                    job = replace(job, spec=spec, first=f"{load.queue}/{job.first}")
+                found.append(job)
+    return found
+
+
+# --- before a cluster is there ----------------------------------------------------------------------------------------
+
+
+def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) -> None:
+    """Refuses nodes whose containers and daemons this machine cannot hold. ``free_mb``: what it has left.
+
+    Raises InputError.
+    """
+    if free_mb is None:
+        free_mb = available_mb(Path("/proc/meminfo").read_text())
+    nodes = experiment.spec.cluster.nodes
+    containers = sum(group.count * group.memory_mb for group in nodes)
+    needed = containers + _RM_MB + _NODE_MB * sum(group.count for group in nodes) + _LEFT_MB
+    if needed > free_mb:
+        raise InputError(
+            f"memory is short: containers of {containers} MB, which programs fill, and the daemons take {needed} MB, "
+            f"this machine has {free_mb} MB left",
+            where=experiment.document.where(("cluster", "nodes")),
+            mend="give the nodes less memory, or wait",
+        )
+
+
+def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:
+    """The data sets of an experiment in the user's cache, made where they are missing. Raises InputError, CallError."""
+    found: dict[DataSpec, Path] = {}
+    for load in experiment.loads:
+        spec = load.workload.spec
+        if not isinstance(spec, ProgramsWorkload):
+            continue
+        for data in spec.data.values():
+            if data in found:
+                continue
+            size = read_size(data.size)
+            folder = cache_folder() / "data" / f"{data.kind}-{size}-{data.seed}"
+            manifest = read_manifest(FolderTarget(folder))
+            if manifest is None or not manifest.complete:
+
+                def part(done: int, count: int, _: int, data: DataSpec = data) -> None:
+                    if count > 1:
+                        progress(f"data: {data.size} of {data.kind}: {done} of {count} parts")
+
+                progress(f"data: {data.size} of {data.kind} into {folder} (once)")
+                generate(data.kind, size, data.seed, FolderTarget(folder), part)
+            found[data] = folder
+    return found
+
+
+def container_overhead_s(job: JobRun) -> float:
+    """What each container of a MapReduce job was held beyond its task's time, by the memory that the RM counted."""
+    status, tasks = job.status, [task for task in job.record.tasks if task.ended_ms > task.started_ms]
+    if status is None or not status.final or not tasks or not status.launched_ms:
+        return 0.0
+    task_mb = job.spec.stages[0].demand.memory_mb
+    master_mb_s = job.spec.am.memory_mb * (status.finished_ms - status.launched_ms) / 1000.0
+    worked_s = sum(task.ended_ms - task.started_ms for task in tasks) / 1000.0
+    return max((status.memory_seconds - master_mb_s) / task_mb - worked_s, 0.0) / len(tasks)
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Programs:
+    """What the programs of an experiment need on one cluster; lasts as long as that."""
+
+    experiment: LoadedExperiment
+    cluster: RealCluster
+    data: Mapping[DataSpec, Path]
+    progress: Callable[[str], None]
+
+    def load(self, rest: RestClient, seed: int, tag: str) -> ProgramLoad | None:
+        """The programs of one run, ready to be submitted; None when it has none."""
+        jobs = program_jobs(self.experiment, seed)
+        if not jobs:
+            return None
+        found = ProgramLoad(jobs)
+        delays = self.experiment.spec.delays
+        heartbeat_ms = delays.am_heartbeat_ms or 1000
+        mapreduce, spark = ([job for job in jobs if job.is_spark == wanted] for wanted in (False, True))
+        if mapreduce:
+            place = place_of(self.cluster.shared)
+            given = bool(self.cluster.document.get("given"))
+            if isinstance(place, LocalPlace) and given and urlsplit(rest.http.current).hostname not in _LOOPBACK:
+                place = LocalPlace(place.folder, data_as_it_is=False)
+            site = Site(
+                place,
+                self.data,
+                streaming_jar(self.progress),
+                self.cluster.python,
+                am_heartbeat_ms=heartbeat_ms,
+            )
+            found.mapreduce = MapReducePrograms(rest, site, mapreduce, tag=tag)
+            found.mapreduce.prepare()
+        if spark:
+            shared = self.cluster.shared
+            if isinstance(shared, LocalFolder):
+                shared.write({})
+            found.spark = SparkPrograms(
+                rest,
+                site_of(shared, self.cluster.python),
+                self.data,
+                spark,
+                tag=tag,
+                am_heartbeat_ms=heartbeat_ms,
+                progress=self.progress,
+            )
+            found.spark.prepare()
+        return found
+
+
+@dataclass(slots=True)
+class ProgramLoad:
+    """The programs of one run."""
+
+    jobs: Sequence[ProgramJob]
+    mapreduce: MapReducePrograms | None = None
+    spark: SparkPrograms | None = None
+    by_id: Mapping[str, ProgramJob] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.by_id = {job.spec.id: job for job in self.jobs}
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self.by_id
+
+    def _of(self, job_id: str) -> MapReducePrograms | SparkPrograms:
+        found = self.spark if self.by_id[job_id].is_spark else self.mapreduce
+        assert found is not None
+        return found
+
+    def submit(self, job_id: str) -> str:
+        """Submits a job (again, if it was before); the application's id."""
+        return self._of(job_id).submit(job_id)
+
+    def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
+        """What is known of a job's tasks; of one that failed also why. Raises InputError."""
+        found = self._of(job_id).record(job_id)
+        if status is not None and status.final and status.final_status == "FAILED" and self.by_id[job_id].is_spark:
+            assert self.spark is not None
+            found = replace(found, why=self.spark.why(job_id, status))
+        return found
+
+    def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
+        """A job as it ran, each task with its own time."""
+        return self._of(job_id).measured(job_id, status)
+
+    def continues(self, job_id: str) -> bool:
+        """Whether a job is a further step of a program, which does not come where the step before has failed."""
+        return job_id in self.by_id and self.by_id[job_id].step > 1
+
+    def check(self, jobs: Iterable[JobRun], progress: Callable[[str], None]) -> dict[str, str]:
+        """What is wrong with the answers of the jobs that ended well, by job; empty when all are right."""
+        wrong: dict[str, str] = {}
+        ended = [job for job in jobs if job.spec.id in self and job.ended and not job.failed]
+        if ended:
+            progress(f"checking {len(ended)} answers")
+        for job in ended:
+            try:
+                verdict = self._check(job)
+            except YarnfairError as error:
+                wrong[job.spec.id] = error.line()
+                continue
+            if verdict is not None and verdict.wrong is not None:
+                wrong[job.spec.id] = f"the answer is wrong: {verdict.wrong}"
+        return wrong
+
+    def _check(self, job: JobRun) -> Verdict | None:
+        if self.by_id[job.spec.id].is_spark:
+            assert self.spark is not None
+            assert job.status is not None
+            return self.spark.check(job.spec.id, job.status)
+        assert self.mapreduce is not None
+        return self.mapreduce.check(job.spec.id)
+
+    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun]) -> list[JobLine]:
+        """A trace's jobs, with what containers of programs took beside their tasks' work.
+
+        MapReduce's master does not say when a container was granted and when it was through with exiting. But the
+        ResourceManager counts memory over time: what it counted beyond the master and the tasks' own times is spread
+        evenly over the job's containers.
+        """
+        by_id = {job.spec.id: job for job in jobs}
+        found = []
+        for line in lines:
+            job = by_id[line.job]
+            more_s = container_overhead_s(job) if line.job in self and line.kind == "mapreduce" else 0.0
+            if more_s > 0:
+                stages = [
+                    stage.model_copy(update={"starts_s": [round(more_s, 3)] * len(stage.tasks_s)})
+                    for stage in line.stages
+                ]
+                line = line.model_copy(update={"stages": stages})
+            found.append(line)
+        return found
+
+    def document(self, hadoop: str, data: Mapping[DataSpec, Path]) -> dict[str, Any]:
+        """Versions and settings of the engines, and the data, for ``run.json``."""
+        engines = [found.document() for found in (self.mapreduce, self.spark) if found is not None]
+        sets = []
+        for folder in data.values():
+            manifest = read_manifest(FolderTarget(folder))
+            if manifest is not None:
+                document = manifest.document()
+                sets.append({key: document[key] for key in ("kind", "seed", "size", "bytes", "sha256")})
+        return {"hadoop": hadoop, "python": platform.python_version(), "engines": engines, "data": sets}
+
+    def close(self) -> None:
+        """Gives back what the run has taken on this machine and in the cluster's folder."""
+        if self.spark is not None:
+            self.spark.close()
+        if self.mapreduce is not None:
+            self.mapreduce.clean()

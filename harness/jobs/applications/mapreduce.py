@@ -1,0 +1,280 @@
+"""MapReduce programs on a real ResourceManager: put where the nodes see them, submitted, their tasks' times read.
+
+Through REST alone, without Hadoop's client (harness.jobs.applications.staging says what a job is made of).
+When a job is submitted, and what its times mean, is the caller's business (harness.experiments.real).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.jobs.applications import staging
+from harness.jobs.applications.answers import CHECKS, Verdict, output_files
+from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
+from harness.jobs.applications.client import cluster_properties, container_log, last_lines, told_of, write_centres
+from harness.jobs.applications.history import read_history, record_of
+from harness.jobs.applications.places import Place
+from harness.jobs.applications.plan import ProgramJob
+from harness.jobs.replay import JobRecord, stages_in_order
+from harness.jobs.spec import DataSpec
+from harness.model.data import data_path
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec
+from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What programs find on a cluster.
+
+    ``data``: folders of this machine; ``streaming``: the jar of Hadoop Streaming, there too; ``python``: on the nodes.
+    """
+
+    place: Place
+    data: Mapping[DataSpec, Path]
+    streaming: Path | None
+    python: str
+    user: str = "yarnfair"
+    am_heartbeat_ms: int = 1000
+    node_heartbeat_ms: int = 1000
+
+
+class MapReducePrograms:
+    """Submits MapReduce programs to one ResourceManager. ``tag`` marks their applications."""
+
+    def __init__(self, rest: RestClient, site: Site, jobs: Sequence[ProgramJob], *, tag: str) -> None:
+        self.rest, self.site, self.tag = rest, site, tag
+        self.jobs = {job.spec.id: job for job in jobs}
+        #: Folder of a job's latest try, below the place, by job id.
+        self._folders: dict[str, str] = {}
+        self._tries: dict[str, int] = {}
+        self._records: dict[str, JobRecord] = {}
+        self._apps: dict[str, str] = {}
+        self._classes = ""
+        self._jars: tuple[str, ...] = ()
+
+    def prepare(self) -> None:
+        """Puts data and jars where the nodes see them, before anything counts.
+
+        Raises InputError, and what asking the ResourceManager raises.
+        """
+        for job in self.jobs.values():
+            for data in job.inputs:
+                self._input(data)
+        found = cluster_properties(self.rest)
+        name = "mapreduce.application.classpath"
+        self._classes = found.get(name) or found.get("yarn.application.classpath") or ""
+        if not self._classes:
+            raise InputError(f"no {name} in its configuration", where=self.rest.http.current, mend="set it there")
+        if self.site.streaming is not None:
+            path = self.site.place.data(self.site.streaming.parent, "streaming")
+            self._jars = (f"{path}/{self.site.streaming.name}",)
+
+    def _input(self, data: DataSpec) -> str:
+        return self.site.place.data(self.site.data[data], f"data/{data.kind}-{data.size}-{data.seed}".replace(" ", ""))
+
+    def document(self) -> dict[str, Any]:
+        """Settings of the engine, for ``run.json``: what all jobs have in common, as the first one has it."""
+        first = next(iter(self.jobs.values()))
+        workload = first.workload
+        sized = staging.Sized(workload.task.memory_mb, workload.task.vcores, workload.am.memory_mb, workload.am.vcores)
+        properties = staging.job_xml(
+            HadoopJob(staging.GREP_SORT, ()), sized, self._cluster(self.tag), queue="", name="", work=""
+        )
+        kept = {
+            key: value
+            for key, value in properties.items()
+            if not key.startswith(
+                ("mapreduce.job.user", "mapreduce.job.queue", "mapreduce.job.name", "mapreduce.job.work")
+            )
+            and self.tag not in value
+        }
+        return {"engine": "MapReduce", "python": self.site.python, "properties": kept}
+
+    # --- submitting ---
+
+    def submit(self, job_id: str) -> str:
+        """Submits a job (again, if it was before); the application's id."""
+        job = self.jobs[job_id]
+        self._tries[job_id] = number = self._tries.get(job_id, 0) + 1
+        folder = self._folders[job_id] = f"{self.tag}/{job_id.replace('/', '_')}" + (f"-{number}" if number > 1 else "")
+        identity = self._apps[job_id] = self.rest.new_application().id
+        cluster = self._cluster(folder)
+        staged = f"{cluster.folder(identity).removeprefix(f'{self.site.place.path}/')}"
+        hadoop, beside = self._hadoop(job, folder)
+        files = self._files(job, hadoop)
+        place = self.site.place
+        cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
+        shown = {name: cached[f"{staged}/{name}"] for name in beside if name != staging.PARTITION_FILE}
+        workload = job.workload
+        sized = staging.Sized(workload.task.memory_mb, workload.task.vcores, workload.am.memory_mb, workload.am.vcores)
+        properties = staging.job_xml(
+            hadoop,
+            sized,
+            cluster,
+            queue=job.spec.queue,
+            name=f"{job.spec.id} {job.spec.name}",
+            work=f"{place.path}/{staged}",
+            slow_start=workload.slow_start,
+            cached=shown,
+            properties=_identity_reduce(job),
+        )
+        splits = staging.splits_of(files, job.maps)
+        split, meta = staging.split_files(splits, new_api=staging.is_new_api(properties))
+        content = {"job.split": split, "job.splitmetainfo": meta, "job.xml": staging.rendered(properties)}
+        written = place.write({f"{staged}/{name}": body for name, body in content.items()})
+        return self.rest.submit(
+            staging.submission(
+                sized,
+                cluster,
+                written[f"{staged}/job.xml"],
+                queue=job.spec.queue,
+                name=job.spec.id,
+                tags=[self.tag],
+            ),
+            identity,
+        )
+
+    def _cluster(self, folder: str) -> staging.Cluster:
+        path = f"{self.site.place.path}/{folder}"
+        return staging.Cluster(
+            self._classes, self._jars, f"{path}/staging", f"{path}/history", self.site.user, self.site.am_heartbeat_ms
+        )
+
+    def _output(self, job: ProgramJob) -> str:
+        """The folder of a program's result, which its last job writes, below the place."""
+        return f"{self._folders[job.first]}/out"
+
+    def _between(self, job: ProgramJob) -> str:
+        return f"{self._output(job)}.{'counted' if job.application == 'grep' else 'joined'}"
+
+    def _hadoop(self, job: ProgramJob, folder: str) -> tuple[HadoopJob, dict[str, bytes]]:
+        """The Hadoop job, and the files that go beside it by name."""
+        application = APPLICATIONS[job.application]
+        settings = settings_of(application, job.program.settings)
+        output = f"{self.site.place.path}/{self._output(job)}"
+        beside: dict[str, bytes] = {}
+        with tempfile.TemporaryDirectory() as work:
+            if "classes" in settings:
+                write_centres(self._parts(job.inputs[0]), settings["classes"], Path(work) / "centres.txt")
+            paths = tuple(f"{self._input(data)}/part-*" for data in job.inputs)
+            call = Call(
+                paths, output, job.reduces, settings, self.site.python, data_path("workloads").absolute(), Path(work)
+            )
+            jobs = list(application.jobs(call))
+            if job.application == "grep":
+                jobs.append(staging.grep_sort(output))
+            hadoop = jobs[job.step - 1]
+            for name, file in staging.program_names(hadoop):
+                beside[name] = file.read_bytes()
+        if job.application == "terasort":
+            beside[staging.PARTITION_FILE] = staging.partition_file(self._sample(job), job.reduces)
+        return hadoop, beside
+
+    def _parts(self, data: DataSpec) -> list[Path]:
+        return sorted(self.site.data[data].glob("part-*"))
+
+    def _sample(self, job: ProgramJob) -> list[bytes]:
+        """Some of TeraSort's records, from all over the input: as many as its own client looks at."""
+        files = self._parts(job.inputs[0])
+        wanted = max(100_000 // max(len(files), 1), 1)
+        found = []
+        for file in files:
+            size = file.stat().st_size // 100
+            step = max(size // wanted, 1)
+            with file.open("rb") as records:
+                for at in range(0, size, step):
+                    records.seek(at * 100)
+                    found.append(records.read(100))
+        return found
+
+    def _files(self, job: ProgramJob, hadoop: HadoopJob) -> list[staging.InputFile]:
+        """What the maps read, as the nodes see it."""
+        if job.step > 1:
+            there = self.site.place.sizes(self._between(job))
+            at = f"{self.site.place.path}/{self._between(job)}"
+            parts = {name: size for name, size in sorted(there.items()) if name.startswith("part-")}
+        else:
+            found = []
+            for data in job.inputs:
+                path = self._input(data)
+                found += [staging.InputFile(f"{path}/{file.name}", file.stat().st_size) for file in self._parts(data)]
+            return found
+        if not parts:
+            raise InputError(f"{job.spec.id}: the step before left nothing", where=at)
+        return [staging.InputFile(f"{at}/{name}", size) for name, size in parts.items()]
+
+    # --- what ran ---
+
+    def record(self, job_id: str) -> JobRecord:
+        """What a job's master has written so far of its tasks; whole when it has ended. Raises InputError."""
+        lines = self._history(job_id)
+        job = self.jobs[job_id]
+        found = record_of(lines, reduces_first=job.reduces > 0)
+        failed = next((one for one in read_history(lines) if one.outcome == "failed"), None)
+        if failed is not None:
+            log = last_lines(container_log(failed))
+            why = f"{failed.attempt}: {told_of(failed)}" + (f": its log ends: {' | '.join(log)}" if log else "")
+            found = replace(found, why=why)
+        self._records[job_id] = found
+        return found
+
+    def _history(self, job_id: str) -> list[str]:
+        """The job's history file: moved to its folder when the job has ended, in its staging folder until then."""
+        folder = self._folders[job_id]
+        for at in (f"{folder}/history", f"{folder}/staging"):
+            found = self.site.place.fetch(at, ".jhist")
+            if found:
+                return next(iter(found.values())).decode(errors="replace").splitlines()
+        return []
+
+    def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
+        """A job as it ran: each task's own time. Tasks that did not end take what the others of their stage took."""
+        job, record = self.jobs[job_id], self._records.get(job_id, JobRecord())
+        stages = []
+        ordered = [stage.name for stage in stages_in_order(job.spec)]
+        for stage in job.spec.stages:
+            own = {
+                task.task: (task.ended_ms - task.started_ms) / 1000.0
+                for task in record.tasks
+                if ordered[task.stage] == stage.name and task.outcome == "finished"
+            }
+            mean = sum(own.values()) / len(own) if own else stage.duration.value_s
+            times = tuple(max(own.get(at, mean), 0.001) for at in range(stage.tasks))
+            stages.append(replace(stage, duration=Duration("listed", values_s=times)))
+        return replace(job.spec, stages=tuple(stages))
+
+    # --- whether it was right ---
+
+    def check(self, job_id: str) -> Verdict | None:
+        """Whether a program's answer is right; None for the steps before its last. Raises InputError, CallError."""
+        job = self.jobs[job_id]
+        if job.step < job.steps:
+            return None
+        inputs = [self._parts(data) for data in job.inputs]
+        settings = settings_of(APPLICATIONS[job.application], job.program.settings)
+        with tempfile.TemporaryDirectory(prefix="yarnfair-answer-") as work:
+            for name, content in self.site.place.fetch(self._output(job)).items():
+                file = Path(work) / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            return CHECKS[job.application](inputs, settings, output_files(Path(work)))
+
+    def clean(self) -> None:
+        """Takes away what the run has left in the place: outputs, staging. Raises InputError."""
+        self.site.place.remove(self.tag)
+
+
+def _identity_reduce(job: ProgramJob) -> dict[str, str]:
+    """Table 3 has a grep with reduces, whose program has none: they write what they get."""
+    if job.application != "fbgrep" or not job.reduces:
+        return {}
+    return {
+        "mapreduce.job.reduces": str(job.reduces),
+        "mapred.reducer.class": "org.apache.hadoop.mapred.lib.IdentityReducer",
+    }

@@ -1,0 +1,197 @@
+"""A cluster's shared folder as programs need it: folders in it, whole data sets put there, outputs fetched from there.
+
+Over the shared folders of harness.jobs.submit, which replayed load uses: of this machine, or a volume of Docker's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import tarfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
+from harness.model.errors import CallError, InputError
+from harness.yarn.rest import LocalFile
+
+
+class Place(ABC):
+    """A folder that all nodes see under the same path. Names are relative to it, with ``/``."""
+
+    path: str
+
+    @abstractmethod
+    def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        """Puts files and empty folders there, which everybody may write into; the files as YARN localises them.
+
+        Raises InputError.
+        """
+
+    @abstractmethod
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Bytes of the files that lie in a folder; none when it is not there. Raises InputError."""
+
+    @abstractmethod
+    def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        """The files below a folder whose names end so, by their path in it; none when it is not there.
+
+        Raises InputError.
+        """
+
+    @abstractmethod
+    def remove(self, folder: str) -> None:
+        """Takes a folder away. Raises InputError."""
+
+    def data(self, folder: Path, name: str) -> str:
+        """The path on the nodes of a data set of this machine, put there as ``name`` if it is not there."""
+        there = self.sizes(name)
+        files = {file.name: file for file in sorted(folder.iterdir()) if file.is_file()}
+        if any(there.get(found) != file.stat().st_size for found, file in files.items()):
+            for found, file in files.items():
+                self.write({f"{name}/{found}": file.read_bytes()})
+        return f"{self.path}/{name}"
+
+
+def place_of(shared: SharedFolder) -> Place:
+    """Raises CallError for a shared folder that programs are not run in."""
+    if isinstance(shared, LocalFolder):
+        return LocalPlace(shared.folder)
+    if isinstance(shared, ContainerFolder):
+        return ContainerPlace(shared)
+    raise CallError("programs run on --backend local and docker", where="--backend", mend="choose one of them")
+
+
+class LocalPlace(Place):
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path, *, data_as_it_is: bool = True) -> None:
+        self.folder, self.path, self._as_it_is = folder.absolute(), str(folder.absolute()), data_as_it_is
+
+    def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        found = {}
+        try:
+            for name in folders:
+                _open_folders(self.folder, name)
+            for name, content in files.items():
+                _open_folders(self.folder, str(PurePosixPath(name).parent))
+                file = self.folder / name
+                file.write_bytes(content)
+                file.chmod(0o644)
+                state = file.stat()
+                found[name] = LocalFile(f"file:{file}", state.st_size, state.st_mtime_ns // 1_000_000)
+        except OSError as error:
+            raise InputError(
+                f"cannot be written: {error.strerror}", where=self.path, mend="check disk and rights"
+            ) from None
+        return found
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        at = self.folder / folder
+        try:
+            return {file.name: file.stat().st_size for file in at.iterdir() if file.is_file()} if at.is_dir() else {}
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(at)) from None
+
+    def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        at = self.folder / folder
+        try:
+            return {
+                str(file.relative_to(at)): file.read_bytes()
+                for file in sorted(at.rglob(f"*{suffix}"))
+                if file.is_file()
+            }
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(at)) from None
+
+    def remove(self, folder: str) -> None:
+        shutil.rmtree(self.folder / folder, ignore_errors=True)
+
+    def data(self, folder: Path, name: str) -> str:
+        """Nodes that are this machine read data sets where they lie."""
+        return str(folder.absolute()) if self._as_it_is else super().data(folder, name)
+
+
+def _open_folders(root: Path, name: str) -> None:
+    """Makes a folder and those above it below the root, open to the containers' user, who may be another."""
+    at = root
+    at.mkdir(parents=True, exist_ok=True)
+    for part in ("", *PurePosixPath(name).parts):
+        at = at / part
+        if not at.is_dir():
+            at.mkdir(exist_ok=True)
+            os.chmod(at, 0o777)
+
+
+@contextlib.contextmanager
+def _errors(where: str) -> Iterator[None]:
+    """What Docker says, as InputError."""
+    import requests
+
+    import docker
+
+    try:
+        yield
+    except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
+        raise InputError(f"Docker: {str(error)[:200]}", where=where) from None
+
+
+class ContainerPlace(Place):
+    """A folder of a volume that all containers of a Docker cluster mount."""
+
+    def __init__(self, shared: ContainerFolder) -> None:
+        self.shared, self.path = shared, shared.path
+
+    def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        packed, now, found = io.BytesIO(), int(time.time()), {}
+        wanted = {PurePosixPath(name) for name in folders} | {PurePosixPath(name).parent for name in files}
+        above = {part for path in wanted for part in (path, *path.parents) if str(part) != "."}
+        root = PurePosixPath(self.path).name
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for at in ["", *sorted(map(str, above))]:
+                entry = tarfile.TarInfo(f"{root}/{at}".rstrip("/"))
+                entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o777, now
+                archive.addfile(entry)
+            for name, content in files.items():
+                entry = tarfile.TarInfo(f"{root}/{name}")
+                entry.size, entry.mode, entry.mtime = len(content), 0o644, now
+                archive.addfile(entry, io.BytesIO(content))
+                found[name] = LocalFile(f"file:{self.path}/{name}", len(content), now * 1000)
+        with _errors(self.path):
+            self.shared.container.put_archive(str(PurePosixPath(self.path).parent), packed.getvalue())
+        return found
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return {
+            member.name: member.size for member, _ in self._members(folder, contents=False) if "/" not in member.name
+        }
+
+    def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        return {member.name: content for member, content in self._members(folder) if member.name.endswith(suffix)}
+
+    def _members(self, folder: str, *, contents: bool = True) -> list[tuple[tarfile.TarInfo, bytes]]:
+        """The files below a folder, named from there on."""
+        import docker
+
+        found = []
+        with _errors(self.path):
+            try:
+                parts, _ = self.shared.container.get_archive(f"{self.path}/{folder}")
+            except docker.errors.NotFound:
+                return []
+            with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
+                for member in archive:
+                    taken: Any = archive.extractfile(member) if member.isfile() else None
+                    if taken is not None:
+                        member.name = member.name.partition("/")[2]
+                        found.append((member, taken.read() if contents else b""))
+        return found
+
+    def remove(self, folder: str) -> None:
+        with _errors(self.path):
+            self.shared.container.exec_run(["rm", "-rf", f"{self.path}/{folder}"])

@@ -1,0 +1,171 @@
+"""Workloads of programs as jobs: which application each is, on which data, how large, when it is submitted.
+
+One application of YARN's is one job: Grep and the join, which are two Hadoop jobs one after the other, are two, ``x``
+and ``x.2``. How long tasks take is not known before they ran; running them is harness.jobs.applications.programs'.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.jobs.applications.catalogue import APPLICATIONS, Application, application, settings_of
+from harness.jobs.build import LoadedWorkload, Scale, arrival_times, milliseconds
+from harness.jobs.data.generate import read_size
+from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
+from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, Stage
+
+#: Stands where a task's time would: nobody knows it yet.
+UNKNOWN = Duration("constant", value_s=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramJob:
+    """One application of YARN's that computes.
+
+    ``spec``: what is known of it before it ran. ``step``: which of its program's jobs it is, from 1; ``first``: the id
+    of the program's first one; ``inputs``: data sets in the order that the application reads them.
+    """
+
+    spec: JobSpec
+    program: ProgramSpec
+    inputs: tuple[DataSpec, ...]
+    workload: ProgramsWorkload
+    maps: int
+    reduces: int
+    executors: int
+    step: int
+    steps: int
+    first: str
+
+    @property
+    def application(self) -> str:
+        return self.program.application.lower()
+
+    @property
+    def is_spark(self) -> bool:
+        return self.program.executors is not None
+
+
+def programs_of(
+    workload: LoadedWorkload, *, queue: str, seed: int, start_s: float = 0.0, scale: Scale | None = None
+) -> list[ProgramJob]:
+    """The jobs of one queue, in order of submission; ids are ``<leaf>-<number>``, the same for every policy.
+
+    Raises InputError with file, line and key: an unknown application, data of another kind than it reads ...
+    """
+    spec, by = workload.spec, scale or Scale()
+    assert isinstance(spec, ProgramsWorkload)
+    if by.durations != 1.0:
+        raise InputError(
+            "durations of programs cannot be scaled", where=workload.where("kind"), mend="take smaller data sets"
+        )
+    for at, program in enumerate(spec.programs):
+        _check(workload, spec, program, at)
+    programs = [program for program in spec.programs for _ in range(program.jobs)] * spec.rounds
+    first_s = start_s + spec.start_s
+    times: list[float | None]
+    if spec.arrivals is not None:
+        # The same shuffle as of bins (harness.jobs.build).
+        random.Random(f"{seed}/{queue}/order of bins").shuffle(programs)
+        times = list(arrival_times(workload, spec.arrivals, len(programs), queue, seed))
+    else:
+        assert spec.submission is not None
+        every_s = spec.submission.every_s
+        times = [number * every_s if every_s is not None else None for number in range(len(programs))]
+    jobs: list[ProgramJob] = []
+    for number, (program, time_s) in enumerate(zip(programs, times, strict=True), start=1):
+        one = _jobs(spec, program, queue, f"{queue.rpartition('.')[2]}-{number:04d}", by)
+        if time_s is not None:
+            one[0] = _submitted(one[0], submit_s=milliseconds(first_s + by.gaps * time_s))
+        elif not jobs:
+            one[0] = _submitted(one[0], submit_s=milliseconds(first_s))
+        else:
+            assert spec.submission is not None
+            think_s = milliseconds((spec.submission.think_s or 0.0) * by.gaps)
+            one[0] = replace(one[0], spec=replace(one[0].spec, after_job=jobs[-1].spec.id, think_s=think_s))
+        jobs += one
+    return jobs
+
+
+def _submitted(job: ProgramJob, submit_s: float) -> ProgramJob:
+    return replace(job, spec=replace(job.spec, submit_s=submit_s))
+
+
+def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpec, at: int) -> None:
+    """Raises InputError for what cannot be run."""
+    where = workload.where("programs", at)
+    try:
+        if program.executors is not None:
+            kinds: Sequence[str] = _spark_data(spec, program)
+        else:
+            found = application(program.application)
+            settings_of(found, program.settings)
+            kinds = found.data
+            if found.reduces and not program.reduces:
+                raise CallError(f"{found.name} needs reduces", mend="say how many")
+            if program.reduces and not found.reduces and found.name != "fbgrep":
+                raise CallError(f"{found.name} has no reduces", mend="leave them out")
+        given = [spec.data[name].kind for name in program.input]
+        if given != list(kinds):
+            raise CallError(
+                f"{program.application} reads {' and '.join(kinds)}, given are {', '.join(given)}",
+                mend="name data sets of these kinds",
+            )
+        for name in program.input:
+            read_size(spec.data[name].size)
+    except CallError as error:
+        raise InputError(error.what, where=where, mend=error.mend) from None
+
+
+def _spark_data(spec: ProgramsWorkload, program: ProgramSpec) -> Sequence[str]:
+    """The kinds of data that a Spark program reads. Raises CallError for what cannot be run."""
+    from harness.jobs.applications.spark_programs import sizes_of
+    from harness.jobs.spark import catalogue
+
+    found = catalogue.program(program.application)
+    catalogue.settings_of(found, program.settings)
+    sizes_of(spec, program, 1)
+    return found.data
+
+
+def _jobs(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str, by: Scale) -> list[ProgramJob]:
+    """The jobs of one run of a program: when the first is submitted is not said yet."""
+    am, name = spec.am.resource(), program.type or program.application
+    inputs = tuple(spec.data[data] for data in program.input)
+    if program.executors is not None:
+        executors = program.executors
+        count, demand = by.count(executors.count), executors.demand.resource()
+        job = JobSpec(
+            identity,
+            queue,
+            "spark",
+            am,
+            (Stage("tasks", 1, demand, UNKNOWN),),
+            name=name,
+            executors=count,
+            executor_demand=demand,
+            executor_slots=executors.slots,
+        )
+        maps, reduces = by.count(program.maps or 4), by.count(program.reduces or 2)
+        return [ProgramJob(job, program, inputs, spec, maps, reduces, count, 1, 1, identity)]
+    assert program.maps is not None
+    found: Application = APPLICATIONS[program.application.lower()]
+    maps, reduces = by.count(program.maps), by.count(program.reduces)
+    jobs: list[ProgramJob] = []
+    for step in range(1, found.steps + 1):
+        if step > 1:
+            # What the step before wrote, a file a reduce; Grep's sort is into one.
+            maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
+        demand = spec.task.resource()
+        stages = [Stage("map", maps, demand, UNKNOWN, priority=20)]
+        if reduces:
+            stages.append(Stage("reduce", reduces, demand, UNKNOWN, ("map",), spec.slow_start, priority=10))
+        own = identity if step == 1 else f"{identity}.{step}"
+        job = JobSpec(
+            own, queue, "mapreduce", am, tuple(stages), name=name, after_job=jobs[-1].spec.id if jobs else None
+        )
+        jobs.append(ProgramJob(job, program, inputs, spec, maps, reduces, 0, step, found.steps, identity))
+    return jobs

@@ -1,0 +1,359 @@
+"""A MapReduce job as YARN is given it, without Hadoop's client: job.xml, the splits, the application master's context.
+
+What Hadoop's JobSubmitter writes into a job's staging folder, and YARNRunner into its submission context: a job of the
+catalogue (its client's main class, arguments, properties) becomes properties, its inputs become splits, both as bytes.
+Pure: where the files go, and submitting, is harness.jobs.applications.programs'. Formats: Hadoop 3.4.2, JobSplitWriter,
+JobSplit, WritableUtils; properties: StreamJob, and the main classes of the examples.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+from harness.clusters import site
+from harness.jobs.applications.catalogue import STREAMING, HadoopJob
+from harness.model.errors import CallError
+from harness.model.resources import Resource
+from harness.yarn.rest import LocalFile, Submission
+
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+#: Java's heap as a part of its container: a task's leaves room for the streaming program.
+TASK_HEAP, AM_HEAP = 0.5, 0.6
+PARTITION_FILE = "_partition.lst"
+_EXAMPLES = "org.apache.hadoop.examples"
+_IO = "org.apache.hadoop.io"
+_LIB = "org.apache.hadoop.mapreduce.lib"
+_STREAM = "org.apache.hadoop.streaming"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as the nodes see it."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file that one map reads. Bytes."""
+
+    path: str
+    start: int
+    length: int
+
+
+def splits_of(files: Sequence[InputFile], maps: int) -> list[Split]:
+    """``maps`` splits of nearly equal size, or one a file where there are more files; an empty file is one, too."""
+    full = [file for file in files if file.size > 0]
+    empty = [Split(file.path, 0, 0) for file in files if file.size <= 0]
+    # Each file one, every further one to where splits are largest.
+    wanted = [1] * len(full)
+    largest: list[tuple[float, int]] = [(-file.size, at) for at, file in enumerate(full)]
+    heapq.heapify(largest)
+    for _ in range(maps - len(full) if full else 0):
+        _, at = largest[0]
+        wanted[at] += 1
+        heapq.heapreplace(largest, (-full[at].size / wanted[at], at))
+    found = []
+    for file, count in zip(full, wanted, strict=True):
+        count = min(count, file.size)
+        cuts = [file.size * at // count for at in range(count + 1)]
+        found += [Split(file.path, start, end - start) for start, end in pairwise(cuts)]
+    return found + empty
+
+
+# --- Hadoop's formats -------------------------------------------------------------------------------------------------
+
+
+def vlong(value: int) -> bytes:
+    """WritableUtils.writeVLong."""
+    if -112 <= value <= 127:
+        return struct.pack("b", value)
+    head, rest = (-112, value) if value >= 0 else (-120, ~value)
+    body = rest.to_bytes((rest.bit_length() + 7) // 8, "big")
+    return struct.pack("b", head - len(body)) + body
+
+
+def text(value: bytes) -> bytes:
+    """Text.write: its length and its bytes."""
+    return vlong(len(value)) + value
+
+
+def split_files(splits: Sequence[Split], *, new_api: bool) -> tuple[bytes, bytes]:
+    """``job.split`` and ``job.splitmetainfo``."""
+    name = f"{_LIB}.input.FileSplit" if new_api else "org.apache.hadoop.mapred.FileSplit"
+    body = bytearray(b"SPL" + struct.pack(">i", 1))
+    meta = bytearray(b"META-SPL" + vlong(1) + vlong(len(splits)))
+    for split in splits:
+        # No locations: every node sees the folder alike.
+        meta += vlong(0) + vlong(len(body)) + vlong(split.length)
+        body += text(name.encode()) + text(f"file:{quote(split.path)}".encode())
+        body += struct.pack(">qq", split.start, split.length)
+    return bytes(body), bytes(meta)
+
+
+def partition_file(sample: Sequence[bytes], reduces: int) -> bytes:
+    """TeraSort's cuts between its reduces, from some of the input's records: their first 10 bytes are the key."""
+    keys = sorted(record[:10] for record in sample)
+    if not keys:
+        return b""
+    return b"".join(text(keys[len(keys) * at // reduces]) for at in range(1, reduces))
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+
+def job_properties(job: HadoopJob) -> dict[str, str]:
+    """What the job's own client would set: classes, formats, commands, output.
+
+    Raises CallError for a main class that is not known here.
+    """
+    kinds = {
+        STREAMING: _streaming,
+        f"{_EXAMPLES}.WordCount": _word_count,
+        f"{_EXAMPLES}.Grep": _grep,
+        f"{_EXAMPLES}.Sort": _sort,
+        f"{_EXAMPLES}.terasort.TeraSort": _tera_sort,
+    }
+    if job.main not in kinds:
+        raise CallError(f"{job.main} is not submitted through REST", mend="use `yarnfair job run`")
+    return {**kinds[job.main](job.arguments), **job.properties}
+
+
+def is_new_api(properties: Mapping[str, str]) -> bool:
+    """Whether a job is of ``org.apache.hadoop.mapreduce`` (streaming is of ``org.apache.hadoop.mapred``)."""
+    return properties.get("mapred.mapper.new-api") == "true"
+
+
+def _new_api(mapper: str, reducer: str, key: str, value: str, **more: str) -> dict[str, str]:
+    return {
+        "mapred.mapper.new-api": "true",
+        "mapred.reducer.new-api": "true",
+        "mapreduce.job.map.class": mapper,
+        "mapreduce.job.reduce.class": reducer,
+        "mapreduce.job.output.key.class": f"{_IO}.{key}",
+        "mapreduce.job.output.value.class": f"{_IO}.{value}",
+        **more,
+    }
+
+
+_OUTPUT = "mapreduce.output.fileoutputformat.outputdir"
+
+
+def _word_count(arguments: Sequence[str]) -> dict[str, str]:
+    reducer = f"{_EXAMPLES}.WordCount$IntSumReducer"
+    found = _new_api(f"{_EXAMPLES}.WordCount$TokenizerMapper", reducer, "Text", "IntWritable")
+    return {**found, "mapreduce.job.combine.class": reducer, _OUTPUT: _uri(arguments[-1])}
+
+
+def _grep(arguments: Sequence[str]) -> dict[str, str]:
+    """The first of its two jobs (`grep_sort` is the second): it counts."""
+    reducer = f"{_LIB}.reduce.LongSumReducer"
+    found = _new_api(f"{_LIB}.map.RegexMapper", reducer, "Text", "LongWritable")
+    return {
+        **found,
+        "mapreduce.job.combine.class": reducer,
+        "mapreduce.job.outputformat.class": f"{_LIB}.output.SequenceFileOutputFormat",
+        "mapreduce.mapper.regex": arguments[-1],
+        _OUTPUT: _uri(f"{arguments[-2]}.counted"),
+    }
+
+
+def grep_sort(output: str) -> HadoopJob:
+    """Grep's second job, which its client submits by itself: by count, the largest first, into one file."""
+    found = _new_api(f"{_LIB}.map.InverseMapper", "org.apache.hadoop.mapreduce.Reducer", "LongWritable", "Text")
+    more = {
+        "mapreduce.job.inputformat.class": f"{_LIB}.input.SequenceFileInputFormat",
+        "mapreduce.job.output.key.comparator.class": f"{_IO}.LongWritable$DecreasingComparator",
+        "mapreduce.job.reduces": "1",
+    }
+    return HadoopJob(GREP_SORT, (output,), {**found, **more, _OUTPUT: _uri(output)})
+
+
+#: Not a class of Hadoop's: its Grep's second half.
+GREP_SORT = f"{_EXAMPLES}.Grep.sort"
+
+
+def _sort(arguments: Sequence[str]) -> dict[str, str]:
+    found = _new_api("org.apache.hadoop.mapreduce.Mapper", "org.apache.hadoop.mapreduce.Reducer", "Text", "Text")
+    at = list(arguments)
+    return {
+        **found,
+        "mapreduce.job.reduces": at[at.index("-r") + 1],
+        "mapreduce.job.inputformat.class": at[at.index("-inFormat") + 1],
+        "mapreduce.job.outputformat.class": at[at.index("-outFormat") + 1],
+        _OUTPUT: _uri(arguments[-1]),
+    }
+
+
+def _tera_sort(arguments: Sequence[str]) -> dict[str, str]:
+    found = _new_api("org.apache.hadoop.mapreduce.Mapper", "org.apache.hadoop.mapreduce.Reducer", "Text", "Text")
+    return {
+        **found,
+        "mapreduce.job.inputformat.class": f"{_EXAMPLES}.terasort.TeraInputFormat",
+        "mapreduce.job.outputformat.class": f"{_EXAMPLES}.terasort.TeraOutputFormat",
+        "mapreduce.job.partitioner.class": f"{_EXAMPLES}.terasort.TeraSort$TotalOrderPartitioner",
+        _OUTPUT: _uri(arguments[-1]),
+    }
+
+
+def _streaming(arguments: Sequence[str]) -> dict[str, str]:
+    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    reads, writes = f"{_STREAM}.io.TextOutputReader", f"{_STREAM}.io.TextInputWriter"
+    found = {
+        "mapred.input.format.class": "org.apache.hadoop.mapred.TextInputFormat",
+        "mapred.mapper.class": f"{_STREAM}.PipeMapper",
+        "mapred.map.runner.class": f"{_STREAM}.PipeMapRunner",
+        "stream.map.streamprocessor": quote_plus(given["-mapper"]),
+        "stream.map.input.writer.class": writes,
+        "stream.map.output.reader.class": reads,
+        "stream.reduce.input.writer.class": writes,
+        "stream.reduce.output.reader.class": reads,
+        "mapreduce.job.output.key.class": f"{_IO}.Text",
+        "mapreduce.job.output.value.class": f"{_IO}.Text",
+        "mapreduce.map.output.key.class": f"{_IO}.Text",
+        "mapreduce.map.output.value.class": f"{_IO}.Text",
+        _OUTPUT: _uri(given["-output"]),
+    }
+    if "-combiner" in given:
+        found["mapred.combiner.class"] = f"{_STREAM}.PipeCombiner"
+        found["stream.combine.streamprocessor"] = quote_plus(given["-combiner"])
+    if "-reducer" in given:
+        found["mapred.reducer.class"] = f"{_STREAM}.PipeReducer"
+        found["stream.reduce.streamprocessor"] = quote_plus(given["-reducer"])
+    if "-partitioner" in given:
+        found["mapred.partitioner.class"] = given["-partitioner"]
+    return found
+
+
+def _uri(path: str) -> str:
+    return f"file:{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """What a job's containers ask for. MiB."""
+
+    task_mb: int
+    task_vcores: int
+    am_mb: int
+    am_vcores: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a job has to know of the cluster. ``staging``, ``history``: folders that all nodes see alike.
+
+    ``class_path``: of Hadoop's jars on the nodes; ``extra``: jars besides, in a folder that all nodes see.
+    """
+
+    class_path: str
+    extra: tuple[str, ...]
+    staging: str
+    history: str
+    user: str = "yarnfair"
+    am_heartbeat_ms: int = 1000
+
+    def folder(self, identity: str) -> str:
+        """A job's staging folder, where its application master looks for it."""
+        return f"{self.staging}/{self.user}/.staging/{identity.replace('application_', 'job_')}"
+
+    @property
+    def classes(self) -> str:
+        return ",".join([*self.class_path.replace(":", ",").split(","), *self.extra])
+
+
+def job_xml(
+    job: HadoopJob,
+    sized: Sized,
+    cluster: Cluster,
+    *,
+    queue: str,
+    name: str,
+    work: str,
+    slow_start: float = 1.0,
+    cached: Mapping[str, LocalFile] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The properties of ``job.xml``. ``work``: the job's working folder. ``cached``: files by the name tasks see."""
+    heap = int(sized.task_mb * TASK_HEAP)
+    found = {
+        "mapreduce.framework.name": "yarn",
+        "mapreduce.job.user.name": cluster.user,
+        "mapreduce.job.queuename": queue,
+        "mapreduce.job.name": name,
+        "yarn.app.mapreduce.am.staging-dir": cluster.staging,
+        "mapreduce.jobhistory.intermediate-done-dir": cluster.history,
+        # Lines of JSON, which can be read without Avro.
+        "mapreduce.jobhistory.jhist.format": "json",
+        "mapreduce.application.classpath": cluster.classes,
+        "yarn.app.mapreduce.am.resource.mb": str(sized.am_mb),
+        "yarn.app.mapreduce.am.resource.cpu-vcores": str(sized.am_vcores),
+        "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": str(cluster.am_heartbeat_ms),
+        "yarn.app.mapreduce.am.log.level": "WARN",
+        "mapreduce.job.reduce.slowstart.completedmaps": str(slow_start),
+        "mapreduce.task.io.sort.mb": str(max(heap // 4, 16)),
+        # Tasks that a slow machine holds up are no stragglers.
+        "mapreduce.map.speculative": "false",
+        "mapreduce.reduce.speculative": "false",
+    }
+    for kind in ("map", "reduce"):
+        found[f"mapreduce.{kind}.memory.mb"] = str(sized.task_mb)
+        found[f"mapreduce.{kind}.cpu.vcores"] = str(sized.task_vcores)
+        found[f"mapreduce.{kind}.java.opts"] = f"-Xmx{heap}m {JAVA_OPTIONS}"
+        found[f"mapreduce.{kind}.log.level"] = "WARN"
+    if cached:
+        found["mapreduce.job.cache.files"] = ",".join(f"{one.resource}#{name}" for name, one in cached.items())
+        found["mapreduce.job.cache.files.timestamps"] = ",".join(str(one.timestamp_ms) for one in cached.values())
+        found["mapreduce.job.cache.files.filesizes"] = ",".join(str(one.size) for one in cached.values())
+        found["mapreduce.job.cache.files.visibilities"] = ",".join("false" for _ in cached)
+    known = job_properties(job) if job.main != GREP_SORT else dict(job.properties)
+    # Where TeraSort's tasks look for its cuts, whatever its client would say.
+    return {**found, **known, "mapreduce.job.working.dir": _uri(work), **(properties or {})}
+
+
+def rendered(properties: Mapping[str, str]) -> bytes:
+    """``job.xml`` itself."""
+    return site.render(dict(properties)).encode()
+
+
+def submission(
+    sized: Sized, cluster: Cluster, job_file: LocalFile, *, queue: str, name: str, tags: Sequence[str]
+) -> Submission:
+    """The application master's context."""
+    heap = int(sized.am_mb * AM_HEAP)
+    log = (
+        "-Dlog4j.configuration=container-log4j.properties -Dyarn.app.container.log.dir=<LOG_DIR> "
+        "-Dyarn.app.container.log.filesize=0 -Dhadoop.root.logger=WARN,CLA -Dhadoop.root.logfile=syslog"
+    )
+    opens = " ".join(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net"))
+    command = (
+        f"$JAVA_HOME/bin/java {opens} -Djava.io.tmpdir=$PWD/tmp {log} -Xmx{heap}m {JAVA_OPTIONS} "
+        "org.apache.hadoop.mapreduce.v2.app.MRAppMaster 1><LOG_DIR>/stdout 2><LOG_DIR>/stderr"
+    )
+    return Submission(
+        name=name,
+        queue=queue,
+        command=command,
+        resource=Resource(sized.am_mb, sized.am_vcores),
+        type="MAPREDUCE",
+        tags=list(tags),
+        environment={
+            "CLASSPATH": ":".join(["$PWD", "$HADOOP_CONF_DIR", *cluster.classes.split(",")]),
+            "LANG": "C.UTF-8",
+        },
+        files={"job.xml": job_file},
+        max_attempts=1,
+    )
+
+
+def program_names(job: HadoopJob) -> list[tuple[str, Path]]:
+    """(name that tasks see, file) of what a job needs beside it."""
+    return [(file.name, file) for file in job.files]

@@ -1,0 +1,179 @@
+"""What a job's staging folder holds, byte for byte as Hadoop reads it, and the properties that its client would set."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from harness.jobs.applications import staging
+from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
+from harness.jobs.applications.staging import InputFile, Split, splits_of
+from harness.model.errors import CallError
+from harness.yarn.rest import LocalFile
+
+files = st.lists(st.integers(0, 10**7), min_size=1, max_size=6).map(
+    lambda sizes: [InputFile(f"/data/part-{number}", size) for number, size in enumerate(sizes)]
+)
+
+
+@given(files, st.integers(1, 60))
+def test_splits_cover_every_byte_once_and_are_as_many_as_asked(given_files: list[InputFile], maps: int) -> None:
+    splits = splits_of(given_files, maps)
+    for file in given_files:
+        own = sorted((split for split in splits if split.path == file.path), key=lambda split: split.start)
+        assert own, "a file that nobody reads"
+        at = 0
+        for split in own:
+            assert split.start == at
+            at += split.length
+        assert at == file.size
+    full = [file for file in given_files if file.size]
+    if full and all(file.size > maps for file in full):
+        assert len(splits) - (len(given_files) - len(full)) == max(maps, len(full))
+
+
+class Reader:
+    """Hadoop's side: WritableUtils.readVLong, Text.readString, as org.apache.hadoop.io has them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.stream = io.BytesIO(data)
+
+    def byte(self) -> int:
+        return int(struct.unpack("b", self.stream.read(1))[0])
+
+    def vlong(self) -> int:
+        first = self.byte()
+        if first >= -112:
+            return first
+        negative = first < -120
+        value = 0
+        for _ in range(-119 - first - 1 if negative else -111 - first - 1):
+            value = (value << 8) | self.stream.read(1)[0]
+        return ~value if negative else value
+
+    def text(self) -> str:
+        return self.stream.read(self.vlong()).decode()
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_numbers_are_read_back(value: int) -> None:
+    reader = Reader(staging.vlong(value))
+    assert reader.vlong() == value
+    assert not reader.stream.read()
+
+
+def test_known_numbers() -> None:
+    # From WritableUtils' documentation: one byte from -112 to 127, then a length byte and the bytes, big end first.
+    assert staging.vlong(127) == b"\x7f"
+    assert staging.vlong(-112) == b"\x90"
+    assert staging.vlong(128) == b"\x8f\x80"
+    assert staging.vlong(1000) == b"\x8e\x03\xe8"
+    assert staging.vlong(-113) == b"\x87\x70"
+
+
+@pytest.mark.parametrize("new_api", [True, False])
+def test_the_meta_file_points_at_the_splits(new_api: bool) -> None:
+    splits = [Split("/a b/part-0", 0, 70_000), Split("/a b/part-0", 70_000, 5), Split("/c/part-1", 0, 0)]
+    data, meta = staging.split_files(splits, new_api=new_api)
+    assert data.startswith(b"SPL\x00\x00\x00\x01")
+    reader = Reader(meta)
+    assert reader.stream.read(8) == b"META-SPL"
+    assert (reader.vlong(), reader.vlong()) == (1, 3)
+    for split in splits:
+        locations, offset, length = reader.vlong(), reader.vlong(), reader.vlong()
+        assert (locations, length) == (0, split.length)
+        body = Reader(data[offset:])
+        assert body.text() == (
+            "org.apache.hadoop.mapreduce.lib.input.FileSplit" if new_api else "org.apache.hadoop.mapred.FileSplit"
+        )
+        assert body.text() == f"file:{split.path.replace(' ', '%20')}"
+        assert struct.unpack(">qq", body.stream.read(16)) == (split.start, split.length)
+    assert not reader.stream.read()
+
+
+def test_terasorts_cuts_part_the_sample_evenly() -> None:
+    records = [bytes([65 + number % 26]) * 100 for number in range(260)]
+    reader = Reader(staging.partition_file(records, 4))
+    cuts = [reader.text() for _ in range(3)]
+    assert cuts == ["G" * 10, "N" * 10, "T" * 10]
+    assert not reader.stream.read()
+    assert staging.partition_file(records, 1) == b""
+
+
+def jobs_of(name: str, tmp_path: Path) -> list[HadoopJob]:
+    application = APPLICATIONS[name]
+    call = Call(("/in/part-*",), "/out", 3, dict(application.settings), "/usr/bin/python3", tmp_path, tmp_path)
+    return list(application.jobs(call))
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_every_application_has_its_classes_and_output(name: str, tmp_path: Path) -> None:
+    jobs = jobs_of(name, tmp_path)
+    for number, job in enumerate(jobs, start=1):
+        found = staging.job_properties(job)
+        output = found["mapreduce.output.fileoutputformat.outputdir"]
+        last = number == APPLICATIONS[name].steps
+        assert output.startswith("file:/out")
+        assert (output == "file:/out") == last
+        mapper = found.get("mapreduce.job.map.class") or found.get("mapred.mapper.class")
+        assert mapper
+        if "stream.map.streamprocessor" in found:
+            assert found["stream.map.streamprocessor"].startswith("%2Fusr%2Fbin%2Fpython3+-S+-E+")
+            assert not staging.is_new_api(found)
+        else:
+            assert staging.is_new_api(found)
+        reduces = int(found["mapreduce.job.reduces"])
+        assert reduces == (3 if APPLICATIONS[name].reduces else 0)
+    if name == "grep":
+        again = staging.grep_sort("/out")
+        assert again.properties["mapreduce.job.reduces"] == "1"
+        assert again.properties["mapreduce.output.fileoutputformat.outputdir"] == "file:/out"
+
+
+def test_a_main_class_that_is_not_known_is_refused() -> None:
+    with pytest.raises(CallError, match="not submitted through REST"):
+        staging.job_properties(HadoopJob("org.example.Main", ()))
+
+
+def test_job_xml_and_the_masters_context(tmp_path: Path) -> None:
+    cluster = staging.Cluster("/opt/lib/*:/opt/conf", ("/s/streaming.jar",), "/s/staging", "/s/history", "ann", 700)
+    assert cluster.folder("application_17_0004") == "/s/staging/ann/.staging/job_17_0004"
+    sized = staging.Sized(600, 2, 500, 1)
+    (job,) = jobs_of("terasort", tmp_path)
+    found = staging.job_xml(
+        job,
+        sized,
+        cluster,
+        queue="root.a",
+        name="a < b & c",
+        work="/s/work",
+        cached={"centres.txt": LocalFile("file:/s/centres.txt", 12, 5000)},
+        properties={"mapreduce.task.timeout": "1"},
+    )
+    assert found["mapreduce.map.memory.mb"] == found["mapreduce.reduce.memory.mb"] == "600"
+    assert found["mapreduce.map.cpu.vcores"] == "2"
+    assert found["mapreduce.map.java.opts"].startswith("-Xmx300m ")
+    # TeraSort's client names its output; the cuts lie in the job's own folder.
+    assert found["mapreduce.job.working.dir"] == "file:/s/work"
+    assert found["mapreduce.job.cache.files"] == "file:/s/centres.txt#centres.txt"
+    assert found["mapreduce.job.cache.files.timestamps"] == "5000"
+    assert found["mapreduce.task.timeout"] == "1"
+    root = etree.fromstring(staging.rendered(found))
+    read = {item.findtext("name"): item.findtext("value") for item in root.iter("property")}
+    assert read == found
+    submitted = staging.submission(
+        sized, cluster, LocalFile("file:/s/job.xml", 9, 1000), queue="root.a", name="a-1", tags=["t"]
+    ).document("application_17_0004")
+    assert submitted["resource"] == {"memory": 500, "vCores": 1}
+    assert submitted["application-type"] == "MAPREDUCE"
+    context = submitted["am-container-spec"]
+    assert "-Xmx300m" in context["commands"]["command"]
+    assert context["commands"]["command"].count("MRAppMaster") == 1
+    (environment,) = [entry for entry in context["environment"]["entry"] if entry["key"] == "CLASSPATH"]
+    assert environment["value"] == "$PWD:$HADOOP_CONF_DIR:/opt/lib/*:/opt/conf:/s/streaming.jar"
