@@ -135,6 +135,8 @@ class JobRun:
     status: AppStatus | None = None
     record: JobRecord = field(default_factory=JobRecord)
     tries: int = 0
+    #: Of these, how many ended because the master was preempted.
+    preempted: int = 0
     #: Seconds from the start of the run; NaN until then.
     submitted_s: float = math.nan
     started_s: float = math.nan
