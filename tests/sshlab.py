@@ -58,6 +58,19 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """The host is there and says nothing: its connections are open, new ones too, and no answer comes."""
+        stopped = [self.pid, *self.children()]
+        try:
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """Ends the server and its connections: the host is gone."""
         if self.pid:

@@ -1,6 +1,7 @@
 """A folder that exists under one path on several hosts, filled alike, for jobs whose containers may run on any of them.
 
-What a container writes there is on its own host only: reading asks the hosts in turn.
+What a container writes there is on its own host only: reading asks the hosts in turn. A host that does not answer is
+left out for a while, and gets what it missed when it answers again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import posixpath
 import shlex
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote
@@ -17,6 +20,22 @@ from harness.model.errors import InputError
 from harness.yarn.errors import Unreachable
 
 _MOST = 64 << 20
+#: A host that did not answer is not asked again for so long: each attempt may wait for the connection's time limit.
+_LEAVE_ALONE_S = 15.0
+
+
+@dataclass(slots=True)
+class _Member:
+    """One host: its connection, what it has not got yet, when it may be asked again."""
+
+    remote: Remote
+    made: bool = False
+    owed: dict[str, bytes] = field(default_factory=dict)
+    not_before: float = 0.0
+
+    @property
+    def silent(self) -> bool:
+        return time.monotonic() < self.not_before
 
 
 class HostsFolder(SharedFolder):
@@ -24,46 +43,88 @@ class HostsFolder(SharedFolder):
 
     def __init__(self, hosts: Sequence[Host], path: str) -> None:
         self.path = path
-        self._remotes = [Remote(host) for host in hosts]
+        self._members = [_Member(Remote(host)) for host in hosts]
         #: File -> the host that was seen to have it.
-        self._where: dict[str, Remote] = {}
+        self._where: dict[str, _Member] = {}
+        self._troubles: list[str] = []
         self._lock = threading.Lock()
 
     def python(self) -> str:
         """A Python 3 that all hosts have. InputError when one has none."""
         with self._lock:
-            for remote in self._remotes:
-                remote.check("command -v python3", "python3", mend="install python3-minimal there")
+            for member in self._members:
+                member.remote.check("command -v python3", "python3", mend="install python3-minimal there")
         return "python3"
 
     def write(self, files: Mapping[str, bytes]) -> None:
+        """On all hosts that answer; InputError when none does, or when one cannot take them."""
         with self._lock:
-            for remote in self._remotes:
-                folder = shlex.quote(self.path)
-                # The nodes' containers may be another user's, and write their records here.
-                remote.check(f"mkdir -p {folder} && chmod 777 {folder}", "the jobs' folder")
-                remote.put({posixpath.join(self.path, name): content for name, content in files.items()})
+            for member in self._members:
+                member.owed.update({posixpath.join(self.path, name): content for name, content in files.items()})
+            found = [self._deliver(member) for member in self._members]
+            for error in found:
+                if error is not None and not isinstance(error, Unreachable):
+                    raise error
+            if all(error is not None for error in found):
+                first = next(error for error in found if error is not None)
+                raise Unreachable(f"no host of the cluster answers: {first.what}", where=first.where, mend=first.mend)
 
     def read(self, name: str) -> bytes | None:
         path = posixpath.join(self.path, name)
         with self._lock:
             known = self._where.get(name)
-            for remote in [known] if known is not None else self._remotes:
+            for member in [known] if known is not None else self._members:
+                if member.silent or (member.owed and self._deliver(member) is not None):
+                    continue
                 try:
-                    found = remote.read_if_there(path, _MOST)
-                except Unreachable:
-                    continue  # a dropped connection: it is opened again at the next look
+                    found = member.remote.read_if_there(path, _MOST)
+                except Unreachable as error:
+                    self._failed(member, error)
+                    continue
                 if found is not None:
-                    self._where[name] = remote
+                    self._where[name] = member
                     return found
         return None
 
+    def troubles(self) -> list[str]:
+        """Which hosts did not answer, since asked last; one line each."""
+        with self._lock:
+            found, self._troubles = self._troubles, []
+            return found
+
+    def _deliver(self, member: _Member) -> InputError | None:
+        """Brings a host what it has not got yet, over a new connection if the old one broke; what stood against it."""
+        error: InputError | None = None
+        if member.silent:
+            return Unreachable("it did not answer a moment ago", where=member.remote.name)
+        for _ in range(2):
+            try:
+                if not member.made:
+                    folder = shlex.quote(self.path)
+                    # The nodes' containers may be another user's, and write their records here.
+                    member.remote.check(f"mkdir -p {folder} && chmod 777 {folder}", "the jobs' folder")
+                    member.made = True
+                member.remote.put(member.owed)
+                member.owed.clear()
+                return None
+            except Unreachable as broken:
+                error = broken
+            except InputError as no:
+                return no
+        assert isinstance(error, Unreachable)
+        self._failed(member, error)
+        return error
+
+    def _failed(self, member: _Member, error: InputError) -> None:
+        member.not_before = time.monotonic() + _LEAVE_ALONE_S
+        self._troubles.append(error.line())
+
     def remove(self) -> None:
         with self._lock:
-            for remote in self._remotes:
+            for member in self._members:
                 try:
-                    remote.run(f"rm -rf {shlex.quote(self.path)}")
+                    member.remote.run(f"rm -rf {shlex.quote(self.path)}")
                 except InputError:
                     continue
                 finally:
-                    remote.close()
+                    member.remote.close()

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import posixpath
 import shlex
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 KEEPALIVE_S = 10
 COMMAND_S = 60.0
+#: So long may a transfer of files stand still.
+TRANSFER_S = 30.0
 _CHUNK = 256 << 10
 
 
@@ -85,7 +88,11 @@ class Remote:
         import paramiko
 
         where = f"{access.name} ({access.host}:{access.port or 22})"
-        options: dict[str, Any] = {"banner_timeout": access.timeout_s, "auth_timeout": access.timeout_s}
+        options: dict[str, Any] = {
+            "banner_timeout": access.timeout_s,
+            "auth_timeout": access.timeout_s,
+            "channel_timeout": access.timeout_s,
+        }
         if access.key is not None:
             try:
                 options["pkey"] = paramiko.PKey.from_path(access.key)
@@ -154,14 +161,36 @@ class Remote:
         self.close()
 
     @contextlib.contextmanager
-    def _talking(self, doing: str) -> Iterator[None]:
-        """Turns a connection that breaks into Unreachable, and the host's refusals into InputError."""
+    def _talking(self, doing: str, limit_s: float | None = None) -> Iterator[None]:
+        """Turns a connection that breaks into Unreachable, and the host's refusals into InputError.
+
+        ``limit_s``: of what may wait for a host that is there and says nothing. Not all of paramiko's waits have an
+        end of their own; the connection's does.
+        """
         import paramiko
 
+        silent = threading.Event()
+        transport = self._connection.client.get_transport() if self._connection is not None else None
+
+        def give_up() -> None:
+            silent.set()
+            if transport is not None:
+                transport.close()
+
+        watch = threading.Timer(limit_s, give_up) if limit_s is not None else None
+        if watch is not None:
+            watch.daemon = True
+            watch.start()
         try:
             yield
+            if silent.is_set():
+                raise TimeoutError  # a wait that ended with the connection looks like the end of what was read
         except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
             self.close()
+            if silent.is_set() or isinstance(error, TimeoutError) or "timeout" in str(error).lower():
+                raise Unreachable(
+                    f"no answer in time while {doing}", where=self.name, mend="look whether the host is overloaded"
+                ) from None
             raise Unreachable(
                 f"the connection broke while {doing}: {reason(error)}", where=self.name, mend="try again"
             ) from None
@@ -170,13 +199,16 @@ class Remote:
                 self.close()
                 raise Unreachable(f"the connection broke while {doing}", where=self.name, mend="try again") from None
             raise InputError(f"{doing}: {reason(error)}", where=self.name) from None
+        finally:
+            if watch is not None:
+                watch.cancel()
 
     # --- commands ---
 
     def run(self, command: str, *, timeout_s: float = COMMAND_S, stdin: str = "") -> Done:
         """Runs a shell command to its end. Unreachable when it does not answer in time."""
         connection = self.connection()
-        with self._talking("a command ran"):
+        with self._talking("a command ran", timeout_s + self.host.access.timeout_s):
             _, out, err = connection.client.exec_command(command, timeout=timeout_s)
             channel = out.channel
             if stdin:
@@ -184,6 +216,8 @@ class Remote:
             channel.shutdown_write()
             text, wrong = out.read(), err.read()
             code = channel.recv_exit_status()
+            if code < 0:
+                raise EOFError("it ended without an exit code")
         return Done(code, text.decode("utf-8", "replace"), wrong.decode("utf-8", "replace"))
 
     def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", mend: str = "") -> str:
@@ -201,11 +235,11 @@ class Remote:
         """The SFTP session."""
         connection = self.connection()
         if self._sftp is None:
-            with self._talking("SFTP began"):
+            with self._talking("SFTP began", self.host.access.timeout_s):
                 self._sftp = connection.client.open_sftp()
             channel = self._sftp.get_channel()
             if channel is not None:
-                channel.settimeout(COMMAND_S)
+                channel.settimeout(TRANSFER_S)
         return self._sftp
 
     def read(self, path: str, limit: int) -> bytes:

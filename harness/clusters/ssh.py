@@ -114,7 +114,12 @@ class SshCluster:
                 )
             if before is not None:
                 self._progress("cleaning away what an earlier cluster left")
-                self._clean(before)
+                if left := self._clean(before):
+                    raise InputError(
+                        f"an earlier cluster could not be ended: {left[0]}",
+                        where=str(self.folder.folder),
+                        mend="run `yarnfair cluster down` with this --state when the host answers, or end it there",
+                    )
             start = time.monotonic()
             state = ClusterState(
                 "ssh",

@@ -192,9 +192,13 @@ def open_cluster(
             shared, python = _shared(stack, backend, state, folder)
             yield RealCluster(backend, status.address, place, shared, python, document)
     finally:
-        cluster.down()
-        with contextlib.suppress(InputError):
-            StateFolder(folder).remove()
+        left = cluster.down()
+        if left:
+            # The state stays: the next run, or `cluster down`, tries again.
+            progress(f"not ended: {left[0]}; `yarnfair cluster down --backend {backend} --state {state.folder}`")
+        else:
+            with contextlib.suppress(InputError):
+                StateFolder(folder).remove()
 
 
 def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folder: Path) -> tuple[SharedFolder, str]:
@@ -266,7 +270,7 @@ def clean_abandoned() -> list[str]:
         with contextlib.suppress(InputError, CallError):
             kinds: dict[str, type[LocalCluster] | type[DockerCluster] | type[SshCluster]]
             kinds = {"local": LocalCluster, "docker": DockerCluster, "ssh": SshCluster}
-            kinds[backend](state).down()
-            StateFolder(folder).remove()
-            cleaned.append(folder.name)
+            if not kinds[backend](state).down():
+                StateFolder(folder).remove()
+                cleaned.append(folder.name)
     return cleaned

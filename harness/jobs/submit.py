@@ -55,6 +55,10 @@ class SharedFolder(ABC):
     def remove(self) -> None:
         """Takes the folder away."""
 
+    def troubles(self) -> list[str]:
+        """What went wrong since asked last without stopping anything; one line each."""
+        return []
+
 
 class LocalFolder(SharedFolder):
     """A folder of this machine, which the nodes see as it is (local processes, NFS)."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, read_inventory, restored
 from harness.clusters.local import free_ports
 from harness.clusters.remote import Remote
@@ -130,9 +131,78 @@ def test_a_host_that_never_speaks(one: Host) -> None:
 
 def test_a_command_that_never_ends(one: Host) -> None:
     start = time.monotonic()
-    with Remote(one) as remote, pytest.raises(Unreachable, match="connection broke"):
+    with Remote(one) as remote, pytest.raises(Unreachable, match="no answer in time"):
         remote.run("sleep 60", timeout_s=1.0)
     assert time.monotonic() - start < 20
+
+
+def test_a_host_that_freezes(one: Host, lab: sshlab.Lab) -> None:
+    """Neither a command nor a file waits for ever, on an open connection and on a new one; then all is well again."""
+    place = lab.servers["one"].folder / "opt"
+    with Remote(one) as before, Remote(one) as also:
+        before.run("true")
+        also.sftp()
+        # Patience from now on: the connections were made with the usual one.
+        before.host = also.host = changed(one, timeout_s=1.0)
+        with lab.servers["one"].frozen():
+            with pytest.raises(Unreachable, match="no answer in time while a command ran") as caught:
+                before.run("true", timeout_s=1.0)
+            assert "\n" not in caught.value.line()
+            with pytest.raises(Unreachable, match="no connection"):
+                before.run("true", timeout_s=1.0)
+        also.host = one
+        also.put({str(place / "after"): b"2"})
+    assert (place / "after").read_bytes() == b"2"
+    assert left_over(place) == []
+
+
+def test_a_wait_without_an_end_of_its_own_is_ended(one: Host) -> None:
+    with Remote(one) as remote:
+        remote.connection()
+        transport = remote.connection().client.get_transport()
+        assert transport is not None
+        start = time.monotonic()
+        with pytest.raises(Unreachable, match="no answer in time while it waits"), remote._talking("it waits", 0.5):
+            # A request to which nobody answers, as paramiko waits for it: until the connection ends.
+            transport.open_session().recv(1)
+        assert time.monotonic() - start < 60
+        assert remote.run("echo back").out == "back\n"
+
+
+def test_a_folder_on_hosts_outlives_one_that_is_gone(lab: sshlab.Lab, tmp_path: Path) -> None:
+    hosts = [host_of(lab, name) for name in ("one", "two")]
+    folder = HostsFolder(hosts, str(lab.folder / "shared"))
+    folder.write({"first": b"1"})
+    assert folder.troubles() == []
+    try:
+        # One machine stands for both hosts here, so the folder is one, too: what matters is who is asked.
+        lab.servers["two"].stop()
+        folder.write({"second": b"2"})
+        (said,) = folder.troubles()
+        assert said.startswith("two (127.0.1.")
+        assert "no connection" in said
+        assert folder.troubles() == []
+        assert folder.read("second") == b"2"
+        assert folder._members[1].owed.keys() == {str(lab.folder / "shared" / "second")}
+        folder.write({"third": b"3"})
+        assert folder.troubles() == [], "it is left alone for a while"
+        lab.servers["one"].stop()
+        with pytest.raises(Unreachable, match="no host of the cluster answers"):
+            folder.write({"fourth": b"4"})
+        assert folder.read("third") is None
+        for server in lab.servers.values():
+            server.start()
+        for member in folder._members:
+            member.not_before = 0.0
+        folder.write({"fifth": b"5"})
+        assert [member.owed for member in folder._members] == [{}, {}]
+        assert folder.read("fourth") == b"4"
+    finally:
+        for server in lab.servers.values():
+            if not server.pid:
+                server.start()
+        folder.remove()
+    assert not (lab.folder / "shared").exists()
 
 
 def test_a_connection_cut_in_the_middle_of_a_file(one: Host, lab: sshlab.Lab, tmp_path: Path) -> None:
