@@ -71,10 +71,20 @@ def generate(kind: str, size: str, seed: int, out: str, as_json: bool) -> None:
 @click.argument("place")
 @json_option
 def verify(place: str, as_json: bool) -> int:
-    """Compare a data set with its manifest. Exit code 1 when something is wrong."""
+    """Compare the data set in PLACE (a folder, or webhdfs://host:port/folder) with its manifest.
+
+    Exit code 1 when something is wrong.
+    """
     from harness.jobs.data import generate as making
 
-    wrong = making.verify(making.open_target(place))
+    target = making.open_target(place, "PLACE")
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("reading") as status:
+            wrong = making.verify(target, lambda name: status.update(f"reading {name}"))
+    else:
+        wrong = making.verify(target)
     if as_json:
         print_json({"place": place, "wrong": wrong})
     else:

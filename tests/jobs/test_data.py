@@ -114,6 +114,8 @@ def test_places() -> None:
     for text in ("", "ftp://x/y", "webhdfs://nn:9870", "webhdfs://nn:port/x"):
         with pytest.raises(CallError):
             open_target(text)
+    with pytest.raises(CallError, match="NameNode's web address"):
+        open_target("hdfs://nn:8020/data")
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -146,6 +148,13 @@ def test_parts_are_of_one_size() -> None:
     assert [size for _, size in plan] == [PART_BYTES] * 3 + [5]
 
 
+def test_large_tables_are_cut_into_files() -> None:
+    plan = making.tpch_plan(2_500_000_000)
+    assert [name for name, table, _ in plan if table == "orders"] == [f"orders.{n}.parquet" for n in (1, 2, 3)]
+    assert [name for name, table, _ in plan if table == "nation"] == ["nation.parquet"]
+    assert ["--tables", "part", "--parts", "3", "--part", "2"] in [options for _, _, options in plan]
+
+
 def test_tpchs_tables(tmp_path: Path) -> None:
     import pandas as pd
 
@@ -160,5 +169,13 @@ def test_tpchs_tables(tmp_path: Path) -> None:
     again: list[int] = []
     generate("tpch", 1_000_000, 1, target, lambda *step: again.append(1))
     assert again == []
+    # A file that is lost is made again, the others stay.
+    (tmp_path / "tpch" / "region.parquet").unlink()
+    (tmp_path / "tpch" / "manifest.json").write_text(
+        json.dumps({**json.loads((tmp_path / "tpch" / "manifest.json").read_text()), "complete": False})
+    )
+    generate("tpch", 1_000_000, 1, target, lambda *step: again.append(step[2]))
+    assert [size > 0 for size in again] == [name == "region" for name in making.TPCH_TABLES]
+    assert verify(target) == []
     with pytest.raises(CallError, match="every seed"):
         generate("tpch", 2_000_000, 5, FolderTarget(tmp_path / "other"))

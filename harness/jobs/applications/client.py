@@ -2,7 +2,8 @@
 
 The client needs no Hadoop installation and no site files: the ResourceManager tells its configuration (``/conf``), the
 jars come from harness.clusters.jars. Inputs, output and staging lie in a folder that this machine and all nodes see
-alike. What a task needs is asked from the cluster and, where its nodes are this machine, from this machine.
+alike, or in HDFS (harness.jobs.applications.storage). What a task needs is asked from the cluster and, where its nodes
+are this machine, from this machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,20 @@ from harness.clusters import jars, site
 from harness.jobs.applications.answers import CHECKS, Verdict, output_files
 from harness.jobs.applications.catalogue import Application, Call, HadoopJob, settings_of
 from harness.jobs.applications.history import Attempt, histories
-from harness.jobs.data.generate import FolderTarget, read_manifest
+from harness.jobs.applications.storage import (
+    DataSet,
+    beside,
+    exists,
+    fetch,
+    fetch_histories,
+    fetch_output,
+    last_name,
+    open_data,
+    remove,
+    target_of,
+    uri_of,
+)
+from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
@@ -66,8 +80,8 @@ class Request:
     """One run of one application."""
 
     application: Application
-    inputs: tuple[Path, ...]
-    output: Path
+    inputs: tuple[Path | Target, ...]
+    output: Path | Target
     queue: str = "default"
     sizes: Sizes = Sizes()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -116,8 +130,8 @@ def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:
 # --- before it starts -------------------------------------------------------------------------------------------------
 
 
-def data_files(request: Request) -> list[list[Path]]:
-    """The files of each input, data sets before anything else checked for what they are.
+def data_sets(request: Request) -> list[DataSet]:
+    """The inputs, each checked for what it is.
 
     Raises CallError for another number of inputs than the application has, InputError for data that cannot be used.
     """
@@ -128,24 +142,7 @@ def data_files(request: Request) -> list[list[Path]]:
             where="--input",
             mend="give one for each, in this order",
         )
-    found = []
-    for kind, folder in zip(wanted, request.inputs, strict=True):
-        if any(c in "{}[]*?\\, \t\n" for c in str(folder)):
-            raise CallError(f"{str(folder)!r}: Hadoop's paths have no blanks, commas or * ? [ ] {{ }}", where="--input")
-        manifest = read_manifest(FolderTarget(folder))
-        if manifest is not None and manifest.kind != kind:
-            raise InputError(f"a data set of {manifest.kind}", where=str(folder), mend=f"give one of {kind}")
-        if manifest is not None and not manifest.complete:
-            raise InputError("the data set is not complete", where=str(folder), mend="generate it again to go on")
-        files = sorted(folder.glob("part-*")) if folder.is_dir() else []
-        if not files:
-            raise InputError(
-                "no part-* files",
-                where=str(folder),
-                mend=f"make them: yarnfair data generate {kind} --size 10MB --out {folder}",
-            )
-        found.append(files)
-    return found
+    return [open_data(target_of(place), kind) for kind, place in zip(wanted, request.inputs, strict=True)]
 
 
 def available_mb(meminfo: str) -> int:
@@ -192,6 +189,20 @@ def _on_this_machine(rest: RestClient) -> bool:
     return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
+class _Failed(Exception):
+    """A client has ended badly. ``log``: what it said."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__(log)
+        self.log = log
+
+
+def _fetch_history(staged: Target, work: Path) -> None:
+    if isinstance(staged, HdfsTarget):
+        with contextlib.suppress(YarnfairError):
+            fetch_histories(staged, work / "history")
+
+
 # --- the run ----------------------------------------------------------------------------------------------------------
 
 
@@ -217,25 +228,34 @@ class Client:
         Raises RunInvalid for a job that failed (why, with its log's last lines), RunTimedOut, InputError, CallError.
         However it ends, nothing of it runs on.
         """
-        inputs = data_files(request)
+        inputs = data_sets(request)
         settings = settings_of(request.application, request.settings)
-        output = request.output.absolute()
-        if output.exists():
-            raise InputError("is there already", where=str(output), mend="give another --output, or remove it")
+        output = target_of(request.output)
+        if exists(output):
+            raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
         free = available_mb(Path("/proc/meminfo").read_text()) if _on_this_machine(self.rest) else None
         check_memory(request.sizes, self.rest, free_mb=free)
         library, streaming = jars.find(progress=self._progress), streaming_jar(self._progress)
-        output.parent.mkdir(parents=True, exist_ok=True)
+        given = cluster_properties(self.rest)
         tag = f"job-{uuid.uuid4().hex[:12]}"
-        with tempfile.TemporaryDirectory(prefix=".staging-", dir=output.parent) as folder:
+        near = None
+        if isinstance(output, FolderTarget):
+            near = output.folder.absolute().parent
+            near.mkdir(parents=True, exist_ok=True)
+        # Everything that nodes and this machine share of a job: beside the output.
+        with tempfile.TemporaryDirectory(prefix=".staging-", dir=near) as folder:
             work = Path(folder)
             os.chmod(work, 0o755)
+            staged = beside(output, f".staging-{tag}") if near is None else FolderTarget(work)
+            copies: list[list[Path]] = []
+            if request.check or "classes" in settings:
+                copies = [fetch(one.target, list(one.files), work / f"in{n}") for n, one in enumerate(inputs)]
             if "classes" in settings:
-                write_centres(inputs[0], settings["classes"], work / "centres.txt")
-            paths = tuple(str(path.absolute() / "part-*") for path in request.inputs)
+                write_centres(copies[0], settings["classes"], work / "centres.txt")
+            default = given.get("fs.defaultFS", "file:///")
             call = Call(
-                paths,
-                str(output),
+                tuple(f"{uri_of(one.target, default)}/part-*" for one in inputs),
+                uri_of(output, default),
                 request.sizes.reduces,
                 settings,
                 request.python,
@@ -243,37 +263,46 @@ class Client:
                 work,
             )
             jobs = list(request.application.jobs(call))
-            self._configure(work, request, inputs, tag)
+            self._configure(work, request, given, uri_of(staged, default), sum(one.size for one in inputs), tag)
             began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
             classes = os.pathsep.join([str(work / "conf"), str(streaming), f"{library}/*"])
             try:
                 for number, job in enumerate(jobs, start=1):
                     left = request.timeout_s - (time.monotonic() - began)
-                    self._one(request, job, classes, work, tag, left, f"{number} of {len(jobs)}", on_step)
+                    try:
+                        self._one(request, job, classes, work, tag, left, f"{number} of {len(jobs)}", on_step)
+                    except _Failed as failed:
+                        _fetch_history(staged, work)
+                        raise RunInvalid(self._why(request, tag, work, failed.log)) from None
             finally:
                 self._kill(tag)
-                shutil.rmtree(f"{output}.joined", ignore_errors=True)
+                _fetch_history(staged, work)
+                for left_over in (beside(output, f"{last_name(output)}.joined"), staged):
+                    if left_over != FolderTarget(work):
+                        with contextlib.suppress(YarnfairError):
+                            remove(left_over)
             seconds = time.monotonic() - began
             apps = tuple(self.rest.apps(tags=[tag]))
             attempts = tuple(histories(work))
-        verdict = None
-        if request.check:
-            self._progress("checking the answer")
-            verdict = CHECKS[request.application.name](inputs, settings, output_files(output))
+            verdict = None
+            if request.check:
+                self._progress("checking the answer")
+                found = output_files(fetch_output(output, work / "out"))
+                verdict = CHECKS[request.application.name](copies, settings, found)
         return Done(apps, attempts, seconds, verdict, zero_ms)
 
-    def _configure(self, work: Path, request: Request, inputs: Sequence[Sequence[Path]], tag: str) -> None:
+    def _configure(
+        self, work: Path, request: Request, given: Mapping[str, str], staged: str, size: int, tag: str
+    ) -> None:
         sizes = request.sizes
-        given = cluster_properties(self.rest)
         heap, am_heap = int(sizes.task_mb * _HEAP), int(sizes.am_mb * 0.6)
-        size = sum(file.stat().st_size for files in inputs for file in files)
         mapred = {
             "mapreduce.framework.name": "yarn",
             "mapreduce.job.queuename": request.queue,
             "mapreduce.job.tags": tag,
             "mapreduce.job.name": request.application.name,
-            "yarn.app.mapreduce.am.staging-dir": str(work / "staging"),
-            "mapreduce.jobhistory.intermediate-done-dir": str(work / "history"),
+            "yarn.app.mapreduce.am.staging-dir": f"{staged}/staging",
+            "mapreduce.jobhistory.intermediate-done-dir": f"{staged}/history",
             # Lines of JSON, which can be read without Avro.
             "mapreduce.jobhistory.jhist.format": "json",
             "yarn.app.mapreduce.am.resource.mb": str(sizes.am_mb),
@@ -348,7 +377,7 @@ class Client:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if process.returncode != 0:
-            raise RunInvalid(self._why(request, tag, work, log.read_text(errors="replace")))
+            raise _Failed(log.read_text(errors="replace"))
 
     def _kill(self, tag: str) -> None:
         with contextlib.suppress(YarnfairError):
@@ -432,7 +461,7 @@ def document(request: Request, done: Done) -> dict[str, Any]:
     return {
         "application": request.application.name,
         "suite": request.application.suite,
-        "output": str(request.output),
+        "output": target_of(request.output).name,
         "seconds": done.seconds,
         "applications": [
             {

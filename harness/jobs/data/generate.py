@@ -6,22 +6,18 @@ starts again with the same kind, seed and size goes on where the last one ended.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import posixpath
 import shutil
 import subprocess
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from harness.jobs.data.kinds import KINDS, PART_BYTES, part_bytes
+from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target, open_target
 from harness.model.errors import CallError, InputError
 
 MANIFEST = "manifest.json"
@@ -29,116 +25,9 @@ FORMAT = 1
 TPCH = "tpch"
 #: Bytes of one TPC-H scale factor, about (``--size 1GB`` is scale factor 1).
 TPCH_BYTES = 1_000_000_000
-
-
-class Target(ABC):
-    """Where a data set goes."""
-
-    name: str
-
-    @abstractmethod
-    def read(self, name: str) -> bytes | None:
-        """A file's bytes; None when there is none."""
-
-    @abstractmethod
-    def write(self, name: str, content: bytes) -> None:
-        """Puts a file there whole or not at all."""
-
-    def size(self, name: str) -> int | None:
-        """A file's bytes; None when there is none."""
-        found = self.read(name)
-        return None if found is None else len(found)
-
-
-@dataclass(frozen=True)
-class FolderTarget(Target):
-    """A folder of this machine, or one that is shared."""
-
-    folder: Path
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return str(self.folder)
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self.folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder / name)) from None
-
-    def size(self, name: str) -> int | None:
-        try:
-            return (self.folder / name).stat().st_size
-        except OSError:
-            return None
-
-    def write(self, name: str, content: bytes) -> None:
-        temporary = ""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.")
-            with os.fdopen(handle, "wb") as out:
-                out.write(content)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, self.folder / name)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise InputError(
-                f"cannot be written: {error.strerror}", where=str(self.folder / name), mend="check disk and rights"
-            ) from None
-
-
-@dataclass(frozen=True)
-class HdfsTarget(Target):
-    """A folder in HDFS, by WebHDFS."""
-
-    base: str
-    folder: str
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"{self.base}{self.folder}"
-
-    def _place(self, name: str) -> Any:
-        from harness.yarn.files import open_place
-
-        parts = urlsplit(self.base)
-        scheme = "swebhdfs" if parts.scheme == "https" else "webhdfs"
-        return open_place(f"{scheme}://{parts.netloc}{posixpath.join(self.folder, name)}")
-
-    def read(self, name: str) -> bytes | None:
-        from harness.yarn.errors import Refused
-
-        try:
-            found: bytes = self._place(name).read()
-            return found
-        except Refused as error:
-            if "FileNotFound" in error.exception or error.status == 404:
-                return None
-            raise
-
-    def write(self, name: str, content: bytes) -> None:
-        self._place(name).write(content)
-
-
-def open_target(text: str) -> Target:
-    """A target by its name: a folder, or ``webhdfs://host:port/folder``."""
-    if "://" not in text:
-        if not text or "\0" in text:
-            raise CallError("no folder given", where="--out")
-        return FolderTarget(Path(text))
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError as error:
-        raise CallError(f"{text[:80]!r} is no place: {error}", where="--out") from None
-    if parts.scheme not in ("webhdfs", "swebhdfs") or not parts.hostname or len(parts.path) < 2:
-        raise CallError(f"{text[:80]!r} is no place", where="--out", mend="a folder, or webhdfs://host:port/folder")
-    return HdfsTarget(f"{'http' if parts.scheme == 'webhdfs' else 'https'}://{parts.netloc}", parts.path)
-
+TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
+#: Of harness.jobs.data.targets: whoever makes data needs them, too.
+__all__ = ["FolderTarget", "HdfsTarget", "Target", "open_target"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -251,6 +140,34 @@ def _write(target: Target, manifest: Manifest) -> None:
     target.write(MANIFEST, (json.dumps(manifest.document(), indent=1) + "\n").encode())
 
 
+def tpch_plan(size: int) -> list[tuple[str, str, list[str]]]:
+    """(file, table, tpchgen-cli's own options) of every file of a TPC-H data set.
+
+    The larger tables are cut into one file for each GB of the data set; the names are tpchgen-cli's own.
+    """
+    count = -(-size // TPCH_BYTES)
+    found = []
+    for table in TPCH_TABLES:
+        options = ["--tables", table]
+        if count == 1 or table in ("nation", "region"):
+            found.append((f"{table}.parquet", table, options))
+            continue
+        for part in range(1, count + 1):
+            cut = ["--parts", str(count), "--part", str(part)]
+            found.append((f"{table}.{part}.parquet", table, [*options, *cut]))
+    return found
+
+
+def _tpchgen() -> str:
+    import sysconfig
+
+    program = shutil.which("tpchgen-cli")
+    beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
+    if program is None and not beside.is_file():
+        raise InputError("no tpchgen-cli on the PATH", mend="pip install 'yarnfair[workloads]'")
+    return program or str(beside)
+
+
 def _tpch(
     size: int, seed: int, target: Target, there: Manifest | None, on_part: Callable[[int, int, int], None]
 ) -> Manifest:
@@ -259,45 +176,48 @@ def _tpch(
         return there
     if seed != 1:
         raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
-    program = shutil.which("tpchgen-cli")
-    if program is None:
-        import sysconfig
-
-        beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
-        program = str(beside) if beside.is_file() else None
-    if program is None:
-        raise InputError("no tpchgen-cli on the PATH", mend="pip install 'yarnfair[workloads]'")
-    with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
-        scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".")
-        command = [program, "parquet", "-s", scale or "0.000001", "--output-dir", work]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        files = sorted(Path(work).rglob("*.parquet"))
-        if done.returncode or not files:
-            words = (done.stderr or done.stdout).strip().splitlines()
-            raise InputError(
-                f"tpchgen-cli failed: {words[-1][:200] if words else done.returncode}", mend="look at --size"
-            )
-        parts: dict[str, Mapping[str, Any]] = {}
-        for number, file in enumerate(files, start=1):
-            content = file.read_bytes()
-            target.write(file.name, content)
-            parts[file.name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            on_part(number, len(files), len(content))
+    program, plan = _tpchgen(), tpch_plan(size)
+    scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".") or "0.000001"
+    parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
+    for number, (name, table, options) in enumerate(plan, start=1):
+        if name in parts and target.size(name) == parts[name]["bytes"]:
+            on_part(number, len(plan), 0)
+            continue
+        with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
+            command = [program, "parquet", "-s", scale, "--output-dir", work, *options]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            files = sorted(Path(work).rglob("*.parquet"))
+            if done.returncode or len(files) != 1:
+                words = (done.stderr or done.stdout).strip().splitlines()
+                raise InputError(
+                    f"tpchgen-cli failed on {table}: {words[-1][:200] if words else done.returncode}",
+                    mend="look at --size",
+                )
+            target.write(name, files[0])
+            digest = FolderTarget(files[0].parent).sha256(files[0].name)
+            assert digest is not None
+            parts[name] = {"bytes": files[0].stat().st_size, "sha256": digest}
+        _write(target, Manifest(TPCH, seed, size, parts, number == len(plan)))
+        on_part(number, len(plan), int(parts[name]["bytes"]))
     made = Manifest(TPCH, seed, size, parts, True)
     _write(target, made)
     return made
 
 
-def verify(target: Target) -> list[str]:
-    """What is wrong with a data set, in words; empty when all parts are there with their checksums."""
+def verify(target: Target, on_part: Callable[[str], None] = lambda _: None) -> list[str]:
+    """What is wrong with a data set, in words; empty when all parts are there with their checksums.
+
+    ``on_part`` is told each file before it is read.
+    """
     manifest = read_manifest(target)
     if manifest is None:
         raise InputError("no data set there", where=target.name, mend="generate it first")
     wrong = [] if manifest.complete else ["it is not complete: generate it again to go on"]
     for name, part in manifest.parts.items():
-        content = target.read(name)
-        if content is None:
+        on_part(name)
+        found = target.sha256(name)
+        if found is None:
             wrong.append(f"{name} is missing")
-        elif hashlib.sha256(content).hexdigest() != part["sha256"]:
+        elif found != part["sha256"]:
             wrong.append(f"{name} has another checksum")
     return wrong

@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, settings_of
-from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_files, last_lines
+from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_sets, last_lines
 from harness.jobs.applications.history import attempts_table, read_history, summary
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.model.errors import CallError, InputError
@@ -64,13 +64,13 @@ def request(folder: Path, *inputs: Path, name: str = "wordcount") -> Request:
 def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
     generate("movies", 5000, 1, FolderTarget(tmp_path / "movies"))
     with pytest.raises(InputError, match="a data set of movies; give one of text"):
-        data_files(request(tmp_path, tmp_path / "movies"))
+        data_sets(request(tmp_path, tmp_path / "movies"))
     with pytest.raises(CallError, match="reads rankings and uservisits, given are 1"):
-        data_files(request(tmp_path, tmp_path / "movies", name="join"))
+        data_sets(request(tmp_path, tmp_path / "movies", name="join"))
     with pytest.raises(InputError, match=r"no part-\* files"):
-        data_files(request(tmp_path, tmp_path / "none"))
-    found = data_files(request(tmp_path, tmp_path / "movies", name="histogramratings"))
-    assert [[file.name for file in files] for files in found] == [["part-00000.txt"]]
+        data_sets(request(tmp_path, tmp_path / "none"))
+    found = data_sets(request(tmp_path, tmp_path / "movies", name="histogramratings"))
+    assert [list(one.files) for one in found] == [["part-00000.txt"]]
 
 
 def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:

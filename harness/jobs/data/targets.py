@@ -1,0 +1,199 @@
+"""Where a data set lies: a folder of this machine (or a shared one), or a folder in HDFS."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import hashlib
+import os
+import posixpath
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.model.errors import CallError, InputError
+from harness.yarn.errors import Refused
+from harness.yarn.http import HttpOptions
+from harness.yarn.webhdfs import WebHdfs, missing, open_hdfs
+
+_PIECE_BYTES = 1 << 20
+
+
+class Target(ABC):
+    """Where a data set goes. Files are named relative to it; a name may have a folder before it (``a/b``).
+
+    Every method raises InputError for what the place refuses.
+    """
+
+    name: str
+
+    @abstractmethod
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """A file's bytes, piece by piece. FileNotFoundError when there is none."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes | Path) -> None:
+        """Puts a file there whole or not at all: these bytes, or those of a file of this machine."""
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """A file's bytes; None when there is none."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The files that lie directly in it, in order; empty when it is not there."""
+
+    def read(self, name: str) -> bytes | None:
+        """A file's bytes; None when there is none."""
+        try:
+            return b"".join(self.pieces(name))
+        except FileNotFoundError:
+            return None
+
+    def sha256(self, name: str) -> str | None:
+        """A file's checksum, the file never whole in memory; None when there is none."""
+        digest = hashlib.sha256()
+        try:
+            for piece in self.pieces(name):
+                digest.update(piece)
+        except FileNotFoundError:
+            return None
+        return digest.hexdigest()
+
+    @contextlib.contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        """A file as one of this machine, for as long as it is needed. InputError when there is none."""
+        with tempfile.TemporaryDirectory(prefix="yarnfair-data-") as folder:
+            copy = Path(folder) / posixpath.basename(name)
+            try:
+                with copy.open("wb") as out:
+                    for piece in self.pieces(name):
+                        out.write(piece)
+            except FileNotFoundError:
+                raise InputError("no such file", where=f"{self.name}/{name}") from None
+            yield copy
+
+
+@dataclass(frozen=True)
+class FolderTarget(Target):
+    """A folder of this machine, or one that is shared."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return str(self.folder)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        try:
+            with (self.folder / name).open("rb") as file:
+                while piece := file.read(_PIECE_BYTES):
+                    yield piece
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder / name)) from None
+
+    def size(self, name: str) -> int | None:
+        try:
+            return (self.folder / name).stat().st_size
+        except OSError:
+            return None
+
+    def names(self) -> list[str]:
+        try:
+            return sorted(entry.name for entry in self.folder.iterdir() if entry.is_file())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder)) from None
+
+    def write(self, name: str, content: bytes | Path) -> None:
+        temporary, place = "", self.folder / name
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+            with os.fdopen(handle, "wb") as out:
+                if isinstance(content, bytes):
+                    out.write(content)
+                else:
+                    with content.open("rb") as source:
+                        shutil.copyfileobj(source, out, _PIECE_BYTES)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, place)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise InputError(
+                f"cannot be written: {error.strerror}", where=str(place), mend="check disk and rights"
+            ) from None
+
+    @contextlib.contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        if self.size(name) is None:
+            raise InputError("no such file", where=f"{self.name}/{name}")
+        yield self.folder / name
+
+
+@dataclass(frozen=True)
+class HdfsTarget(Target):
+    """A folder in HDFS, by WebHDFS; whose it is, the user of this process says (or ``webhdfs://USER@...``)."""
+
+    hdfs: WebHdfs
+    folder: str
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.hdfs.base}{self.folder}")
+
+    def path(self, name: str) -> str:
+        """A file's path in HDFS."""
+        return posixpath.join(self.folder, name)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        try:
+            yield from self.hdfs.pieces(self.path(name))
+        except Refused as error:
+            if missing(error):
+                raise FileNotFoundError(name) from None
+            raise
+
+    def size(self, name: str) -> int | None:
+        found = self.hdfs.status(self.path(name))
+        return None if found is None or found.folder else found.size
+
+    def names(self) -> list[str]:
+        try:
+            return [one.name for one in self.hdfs.listing(self.folder) if not one.folder]
+        except Refused as error:
+            if missing(error):
+                return []
+            raise
+
+    def write(self, name: str, content: bytes | Path) -> None:
+        if isinstance(content, bytes):
+            self.hdfs.write(self.path(name), content)
+            return
+        try:
+            with content.open("rb") as source:
+                self.hdfs.write(self.path(name), source)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(content)) from None
+
+
+def open_target(text: str, where: str = "--out") -> Target:
+    """A target by its name: a folder, or ``webhdfs://host:port/folder``. CallError, ``where`` names the option."""
+    if "://" not in text:
+        if not text or "\0" in text:
+            raise CallError("no folder given", where=where)
+        return FolderTarget(Path(text))
+    try:
+        # A DataNode that writes 16 MiB to a busy disk answers when it is done.
+        hdfs, folder = open_hdfs(text, HttpOptions(user=getpass.getuser(), read_timeout_s=120.0))
+    except CallError as error:
+        mend = "give a folder, or webhdfs://host:port/folder with the NameNode's web address"
+        raise CallError(error.what, where=where, mend=mend) from None
+    return HdfsTarget(hdfs, folder)

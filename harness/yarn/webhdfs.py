@@ -1,0 +1,237 @@
+"""HDFS by its REST interface, WebHDFS: status, listing, reading, writing, renaming and removing files.
+
+The NameNode says only where the data are or shall go; a DataNode gives and takes them. A file of any size passes
+through in pieces. Source: Hadoop's "WebHDFS REST API", version 3.4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import posixpath
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, unquote, urlsplit
+
+import requests
+import urllib3
+
+from harness.model.errors import CallError, InputError
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
+
+#: Answers that are documents, not files: a folder of some 100,000 files.
+_ANSWER_BYTES = 64 << 20
+_PIECE_BYTES = 1 << 20
+_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsStatus:
+    """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits."""
+
+    name: str
+    folder: bool
+    size: int
+    permission: str
+
+
+@dataclass(frozen=True)
+class WebHdfs:
+    """The files of one HDFS. ``base``: the NameNode's ``http://host:port``; paths are absolute in HDFS.
+
+    Every call raises Unreachable, Refused (HDFS says no) or BadAnswer, all of them InputError.
+    """
+
+    base: str
+    options: HttpOptions = field(default_factory=HttpOptions)
+
+    @contextlib.contextmanager
+    def _answer(
+        self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None, params: dict[str, str]
+    ) -> Iterator[requests.Response]:
+        """The response to one operation, redirections to a DataNode followed, its status checked, its body unread."""
+        options, where = self.options, f"{self.base}{path}"
+        query = {"op": operation, **params}
+        if options.user and options.auth == "simple":
+            query["user.name"] = options.user
+        with requests.Session() as session:
+            session.trust_env = False
+            if options.ca_file:
+                session.verify = options.ca_file
+            if options.auth == "spnego":
+                session.auth = spnego()
+            times = (options.connect_timeout_s, options.read_timeout_s)
+            url = f"{self.base}/webhdfs/v1{quote(path)}"
+            try:
+                # The NameNode must not get the data itself.
+                with session.request(
+                    method, url, params=query, timeout=times, allow_redirects=False, stream=True
+                ) as first:
+                    if first.status_code not in (301, 302, 307):
+                        yield self._checked(first, operation, where)
+                        return
+                    target = first.headers.get("Location", "")
+                if urlsplit(target).scheme not in ("http", "https"):
+                    raise BadAnswer("redirected to nowhere", where=where)
+                with session.request(
+                    method, target, data=data, timeout=times, allow_redirects=False, stream=True
+                ) as second:
+                    yield self._checked(second, operation, where)
+            except _ERRORS as error:
+                raise Unreachable(
+                    f"WebHDFS {operation}: {_words(error)}",
+                    where=where,
+                    mend="check the NameNode's address, and that its DataNodes' names resolve here",
+                ) from None
+
+    def _checked(self, answer: requests.Response, operation: str, where: str) -> requests.Response:
+        if 200 <= answer.status_code < 300:
+            return answer
+        content = answer.raw.read(_ANSWER_BYTES, decode_content=True)
+        exception, message = remote_exception(content, where)
+        told = f"{exception}: {message}" if exception else f"HTTP {answer.status_code}"
+        raise Refused(f"WebHDFS {operation}: {told}", where=where, status=answer.status_code, exception=exception)
+
+    def call(
+        self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None = None, **params: str
+    ) -> bytes:
+        """One operation and its whole answer (64 MiB at most)."""
+        with self._answer(method, path, operation, data, params) as answer:
+            content: bytes = answer.raw.read(_ANSWER_BYTES + 1, decode_content=True)
+        if len(content) > _ANSWER_BYTES:
+            raise BadAnswer("the answer is too large", where=f"{self.base}{path}")
+        return content
+
+    def _document(self, method: str, path: str, operation: str, **params: str) -> Any:
+        return parse_json(self.call(method, path, operation, None, **params) or b"null", f"{self.base}{path}")
+
+    def status(self, path: str) -> HdfsStatus | None:
+        """What is there; None when nothing is."""
+        try:
+            told = self._document("GET", path, "GETFILESTATUS")
+        except Refused as error:
+            if missing(error):
+                return None
+            raise
+        return self._status(told.get("FileStatus") if isinstance(told, dict) else None, path)
+
+    def listing(self, path: str) -> list[HdfsStatus]:
+        """What lies in a folder, by name. Refused when there is none."""
+        told = self._document("GET", path, "LISTSTATUS")
+        try:
+            rows = told["FileStatuses"]["FileStatus"]
+            return sorted((self._status(row, path) for row in rows), key=lambda one: one.name)
+        except (KeyError, TypeError):
+            raise BadAnswer("no listing", where=f"{self.base}{path}") from None
+
+    def _status(self, row: Any, path: str) -> HdfsStatus:
+        try:
+            return HdfsStatus(
+                str(row["pathSuffix"]) or posixpath.basename(path),
+                row["type"] == "DIRECTORY",
+                int(row["length"]),
+                str(row["permission"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise BadAnswer("no file status", where=f"{self.base}{path}") from None
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """A file's bytes, piece by piece. Unreachable when the connection ends before the file does."""
+        with self._answer("GET", path, "OPEN", None, {}) as answer:
+            yield from answer.iter_content(_PIECE_BYTES)
+
+    def read(self, path: str) -> bytes:
+        """A whole file, in memory."""
+        return b"".join(self.pieces(path))
+
+    def download(self, path: str, target: Path) -> None:
+        """A file onto this machine. InputError also where it cannot be written."""
+        try:
+            with target.open("wb") as out:
+                for piece in self.pieces(path):
+                    out.write(piece)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", where=str(target)) from None
+
+    def write(self, path: str, data: IO[bytes] | bytes, *, permission: str = "644") -> None:
+        """Puts a file there whole or not at all: written beside it, then renamed over what was there."""
+        folder, last = posixpath.split(path)
+        temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
+        try:
+            self.call("PUT", temporary, "CREATE", data, overwrite="false", permission=permission)
+            told = self._document("PUT", temporary, "RENAME", destination=path, renameoptions="OVERWRITE")
+            if told is not None and told != {"boolean": True}:
+                raise Refused(f"WebHDFS RENAME: {told}", where=f"{self.base}{path}")
+        except BaseException:
+            with contextlib.suppress(InputError):
+                self.call("DELETE", temporary, "DELETE")
+            raise
+
+    def make_folder(self, path: str, *, permission: str = "755") -> None:
+        """A folder and those above it."""
+        if self._document("PUT", path, "MKDIRS", permission=permission) != {"boolean": True}:
+            raise Refused("WebHDFS MKDIRS: false", where=f"{self.base}{path}")
+
+    def delete(self, path: str) -> bool:
+        """Removes a file, or a folder with all that is in it; whether there was one."""
+        return bool(self._document("DELETE", path, "DELETE", recursive="true") == {"boolean": True})
+
+    def file_system(self) -> str:
+        """How Hadoop's own clients call this file system (``hdfs://host:port``), as the NameNode tells. BadAnswer."""
+        url = f"{self.base}/conf"
+        where = url
+        try:
+            with requests.Session() as session:
+                session.trust_env = False
+                if self.options.ca_file:
+                    session.verify = self.options.ca_file
+                if self.options.auth == "spnego":
+                    session.auth = spnego()
+                times = (self.options.connect_timeout_s, self.options.read_timeout_s)
+                with session.get(
+                    url, params={"name": "fs.defaultFS", "format": "json"}, timeout=times, stream=True
+                ) as answer:
+                    content: bytes = answer.raw.read(_ANSWER_BYTES, decode_content=True)
+        except _ERRORS as error:
+            raise Unreachable(f"the NameNode: {_words(error)}", where=where, mend="check its address") from None
+        told = parse_json(content, where)
+        value = (told.get("property") or {}).get("value") if isinstance(told, dict) else None
+        if not isinstance(value, str) or urlsplit(value).scheme != "hdfs":
+            raise BadAnswer(f"no address of a file system: {str(value)[:80]!r}", where=where)
+        return value.rstrip("/")
+
+
+def missing(error: Refused) -> bool:
+    """Whether HDFS has refused because there is no such file."""
+    return "FileNotFound" in error.exception or error.status == 404
+
+
+def _words(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(str(text).split())[:300] or type(error).__name__
+
+
+def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, str]:
+    """The file system and the path in it of ``webhdfs://[user@]host[:port]/path`` (``swebhdfs``: by TLS).
+
+    Raises CallError.
+    """
+    mend = "give webhdfs://host:port/folder, with the NameNode's web address"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise CallError(f"{text[:80]!r} is no place: {error}", mend=mend) from None
+    path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
+    usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)
+    if usual is None or not parts.hostname or path in ("", "/") or parts.password is not None or parts.query:
+        raise CallError(f"{text[:80]!r} is no place", mend=mend)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    given = options or HttpOptions()
+    if parts.username:
+        given = replace(given, user=parts.username)
+    return WebHdfs(f"{usual[0]}://{host}:{port or usual[1]}", given), path
