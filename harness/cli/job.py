@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +16,9 @@ from harness.cli.output import json_option, print_json
 from harness.model.errors import CallError, InputError
 
 if TYPE_CHECKING:
+    from harness.jobs.applications.client import Done
+    from harness.jobs.applications.history import Attempt
+    from harness.jobs.programs import AnyClient, AnyCluster, AnyRequest
     from harness.yarn.answers import AppStatus
 
 
@@ -25,7 +31,8 @@ def job() -> None:
 @json_option
 def list_them(as_json: bool) -> None:
     """What can be run, and on which data."""
-    from harness.jobs.applications.catalogue import APPLICATIONS
+    from harness.jobs.programs import every
+    from harness.jobs.spark.catalogue import GROUPS
 
     if as_json:
         rows = [
@@ -36,12 +43,29 @@ def list_them(as_json: bool) -> None:
                 "data": list(one.data),
                 "settings": dict(one.settings),
             }
-            for one in APPLICATIONS.values()
+            for one in every().values()
         ]
-        print_json({"applications": rows})
+        print_json({"applications": rows, "groups": {name: list(members) for name, members in GROUPS.items()}})
         return
-    for one in APPLICATIONS.values():
+    for one in every().values():
         click.echo(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}")
+
+
+def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--python", help="The nodes' Python (default: this one; in containers /usr/bin/python3)."),
+        click.option(
+            "--backend",
+            type=click.Choice(["local", "docker"]),
+            default="local",
+            show_default=True,
+            help="Which cluster.",
+        ),
+        click.option("--state", help="The cluster's folder, as for `yarnfair cluster up`."),
+        click.option("--rm", help="Another ResourceManager's address, http://host:port; its nodes see this folder."),
+    ):
+        command = option(command)
+    return command
 
 
 def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
@@ -58,16 +82,18 @@ def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 @click.argument("name")
 @click.option("--input", "inputs", multiple=True, required=True, type=click.Path(path_type=Path), help="A data set.")
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="A folder that is not there yet.")
-@click.option("--rm", help="The ResourceManager's address, http://host:port (default: the local cluster's).")
-@click.option("--state", help="The local cluster's folder, as for `yarnfair cluster up`.")
+@_cluster_options
 @click.option("--queue", default="default", show_default=True)
-@click.option("--maps", default=4, show_default=True, help="About so many maps.")
-@click.option("--reduces", default=2, show_default=True)
-@click.option("--task-mb", default=512, show_default=True, help="A task's container, MiB.")
-@click.option("--am-mb", default=512, show_default=True, help="The application master's container, MiB.")
+@click.option("--maps", default=4, show_default=True, help="About so many maps (Spark: tasks that read).")
+@click.option("--reduces", default=2, show_default=True, help="So many reduces (Spark: partitions after a shuffle).")
+@click.option("--task-mb", type=int, help="A task's container, MiB [default: 512]; Spark: an executor's [1024].")
+@click.option("--am-mb", type=int, help="The application master's, MiB [default: 512]; Spark: and driver's [1024].")
+@click.option("--executors", default=2, show_default=True, help="Spark: how many, held until the end.")
+@click.option("--executor-cores", default=1, show_default=True, help="Spark: tasks at once in each, and its vcores.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the application.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of the job (-D).")
-@click.option("--python", help="The nodes' Python for streaming programs (default: this one).")
+@click.option(
+    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of the job (-D, --conf)."
+)
 @click.option("--no-check", is_flag=True, help="Leave the answer unchecked (it is checked in this machine's memory).")
 @click.option("--tasks", type=click.Path(path_type=Path), help="Write the task attempts' times there, as parquet.")
 @click.option("--timeout", default=1800.0, type=click.FloatRange(1, 864000), show_default=True, help="Seconds.")
@@ -78,11 +104,14 @@ def run(
     output: Path,
     rm: str | None,
     state: str | None,
+    backend: str,
     queue: str,
     maps: int,
     reduces: int,
-    task_mb: int,
-    am_mb: int,
+    task_mb: int | None,
+    am_mb: int | None,
+    executors: int,
+    executor_cores: int,
     settings: tuple[str, ...],
     properties: tuple[str, ...],
     python: str | None,
@@ -91,80 +120,129 @@ def run(
     timeout: float,
     as_json: bool,
 ) -> int:
-    """Run the application NAME. Inputs and output lie where this machine and all nodes see them alike.
+    """Run the program NAME. Inputs and output lie where this machine and all nodes see them alike (Spark's programs:
+    on this machine, and are copied into a Docker cluster). `tpch` runs Q1, Q9, Q12 and Q17, one after another.
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """
     import getpass
 
-    from harness.jobs.applications.catalogue import application
-    from harness.jobs.applications.client import Client, Request, Sizes, document
-    from harness.jobs.applications.history import attempts_table
+    from harness.jobs.applications.client import Request, Sizes
+    from harness.jobs.programs import AnyClient, document, find, settings_of
+    from harness.jobs.spark.catalogue import SparkProgram, members
+    from harness.jobs.spark.client import SparkRequest
+    from harness.jobs.spark.plan import SparkSizes
     from harness.yarn.http import HttpOptions
     from harness.yarn.rest import RestClient
 
-    request = Request(
-        application(name),
-        inputs,
-        output,
-        queue,
-        Sizes(task_mb, am_mb, maps, reduces),
-        _settings(settings, "--set"),
-        python or sys.executable,
-        not no_check,
-        timeout,
-        _settings(properties, "--property"),
-    )
-    with RestClient([rm or _local_cluster(state)], HttpOptions(user=getpass.getuser())) as rest:
-        client = Client(rest, progress=lambda text: click.echo(f"yarnfair: {text}", err=True))
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
-
-            with Progress(console=Console(stderr=True)) as bars:
-                bar = bars.add_task(request.application.name, total=100)
-
-                def step(apps: list[AppStatus]) -> None:
-                    if apps:
-                        bars.update(bar, completed=apps[-1].progress_percent, description=apps[-1].id)
-
-                done = client.run(request, step)
-        else:
-            done = client.run(request)
-    if tasks is not None:
-        try:
-            attempts_table(done.attempts, done.zero_ms).to_parquet(tasks)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", where=str(tasks)) from None
-    found = document(request, done)
-    if as_json:
-        print_json(found)
-    else:
-        for kind, row in found["tasks"].items():
-            click.echo(
-                f"{kind:<7} {row['finished']:>4} of {row['attempts']} attempts finished, "
-                f"mean {row['mean_s']:.2f} s, longest {row['longest_s']:.2f} s"
+    given, more = _settings(settings, "--set"), _settings(properties, "--property")
+    names = members(name)
+    requests: list[AnyRequest] = []
+    for one in map(find, names):
+        settings_of(one, given)
+        to = output if len(names) == 1 else output / one.name
+        if isinstance(one, SparkProgram):
+            if len(inputs) != 1:
+                raise CallError(f"{one.name} reads one data set, given are {len(inputs)}", where="--input")
+            default = SparkSizes()
+            sizes = SparkSizes(
+                executors, task_mb or default.executor_mb, executor_cores, am_mb or default.am_mb, maps, reduces
             )
-        for app in found["applications"]:
-            click.echo(f"{app['id']} {app['final_status']} after {app['elapsed_s']:.1f} s, {app['memory_mb_s']} MB s")
-        answer = found["answer"]
-        if answer is None:
-            click.echo("the answer was not checked")
-        elif answer["right"]:
-            click.echo(f"the answer is right: {answer['records']} records")
-    if done.verdict is not None and done.verdict.wrong is not None:
-        click.echo(f"yarnfair: {output}: the answer is wrong: {done.verdict.wrong}", err=True)
-        return 4
-    return 0
+            requests.append(SparkRequest(one, inputs[0], to, queue, sizes, given, not no_check, timeout, more))
+            continue
+        default_mb = Sizes()
+        asked = Sizes(
+            default_mb.task_mb if task_mb is None else task_mb,
+            default_mb.am_mb if am_mb is None else am_mb,
+            maps,
+            reduces,
+        )
+        requests.append(
+            Request(one, inputs, to, queue, asked, given, python or sys.executable, not no_check, timeout, more)
+        )
+    documents = []
+    with (
+        _cluster(rm, state, backend) as cluster,
+        RestClient([cluster.rm], HttpOptions(user=getpass.getuser())) as rest,
+    ):
+        nodes_python = python or (sys.executable if cluster.shared is None else "/usr/bin/python3")
+        client = AnyClient(rest, cluster, output.absolute().parent, python=nodes_python, progress=_say)
+        measured: list[tuple[list[Attempt], int]] = []
+        try:
+            for request in requests:
+                try:
+                    done = _followed(client, request)
+                finally:
+                    measured.append((client.attempts, client.zero_ms))
+                documents.append(document(request, done))
+                if not as_json:
+                    _print(documents[-1], title=len(requests) > 1)
+        finally:
+            # Of one that failed or was interrupted too.
+            if tasks is not None and any(attempts for attempts, _ in measured):
+                _write_tasks(tasks, measured)
+    if as_json:
+        print_json(documents[0] if len(requests) == 1 else {"group": name.lower(), "runs": documents})
+    wrong = [found for found in documents if found["answer"] is not None and not found["answer"]["right"]]
+    for found in wrong:
+        click.echo(f"yarnfair: {found['output']}: the answer is wrong: {found['answer']['wrong']}", err=True)
+    return 4 if wrong else 0
+
+
+def _say(text: str) -> None:
+    click.echo(f"yarnfair: {text}", err=True)
+
+
+def _followed(client: AnyClient, request: AnyRequest) -> Done:
+    """One program to its end, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        return client.run(request)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bars:
+        bar = bars.add_task(request.application.name, total=100)
+
+        def step(apps: list[AppStatus]) -> None:
+            if apps:
+                bars.update(bar, completed=apps[-1].progress_percent, description=apps[-1].id)
+
+        return client.run(request, step)
+
+
+def _write_tasks(file: Path, measured: list[tuple[list[Attempt], int]]) -> None:
+    """The attempts of all runs, in seconds since the first was submitted."""
+    from harness.jobs.applications.history import attempts_table
+
+    zero_ms = next(zero for attempts, zero in measured if attempts)
+    try:
+        attempts_table([one for attempts, _ in measured for one in attempts], zero_ms).to_parquet(file)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
+
+
+def _print(found: dict[str, Any], *, title: bool) -> None:
+    if title:
+        click.echo(f"{found['application']}:")
+    for kind, row in found["tasks"].items():
+        click.echo(
+            f"{kind:<8} {row['finished']:>4} of {row['attempts']} attempts finished, "
+            f"mean {row['mean_s']:.2f} s, longest {row['longest_s']:.2f} s"
+        )
+    for app in found["applications"]:
+        click.echo(f"{app['id']} {app['final_status']} after {app['elapsed_s']:.1f} s, {app['memory_mb_s']} MB s")
+    answer = found["answer"]
+    if answer is None:
+        click.echo("the answer was not checked")
+    elif answer["right"]:
+        click.echo(f"the answer is right: {answer['records']} records")
 
 
 @job.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="Where its data sets lie, or are made.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder: outputs and tables.")
-@click.option("--rm", help="The ResourceManager's address, http://host:port (default: the local cluster's).")
-@click.option("--state", help="The local cluster's folder, as for `yarnfair cluster up`.")
-@click.option("--python", help="The nodes' Python for streaming programs (default: this one).")
+@_cluster_options
 @click.option("--no-check", is_flag=True, help="Leave the answers unchecked.")
 @click.option("--timeout", default=1800.0, type=click.FloatRange(1, 864000), show_default=True, help="Seconds a job.")
 @json_option
@@ -174,6 +252,7 @@ def mix(
     out: Path,
     rm: str | None,
     state: str | None,
+    backend: str,
     python: str | None,
     no_check: bool,
     timeout: float,
@@ -184,32 +263,35 @@ def mix(
 
     import pandas as pd
 
-    from harness.jobs.applications.client import Client
     from harness.jobs.applications.history import attempts_table
     from harness.jobs.applications.mix import make_data, mix_document, read_mix, run_mix
+    from harness.jobs.programs import AnyClient
     from harness.yarn.http import HttpOptions
     from harness.yarn.rest import RestClient
 
-    def say(text: str) -> None:
-        click.echo(f"yarnfair: {text}", err=True)
-
     spec = read_mix(file)
-    address = rm or _local_cluster(state)
     if out.exists():
         raise InputError("is there already", where=str(out), mend="give another --out, or remove it")
-    make_data(spec, data, say)
-    # A thread a queue, each with its own connection: they are closed with the process.
-    began_ms = time.time_ns() // 1_000_000
-    jobs = run_mix(
-        spec,
-        data,
-        out,
-        lambda stop: Client(RestClient([address], HttpOptions(user=getpass.getuser())), stop=stop),
-        python=python or sys.executable,
-        check=not no_check,
-        timeout_s=timeout,
-        progress=say,
-    )
+    with _cluster(rm, state, backend) as cluster:
+        nodes_python = python or (sys.executable if cluster.shared is None else "/usr/bin/python3")
+        make_data(spec, data, _say)
+
+        def client(stop: threading.Event) -> AnyClient:
+            # A thread a queue, each with its own connection: they are closed with the process.
+            rest = RestClient([cluster.rm], HttpOptions(user=getpass.getuser()))
+            return AnyClient(rest, cluster, out, python=nodes_python, progress=_say, stop=stop)
+
+        began_ms = time.time_ns() // 1_000_000
+        jobs = run_mix(
+            spec,
+            data,
+            out,
+            client,
+            python=nodes_python,
+            check=not no_check,
+            timeout_s=timeout,
+            progress=_say,
+        )
     document = mix_document(jobs)
     pd.DataFrame(document["jobs"]).to_parquet(out / "jobs.parquet")
     attempts_table([a for job in jobs for a in job.attempts], began_ms).to_parquet(out / "tasks.parquet")
@@ -225,15 +307,32 @@ def mix(
     return 4 if any(job.why is not None for job in jobs) else 0
 
 
-def _local_cluster(state: str | None) -> str:
+@contextlib.contextmanager
+def _cluster(rm: str | None, state: str | None, backend: str) -> Iterator[AnyCluster]:
+    """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
     from harness.clusters.state import StateFolder, default_folder
+    from harness.jobs.programs import AnyCluster
 
-    folder = StateFolder(Path(state) if state else default_folder("local"))
+    if rm is not None:
+        yield AnyCluster(rm)
+        return
+    folder = StateFolder(Path(state) if state else default_folder(backend))
     found = folder.load() if folder.folder.exists() else None
-    if found is None or found.backend != "local" or "http" not in found.ports:
+    if found is None or found.backend != backend or "http" not in found.ports:
         raise InputError(
-            "no local cluster there",
+            f"no {backend} cluster there",
             where=str(folder.folder),
-            mend="run `yarnfair cluster up --backend local`, or give --rm URL",
+            mend=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
         )
-    return found.rest
+    if backend == "local":
+        yield AnyCluster(found.rest)
+        return
+    from harness.clusters.compose import docker_client
+    from harness.jobs.submit import ContainerFolder
+
+    with docker_client() as client:
+        labels = [f"com.docker.compose.project={found.mark}", "com.docker.compose.service=rm"]
+        containers = client.containers.list(filters={"label": labels})
+        if not containers:
+            raise InputError("its ResourceManager's container is gone", where=found.mark, mend="bring it up again")
+        yield AnyCluster(found.rest, ContainerFolder(containers[0], "/shared/yarnfair"))

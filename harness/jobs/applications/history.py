@@ -134,7 +134,7 @@ def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
     """By kind: how many attempts there were, how many finished, mean and longest time of those in seconds."""
     result = {}
     every = list(attempts)
-    for kind in ("map", "reduce"):
+    for kind in dict.fromkeys(("map", "reduce", *(attempt.kind for attempt in every))):
         of_kind = [attempt for attempt in every if attempt.kind == kind]
         done = [(a.ended_ms - a.started_ms) / 1000.0 for a in of_kind if a.outcome == "finished"]
         if of_kind:

@@ -16,10 +16,13 @@ from typing import Any, Protocol
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.jobs.applications.catalogue import application, settings_of
 from harness.jobs.applications.client import Done, Request, Sizes
 from harness.jobs.applications.history import Attempt
 from harness.jobs.data.generate import FolderTarget, generate, read_size
+from harness.jobs.programs import AnyRequest, find, settings_of
+from harness.jobs.spark.catalogue import SparkProgram, members
+from harness.jobs.spark.client import SparkRequest
+from harness.jobs.spark.plan import SparkSizes
 from harness.model.errors import InputError, YarnfairError
 
 
@@ -36,13 +39,26 @@ class DataSpec(_Model):
 
 
 class JobEntry(_Model):
-    """One job of a queue. ``input``: names of ``data``."""
+    """One job of a queue. ``input``: names of ``data``.
+
+    A Spark program besides: executors of so many MiB and cores, ``am_mb`` for its driver; ``maps`` is about how many
+    tasks read, ``reduces`` how many partitions a shuffle has. A group's name (``tpch``) stands for its programs.
+    """
 
     application: str
     input: list[str] = Field(min_length=1)
     maps: int = 2
     reduces: int = 1
     settings: dict[str, str] = {}
+    executors: int = 2
+    executor_mb: int = 1024
+    executor_cores: int = 1
+    am_mb: int | None = None
+
+    def spark_sizes(self) -> SparkSizes:
+        """Of a Spark program. Raises CallError for sizes out of range."""
+        am_mb = SparkSizes().am_mb if self.am_mb is None else self.am_mb
+        return SparkSizes(self.executors, self.executor_mb, self.executor_cores, am_mb, self.maps, self.reduces)
 
 
 class QueueEntry(_Model):
@@ -81,9 +97,9 @@ class MixJob:
 
 
 class Runs(Protocol):
-    """What runs one application (`harness.jobs.applications.client.Client`)."""
+    """What runs one application (`harness.jobs.programs.AnyClient`)."""
 
-    def run(self, request: Request) -> Done:
+    def run(self, request: AnyRequest) -> Done:
         """To its end."""
 
 
@@ -100,10 +116,16 @@ def read_mix(path: Path) -> MixSpec:
         key = ".".join(map(str, first["loc"]))
         raise InputError(f"{key}: {first['msg']}"[:300], where=str(path)) from None
     for queue in spec.queues:
+        queue.jobs = [
+            job.model_copy(update={"application": name}) for job in queue.jobs for name in members(job.application)
+        ]
         for job in queue.jobs:
-            one = application(job.application)
+            one = find(job.application)
             settings_of(one, job.settings)
-            Sizes(spec.task_mb, spec.am_mb, job.maps, job.reduces)
+            if isinstance(one, SparkProgram):
+                job.spark_sizes()
+            else:
+                Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
             kinds = [spec.data[name].kind if name in spec.data else None for name in job.input]
             if kinds != list(one.data):
                 raise InputError(
@@ -144,17 +166,16 @@ def run_mix(
     began = time.monotonic()
 
     def one(entry: QueueEntry, client: Runs, job: JobEntry, number: int) -> None:
-        request = Request(
-            application(job.application),
-            tuple(data / name for name in job.input),
-            out / f"{entry.queue}-{number:03d}-{job.application.lower()}",
-            entry.queue,
-            Sizes(spec.task_mb, spec.am_mb, job.maps, job.reduces),
-            job.settings,
-            python,
-            check,
-            timeout_s,
-        )
+        program = find(job.application)
+        request: AnyRequest
+        inputs = tuple(data / name for name in job.input)
+        output = out / f"{entry.queue}-{number:03d}-{job.application.lower()}"
+        if isinstance(program, SparkProgram):
+            asked = job.spark_sizes()
+            request = SparkRequest(program, inputs[0], output, entry.queue, asked, job.settings, check, timeout_s)
+        else:
+            sizes = Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
+            request = Request(program, inputs, output, entry.queue, sizes, job.settings, python, check, timeout_s)
         submitted, why, found = time.monotonic() - began, None, None
         try:
             found = client.run(request)
@@ -172,7 +193,7 @@ def run_mix(
             tuple(app.id for app in found.apps) if found is not None else (),
             sum(app.memory_seconds for app in found.apps) if found is not None else 0,
             why,
-            found.attempts if found is not None else (),
+            found.attempts if found is not None else tuple(getattr(client, "attempts", ())),
         )
         with lock:
             done.append(row)

@@ -79,6 +79,8 @@ class SparkClient:
     ) -> None:
         self.rest, self.site, self._progress, self._stop = rest, site, progress, stop or threading.Event()
         self.tag = tag or f"spark-{uuid.uuid4().hex[:12]}"
+        #: What the ResourceManager took, in order.
+        self.submitted: list[Submitted] = []
         self._scheduler: str | None = None
 
     # --- step by step, for who follows several at once ---
@@ -106,14 +108,21 @@ class SparkClient:
             data,
             queue=request.queue,
             name=name,
-            tags=[self.tag],
+            tags=[self.tag, name],
             source=data_path("workloads", "spark", request.application.file).read_bytes(),
             properties=request.properties,
         )
         self.site.shared.write(planned.files)
         began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
-        app = self.rest.submit(planned.submission)
-        return Submitted(app, request, planned, settings, given, began, zero_ms)
+        try:
+            app = self.rest.submit(planned.submission)
+        except BaseException:
+            # Interrupted, or its answer lost: it may have been taken.
+            self._kill_tagged(name)
+            raise
+        found = Submitted(app, request, planned, settings, given, began, zero_ms)
+        self.submitted.append(found)
+        return found
 
     def attempts(self, submitted: Submitted) -> list[Attempt]:
         """What was measured so far: executors and tasks, of a job that was killed or failed too."""
@@ -151,6 +160,12 @@ class SparkClient:
         with contextlib.suppress(YarnfairError):
             if not self.rest.app(submitted.app).final:
                 self.rest.kill(submitted.app, timeout_s=15.0)
+
+    def _kill_tagged(self, tag: str) -> None:
+        with contextlib.suppress(YarnfairError):
+            for app in self.rest.apps(tags=[tag]):
+                if not app.final:
+                    self.rest.kill(app.id, timeout_s=15.0)
 
     # --- all at once ---
 
