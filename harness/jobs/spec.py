@@ -330,6 +330,8 @@ class ProgramsWorkload(Strict):
     arrivals: ArrivalsSpec | None = None
     programs: list[ProgramSpec] = Field(min_length=1, max_length=10_000)
     rounds: int = Field(default=1, ge=1, le=100_000)
+    #: A factor on how many jobs each program is; one at least stays.
+    jobs_factor: Positive = 1.0
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

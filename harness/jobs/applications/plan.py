@@ -6,6 +6,7 @@ and ``x.2``. How long tasks take is not known before they ran; running them is h
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +65,9 @@ def programs_of(
         )
     for at, program in enumerate(spec.programs):
         _check(workload, spec, program, at)
-    programs = [program for program in spec.programs for _ in range(program.jobs)] * spec.rounds
+    programs = [
+        program for program in spec.programs for _ in range(max(1, math.floor(program.jobs * spec.jobs_factor + 0.5)))
+    ] * spec.rounds
     first_s = start_s + spec.start_s
     times: list[float | None]
     if spec.arrivals is not None:

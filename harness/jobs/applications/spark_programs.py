@@ -184,7 +184,7 @@ def stages_of(attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | No
         add(f"{DRIVER} {at}", [(began - now) / 1000.0])
         # What never ended was cut with its job: a moment.
         add(name, [max(own[number].ended_ms - own[number].started_ms, 1) / 1000.0 for number in sorted(own)])
-        now = max(now, max(one.ended_ms for one in own.values()))
+        now = max(now, max(max(one.started_ms, one.ended_ms) for one in own.values()))
     if status is not None and status.finished_ms > now:
         add(f"{DRIVER} {len(tasks)}", [(status.finished_ms - now) / 1000.0])
     return tuple(stages)

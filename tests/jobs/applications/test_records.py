@@ -1,0 +1,140 @@
+"""What masters and drivers write of their tasks, as a run's records; a Spark program's stages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness.experiments.real_curves import JobRun, tasks_table
+from harness.experiments.real_programs import container_overhead_s
+from harness.jobs.applications.history import Attempt, record_of
+from harness.jobs.applications.spark_programs import record_of as spark_record
+from harness.jobs.applications.spark_programs import stages_of
+from harness.jobs.replay import JobRecord
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+from harness.yarn.answers import AppStatus
+
+JOB = "1700000000000_0007"
+
+
+def event(kind: str, **fields: Any) -> str:
+    return json.dumps({"type": kind, "event": {f"org.apache.hadoop.mapreduce.jobhistory.{kind}": fields}})
+
+
+def started(kind: str, number: int, at: int, launched: int) -> list[str]:
+    letter = kind[0].lower()
+    task = f"task_{JOB}_{letter}_{number:06d}"
+    return [
+        event("TaskStarted", taskid=task, taskType=kind, startTime=at, splitLocations=""),
+        event(
+            "TaskAttemptStarted",
+            taskid=task,
+            taskType=kind,
+            attemptId=f"attempt_{JOB}_{letter}_{number:06d}_0",
+            startTime=launched,
+            trackerName="node1:40001",
+            httpPort=8042,
+            containerId=f"container_{number}",
+        ),
+    ]
+
+
+HISTORY = [
+    "Avro-Json",
+    '{"type":"record"}',
+    *started("MAP", 0, 1000, 1600),
+    *started("MAP", 1, 1000, 1700),
+    event("MapAttemptFinished", attemptId=f"attempt_{JOB}_m_000000_0", finishTime=4600),
+    event("MapAttemptFinished", attemptId=f"attempt_{JOB}_m_000001_0", finishTime=5700),
+    *started("REDUCE", 0, 5800, 6500),
+    "",
+    "{half a li",
+]
+
+
+def test_the_masters_history_as_a_record() -> None:
+    found = record_of(HISTORY, reduces_first=True)
+    first, second, reduce = found.tasks
+    assert (first.stage, first.task, first.outcome) == (1, 0, "finished")
+    assert (first.asked_ms, first.launched_ms, first.started_ms, first.ended_ms) == (1000, 1600, 1600, 4600)
+    assert (second.task, second.ended_ms - second.started_ms) == (1, 4000)
+    # Cut with its job: until the last that the history knows.
+    assert (reduce.stage, reduce.outcome, reduce.started_ms, reduce.ended_ms) == (0, "killed", 6500, 6500)
+    assert found.first_heartbeat_ms == 1000
+    maps_only = record_of(HISTORY[:6], reduces_first=False)
+    assert {task.stage for task in maps_only.tasks} == {0}
+
+
+def test_nothing_written_is_an_empty_record() -> None:
+    assert record_of([], reduces_first=True) == JobRecord()
+
+
+def status(**values: Any) -> AppStatus:
+    fields: dict[str, Any] = {name: _zero(kind) for name, kind in AppStatus.__annotations__.items()}
+    return AppStatus(**{**fields, "state": "FINISHED", "final_status": "SUCCEEDED", **values})
+
+
+def _zero(kind: Any) -> Any:
+    text = str(kind)
+    if "Resource" in text:
+        return Resource()
+    if "tuple" in text or "Sequence" in text:
+        return ()
+    return 0 if text in ("int", "float") else ""
+
+
+def test_what_containers_were_held_beyond_their_tasks() -> None:
+    size = Resource(500, 1)
+    stage = Stage("map", 2, size, Duration("constant", value_s=1.0))
+    spec = JobSpec("a-1", "root.a", "mapreduce", Resource(1000, 1), (stage,))
+    record = record_of(HISTORY[:8], reduces_first=False)  # 3 s and 4 s
+    # The master held 1000 MB for 10 s; two containers of 500 MB the tasks' 7 s and 1.5 s each besides.
+    counted = 1000 * 10 + 500 * (7 + 2 * 1.5)
+    job = JobRun(spec, status=status(launched_ms=5000, finished_ms=15_000, memory_seconds=int(counted)), record=record)
+    assert container_overhead_s(job) == pytest.approx(1.5)
+    job.status = status(launched_ms=5000, finished_ms=15_000, memory_seconds=100)
+    assert container_overhead_s(job) == 0
+    job.status = None
+    assert container_overhead_s(job) == 0
+
+
+def attempt(kind: str, name: str, start: int, end: int, outcome: str = "finished") -> Attempt:
+    return Attempt("application_1_1", kind, name, f"{name}_0", "container_5", "n:8042", start, end, outcome=outcome)
+
+
+def test_a_spark_programs_stages_and_the_driver_between_them() -> None:
+    attempts = [
+        attempt("executor", "executor_1", 10_000, 40_000),
+        attempt("task", "stage_0001_0_task_000000", 20_000, 23_000),
+        attempt("task", "stage_0000_0_task_000001", 12_000, 16_000),
+        attempt("task", "stage_0000_0_task_000000", 12_000, 15_000),
+        attempt("task", "stage_0002_0_task_000000", 25_000, 0, "unknown"),
+    ]
+    spec = JobSpec(
+        "s-1", "root.s", "spark", Resource(1024, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
+        executors=1, executor_demand=Resource(1024, 1),
+    )  # fmt: skip
+    stages = stages_of(attempts, spec, status(finished_ms=43_000))
+    assert [(stage.name, stage.duration.values_s) for stage in stages] == [
+        ("driver 0", (2.0,)),
+        ("stage_0000_0", (3.0, 4.0)),
+        ("driver 1", (4.0,)),
+        ("stage_0001_0", (3.0,)),
+        ("driver 2", (2.0,)),
+        ("stage_0002_0", (0.001,)),
+        ("driver 3", (18.0,)),
+    ]
+    assert [stage.after for stage in stages[:3]] == [(), ("driver 0",), ("stage_0000_0",)]
+    # The record numbers the stages alike, whatever the order of the log.
+    job = JobRun(JobSpec("s-1", "root.s", "spark", Resource(), stages), record=spark_record(attempts))
+    table = tasks_table([job], 0)
+    assert sorted(zip(table["stage"], table["task"], table["outcome"], strict=True)) == [
+        ("stage_0000_0", 0, "finished"),
+        ("stage_0000_0", 1, "finished"),
+        ("stage_0001_0", 0, "finished"),
+        ("stage_0002_0", 0, "killed"),
+    ]
+    assert stages_of([], spec, None) == ()
