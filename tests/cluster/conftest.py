@@ -6,16 +6,17 @@ against a real ResourceManager: the summary of a test run counts those.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from harness.clusters import jars, processes, site
+from harness.clusters import daemons, jars, processes, site
 from harness.clusters.compose import DockerCluster
 from harness.clusters.local import LocalCluster, free_ports
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -154,7 +155,7 @@ class Pair:
         method = "transitionToActive" if active else "transitionToStandby"
         by_user = rpc.field(1, rpc.field(1, 0))
         rpc.call(
-            rm.admin, "org.apache.hadoop.ha.HAServiceProtocol", method, by_user, user=processes_user(), timeout_s=30
+            rm.admin, "org.apache.hadoop.ha.HAServiceProtocol", method, by_user, user=processes_user(), timeout_s=180
         )
 
 
@@ -164,7 +165,6 @@ def processes_user() -> str:
     return getpass.getuser()
 
 
-_PACKAGE = "org.apache.hadoop.yarn.server.resourcemanager"
 _KEYS = {
     "http": "webapp.address",
     "client": "address",
@@ -177,6 +177,17 @@ _KEYS = {
 @pytest.fixture
 def rm_pair(tmp_path: Path) -> Iterator[Pair]:
     """Two real ResourceManagers, both on standby."""
+    site.write(tmp_path / "fair-scheduler.xml", ALLOCATIONS.format(a="3.0", b="1.0"))
+    with start_pair(tmp_path, {}) as pair:
+        yield pair
+
+
+@contextlib.contextmanager
+def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> Iterator[Pair]:
+    """Two ResourceManagers on standby, with these properties besides, and a NodeManager (4 GB) that knows both.
+
+    Their allocation file is ``fair-scheduler.xml`` in the folder.
+    """
     mark = f"test-{os.getpid()}-{time.time_ns()}"
     ports = free_ports(f"{name}{number}" for name in _KEYS for number in (1, 2))
     properties = {
@@ -184,40 +195,35 @@ def rm_pair(tmp_path: Path) -> Iterator[Pair]:
         "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
         "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
         "yarn.resourcemanager.cluster-id": "pair",
-        "yarn.resourcemanager.scheduler.class": f"{_PACKAGE}.scheduler.fair.FairScheduler",
-        "yarn.scheduler.fair.allocation.file": str(tmp_path / "fair-scheduler.xml"),
+        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULER,
+        "yarn.scheduler.fair.allocation.file": str(folder / "fair-scheduler.xml"),
+        **more,
     }
     for number in (1, 2):
         properties[f"yarn.resourcemanager.hostname.rm{number}"] = "127.0.0.1"
         for name, key in _KEYS.items():
             properties[f"yarn.resourcemanager.{key}.rm{number}"] = f"127.0.0.1:{ports[f'{name}{number}']}"
-    site.write(tmp_path / "fair-scheduler.xml", ALLOCATIONS.format(a="3.0", b="1.0"))
     lib = jars.find()
     started: list[processes.Process] = []
+
+    def start(name: str, main: str, own: Mapping[str, str]) -> None:
+        conf = folder / name
+        conf.mkdir()
+        site.write(conf / "yarn-site.xml", site.render({**properties, **own}))
+        site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
+        site.write(conf / "log4j.properties", site.LOG4J)
+        command = ["java", *daemons.java_words(main, str(conf), f"{conf}:{lib}/*", 256)]
+        environment = {**os.environ, processes.MARK: mark}
+        started.append(processes.start(command, environment=environment, folder=folder, log=folder / f"{name}.log"))
+
     rms = []
     try:
         for number in (1, 2):
-            conf = tmp_path / f"rm{number}"
-            conf.mkdir()
-            site.write(conf / "yarn-site.xml", site.render({**properties, "yarn.resourcemanager.ha.id": f"rm{number}"}))
-            site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
-            site.write(conf / "log4j.properties", site.LOG4J)
-            opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
-            command = [
-                "java",
-                *opens,
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-Xmx256m",
-                "-cp",
-                f"{conf}:{lib}/*",
-            ]
-            main = f"{_PACKAGE}.ResourceManager"
-            environment = {**os.environ, processes.MARK: mark}
-            log = tmp_path / f"rm{number}.log"
-            started.append(processes.start([*command, main], environment=environment, folder=tmp_path, log=log))
+            start(f"rm{number}", daemons.RM, {"yarn.resourcemanager.ha.id": f"rm{number}"})
             rpc_ports = {name: f"127.0.0.1:{ports[f'{name}{number}']}" for name in ("admin", "client")}
             rms.append(RmAddress.of(f"http://127.0.0.1:{ports[f'http{number}']}", **rpc_ports))
+        if node:
+            start("nm", daemons.NM, _node(folder / "nm"))
         pair = Pair((rms[0], rms[1]), started)
         with RmClient(rms, HttpOptions(attempts=1)) as client:
             end = time.monotonic() + 90
@@ -233,3 +239,19 @@ def rm_pair(tmp_path: Path) -> Iterator[Pair]:
         yield pair
     finally:
         assert processes.stop(started, mark) == []
+
+
+def _node(folder: Path) -> dict[str, str]:
+    addresses = ("address", "localizer.address", "webapp.address", "collector-service.address")
+    return {
+        "yarn.nodemanager.hostname": "127.0.0.1",
+        **{f"yarn.nodemanager.{name}": "127.0.0.1:0" for name in addresses},
+        "yarn.nodemanager.resource.memory-mb": "4096",
+        "yarn.nodemanager.resource.cpu-vcores": "16",
+        "yarn.nodemanager.local-dirs": str(folder / "local"),
+        "yarn.nodemanager.log-dirs": str(folder / "logs"),
+        "yarn.nodemanager.disk-health-checker.enable": "false",
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.pmem-check-enabled": "false",
+        "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{processes.MARK}",
+    }

@@ -53,7 +53,7 @@ def until(true: Callable[[], Any], what: str, timeout_s: float = 60.0, every_s: 
 class Service:
     """`yarnfair enforce` as a process that is started, killed and stopped; its log as events."""
 
-    def __init__(self, folder: Path, rest: str, file: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, rest: str | None, file: Path, **config: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.rest, self.ledger = folder, rest, folder / "ledger.db"
         self.log = folder / "log.jsonl"
@@ -77,12 +77,18 @@ class Service:
             self.process = subprocess.Popen([*self._command(), "--log-format", "json"], stderr=log, stdout=log)
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-m", "harness", "enforce", "--rm", self.rest, "--config", str(self.config)]
+        rm = [] if self.rest is None else ["--rm", self.rest]
+        return [sys.executable, "-m", "harness", "enforce", *rm, "--config", str(self.config)]
 
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
         self.process.wait(timeout=20)
+
+    def end(self) -> None:
+        """Whatever happened: nothing of it stays."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
 
     def stop(self) -> None:
         """Ends it as an administrator does, once it has begun."""

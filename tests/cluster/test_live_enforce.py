@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,11 +42,10 @@ class Site:
     rest: str
     file: Path
     folder: Path
-    made: int = 0
+    services: list[Service] = field(default_factory=list)
 
     def service(self, rest: str | None = None, **config: object) -> Service:
         """A controller with a ledger of its own, on the administrator's file."""
-        self.made += 1
         site.write(self.file, ALLOCATIONS)
         self.client.refresh_queues()
         rms = [
@@ -56,7 +55,9 @@ class Site:
                 "client": str(self.client.rms[0].client),
             }
         ]
-        return Service(self.folder / f"s{self.made}", rest or self.rest, self.file, rms=rms, **config)
+        folder = self.folder / f"s{len(self.services) + 1}"
+        self.services.append(Service(folder, rest or self.rest, self.file, rms=rms, **config))
+        return self.services[-1]
 
     def weights(self) -> dict[str, float]:
         """What is in force."""
@@ -87,7 +88,10 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         status = cluster.up(spec, timeout_s=170)
         file = Path(status.scheduler_folder) / "fair-scheduler.xml"
         with RmClient([status.address], HttpOptions(attempts=1, deadline_s=5.0), rpc_timeout_s=5.0) as client:
-            yield Site(cluster, client, status.address.rest, file, folder)
+            made = Site(cluster, client, status.address.rest, file, folder)
+            yield made
+            for service in made.services:
+                service.end()
     finally:
         left = cluster.down()
     assert left == []

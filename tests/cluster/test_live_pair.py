@@ -1,15 +1,20 @@
-"""Two real ResourceManagers: standby, redirection, failover."""
+"""Two real ResourceManagers: standby, redirection, failover, and the controller that follows."""
 
 from __future__ import annotations
 
 import signal
+import time
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from harness.clusters import site
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
-from tests.cluster.conftest import Pair
+from tests.cluster.conftest import Pair, start_pair
+from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, until
 
 pytestmark = [pytest.mark.live, pytest.mark.java]
 
@@ -51,3 +56,56 @@ def test_the_client_finds_the_active_one_through_standby_and_failover(rm_pair: P
         both.rest.metrics()
         both.refresh_queues()
         both.confirm_weights({"root.a": 3.0})
+
+
+_RECOVERY = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
+
+
+def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
+    (tmp_path / "rmstate").mkdir()
+    file = tmp_path / "fair-scheduler.xml"
+    site.write(file, ALLOCATIONS)
+    recovery = {
+        "yarn.resourcemanager.recovery.enabled": "true",
+        "yarn.resourcemanager.store.class": _RECOVERY,
+        "yarn.resourcemanager.fs.state-store.uri": f"file://{tmp_path}/rmstate",
+        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
+        "yarn.scheduler.minimum-allocation-mb": "256",
+        "yarn.scheduler.increment-allocation-mb": "256",
+    }
+    options = HttpOptions(attempts=2, backoff_s=0.1)
+    with ExitStack() as stack:
+        pair = stack.enter_context(start_pair(tmp_path, recovery, node=True))
+        client = stack.enter_context(RmClient(list(pair.rms), options))
+        first, second = pair.rms
+        pair.switch(first, active=True)
+        until(lambda: client.rest.metrics().active_nodes == 1, "the node is there", 120)
+        rms = [{"rest": rm.rest, "admin": str(rm.admin), "client": str(rm.client)} for rm in pair.rms]
+        # Both are in the configuration: no --rm.
+        service = Service(tmp_path / "service", None, file, rms=rms)
+        load = Load(client, 7)
+        load.submit(8, 65, 80)
+        stack.callback(service.end)
+        service.start()
+        until(lambda: service.events("weights"), "a first decision")
+        until(lambda: sum(app.running_containers for app in load.apps()) >= 6, "containers run", 90)
+        with FileGuard(file) as guard:
+            # The active one dies; its partner takes over, with the applications, after some seconds without any RM.
+            pair.processes[0].signal_group(signal.SIGKILL)
+            time.sleep(4)
+            pair.switch(second, active=True)
+            (event, *_) = until(lambda: service.events("rm"), "the controller notices", 90)
+            assert second.rest in event["text"]
+            load.wait(300)
+            service.stop()
+            service.once()
+            last = service.once()
+        assert guard.broken == []
+        assert not last["wrote"], "a second look changes nothing"
+        in_force = {path: queue.weight for path, queue in client.effective_queues().items() if path in QUEUES}
+        assert in_force == pytest.approx(last["weights"])
+        # The second RM took the containers over with all that they had used; what ran meanwhile was estimated.
+        truth, consumed = load.truth(), service.consumed()
+        assert sum(memory for memory, _ in truth.values()) > 8 * 256 * 60
+        for queue, (memory_mb_s, _) in truth.items():
+            assert consumed[queue][0] == pytest.approx(memory_mb_s, rel=0.03, abs=2 * 512)
