@@ -13,6 +13,7 @@ import click
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
+    from harness.clusters.accelerators import Accelerators
     from harness.clusters.compose import DockerCluster
     from harness.clusters.doctor import Finding
     from harness.clusters.local import LocalCluster
@@ -100,7 +101,8 @@ def _ports(http_port: int | None, client_port: int | None, admin_port: int | Non
 
 @click.group()
 def cluster() -> None:
-    """A YARN cluster, here or on other hosts: up, status, doctor, down; adopt and release one that is there."""
+    """A YARN cluster, here or on other hosts: up, status, doctor, down; adopt and release one that is there; grow and
+    shrink one of containers."""
 
 
 @cluster.command()
@@ -268,6 +270,97 @@ def _report(findings: list[Finding], as_json: bool) -> int:
             if finding.mend and finding.result != "fine":
                 click.echo(f"{'':<8} mend: {finding.mend}")
     return 1 if problems else 0
+
+
+def _accelerators(state: str | None) -> Accelerators:
+    from harness.clusters.accelerators import Accelerators
+    from harness.clusters.compose import DockerCluster
+
+    own = _cluster("docker", state)
+    assert isinstance(own, DockerCluster)
+    return Accelerators(own, progress=_progress)
+
+
+@cluster.command()
+@click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
+@_state
+@click.option("--type", "kind", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many join.")
+@click.option("--cpus", type=float, help="CPU limit of each, in processors (default: none).")
+@click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB.")
+@click.option("--vcores", type=int, default=4, show_default=True, help="What a node advertises.")
+@click.option("--limit-mb", type=int, default=768, show_default=True, help="Memory limit of the container, MiB.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 3600), default=120, show_default=True, help="Seconds.")
+@json_option
+def grow(
+    backend: str,
+    state: str | None,
+    kind: str,
+    nodes: int,
+    cpus: float | None,
+    memory_mb: int,
+    vcores: int,
+    limit_mb: int,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Let nodes of a type join the Docker cluster that is up (exit code 5 when they are not RUNNING in time)."""
+    from dataclasses import asdict
+
+    from harness.clusters.accelerators import NodeType
+
+    wanted = NodeType(kind, memory_mb, vcores, cpus, limit_mb)
+    signal.signal(signal.SIGTERM, _interrupted)
+    joined = _accelerators(state).grow(wanted, nodes, timeout_s=timeout_s)
+    if as_json:
+        print_json({"joined": [asdict(node) for node in joined], "type": asdict(wanted)})
+    else:
+        for node in joined:
+            click.echo(f"{node.name:<20} {node.id}")
+
+
+@cluster.command()
+@click.argument("nodes", nargs=-1)
+@click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
+@_state
+@click.option("--type", "kind", help="Nodes of this type, instead of names: the latest ones.")
+@click.option("--count", type=click.IntRange(1, 100), help="With --type: so many of them (default: all).")
+@click.option(
+    "--drain",
+    "drain_s",
+    type=click.FloatRange(0, 86_400),
+    default=60,
+    show_default=True,
+    help="Seconds for what runs there to end; then it is killed (0: at once).",
+)
+@json_option
+def shrink(
+    nodes: tuple[str, ...],
+    backend: str,
+    state: str | None,
+    kind: str | None,
+    count: int | None,
+    drain_s: float,
+    as_json: bool,
+) -> None:
+    """Let NODES that `grow` has added leave the Docker cluster again, drained first."""
+    if bool(nodes) == bool(kind) or (count is not None and kind is None):
+        raise click.UsageError("give names of nodes, or --type (and --count)")
+    own = _accelerators(state)
+    names = list(dict.fromkeys(nodes))
+    if kind is not None:
+        names = sorted(
+            (name for name, its in own.nodes().items() if its == kind), key=lambda name: int(name.rpartition("-")[2])
+        )
+        names = names[-count:] if count is not None else names
+    left = own.shrink(names, drain_s=drain_s)
+    if as_json:
+        print_json({"left": left})
+    else:
+        for name, killed in left.items():
+            click.echo(f"{name} left" + (f"; {killed} container(s) were killed" if killed else ""))
+        if not left:
+            click.echo("there is no such node")
 
 
 @cluster.command()

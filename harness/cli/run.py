@@ -171,6 +171,8 @@ def run(
     document = read_yaml(experiment_path(experiment))
     kind = kind_of(document)
     if kind is not None:
+        if any((rm, admin, client, allocations, shared, inventory)):
+            raise CallError("a given cluster", where=f"kind {kind}", mend="leave --rm and its options out")
         _run_kind(document, kind, backend, policies, given, seeds, out, as_json)
         return
     loaded = load_experiment(experiment, document)
@@ -228,14 +230,19 @@ def _run_kind(
     as_json: bool,
 ) -> None:
     """Runs an experiment of one of harness.experiments.kinds."""
-    from harness.experiments.kinds import KINDS
+    from harness.experiments.kinds import KINDS, prepare_docker
 
-    if backend != "sim":
+    runs = None
+    if backend == "sim":
+        runs = KINDS[kind](document, policies, settings, seeds)
+    elif backend == "docker":
+        runs = prepare_docker(kind, document, policies, settings, seeds, lambda text: click.echo(text, err=True))
+    if runs is None:
         raise CallError(
             f"experiments of kind {kind} are simulated, not run on {backend[:40]}", where="--backend", mend="use sim"
         )
-    runs = KINDS[kind](document, policies, settings, seeds)
-    folder = out if out is not None else Path("runs") / f"{runs.name}-{runs.hash[:8]}"
+    folder = Path("runs") / f"{runs.name}-{runs.hash[:8]}{'' if backend == 'sim' else f'-{backend}'}"
+    folder = out if out is not None else folder
     if not as_json:
         click.echo(f"{runs.name}: {runs.count} run(s) into {folder}", err=True)
     done = 0

@@ -34,6 +34,10 @@ _PORTS = ("http", "client", "admin")
 #: Building the image resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
+#: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and its own.
+ACCELERATOR = "accelerator"
+NODE_NAME = "yarnfair.node"
+NODE_TYPE = "yarnfair.node-type"
 
 
 @contextlib.contextmanager
@@ -237,18 +241,19 @@ class DockerCluster:
 
     def _check_exited(self, state: ClusterState) -> None:
         with docker_client() as client:
-            for container in self._containers(client, state):
+            for container in self.containers(client, state):
                 if container.status in ("exited", "dead"):
                     raise InputError(f"container {container.name} ended: {_words(container)}")
 
-    def _containers(self, client: Any, state: ClusterState) -> list[Any]:
+    def containers(self, client: Any, state: ClusterState) -> list[Any]:
+        """All containers of the cluster, by name."""
         label = f"com.docker.compose.project={state.mark}"
         found = client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
         return sorted(found, key=lambda container: container.name)
 
     def _look(self, state: ClusterState) -> ClusterStatus | None:
         with docker_client() as client:
-            containers = self._containers(client, state)
+            containers = self.containers(client, state)
             parts = [
                 (container.labels.get("com.docker.compose.service", ""), _part(container)) for container in containers
             ]
@@ -263,10 +268,10 @@ class DockerCluster:
             address=RmAddress.of(
                 state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
             ),
-            wanted=state.spec.nodes,
+            wanted=state.spec.nodes + sum(service == ACCELERATOR for service, _ in parts),
             rm=rm,
-            parts=[part for service, part in parts if service == "nm"],
-            others=[part for service, part in parts if service not in ("rm", "nm")],
+            parts=[part for service, part in parts if service in ("nm", ACCELERATOR)],
+            others=[part for service, part in parts if service not in ("rm", "nm", ACCELERATOR)],
             info=info,
             nodes=nodes,
             problem=problem,
@@ -283,7 +288,7 @@ class DockerCluster:
         label = {"label": f"com.docker.compose.project={state.mark}"}
         left = []
         with docker_client() as client:
-            for container in self._containers(client, state):
+            for container in self.containers(client, state):
                 with contextlib.suppress(docker.errors.NotFound):
                     container.remove(force=True, v=True)
             for kind in (client.networks, client.volumes):
@@ -312,7 +317,7 @@ def _part(container: Any) -> Part:
     hostname = container.attrs.get("Config", {}).get("Hostname", "")
     service = container.labels.get("com.docker.compose.service", container.name)
     number = container.labels.get("com.docker.compose.container-number", "1")
-    name = f"nm{number}" if service == "nm" else service
+    name = f"nm{number}" if service == "nm" else container.labels.get(NODE_NAME, service)
     words = None if running else _words(container)
     return Part(name, container.short_id if running else None, memory_mb, hostname, words)
 

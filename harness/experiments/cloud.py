@@ -14,13 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 
 import pandas as pd
-from pydantic import Field, model_validator
 
-from harness.experiments.spec import Scalar, Seed, Slug
-from harness.jobs.spec import Strict
+from harness.experiments.cloud_spec import KINDS, CloudExperiment, InstanceSpec, RatesExperiment
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
@@ -38,98 +36,6 @@ from harness.policies.registry import make_policy, settings_of
 from harness.results.store import RunDirectory
 from harness.sim.durations import exp_portable, job_key, normal_quantile, unit
 from harness.sim.rates import RatesResult, simulate_rates
-
-Number = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=100_000)]
-
-
-class RateJobSpec(Strict):
-    """``sigma``: spread of the log-normal task times around ``seconds`` (their mean); 0: all alike."""
-
-    tasks: Count
-    seconds: Number
-    sigma: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.0
-    rates: dict[str, Number]
-    weight: Number = 1.0
-    submit_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
-
-
-class RatesPolicySpec(Strict):
-    policy: str
-    settings: dict[str, Scalar] = Field(default_factory=dict)
-
-
-class RatesExperiment(Strict):
-    """Jobs on clusters of several node types (``configurations``: slots by node type), policy by policy."""
-
-    kind: Literal["computing-rates"]
-    experiment: Slug
-    description: str = ""
-    configurations: dict[Slug, dict[str, Count]] = Field(min_length=1, max_length=100)
-    jobs: dict[Slug, RateJobSpec] = Field(min_length=1, max_length=1000)
-    policies: list[str | RatesPolicySpec] = Field(min_length=1, max_length=100)
-    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
-
-    @model_validator(mode="after")
-    def _known_types(self) -> Self:
-        for name, types in self.configurations.items():
-            if not types:
-                raise ValueError(f"configuration {name} has no node type")
-            for kind in types:
-                for job, spec in self.jobs.items():
-                    if kind not in spec.rates:
-                        raise ValueError(f"job {job} has no rate on {kind}, which configuration {name} has")
-        return self
-
-
-class InstanceSpec(Strict):
-    price_hour: Number
-    disk_gb: Number
-    cores: Count
-    cu: Number
-    memory_gb: Number
-    gpu: bool = False
-
-
-class QuerySpec(Strict):
-    work_cu_h: Number
-    memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    gpu_speed: Number = 1.0
-    rates: dict[str, Number] = Field(default_factory=dict)
-
-
-class CloudConfiguration(Strict):
-    core: dict[str, Count] = Field(min_length=1, max_length=1)
-    accelerators: dict[str, Count] = Field(default_factory=dict, max_length=1)
-
-
-class DriverSpec(Strict):
-    """What the cloud driver is asked besides: accelerators of ``types`` for this core pool by ``deadline_h``."""
-
-    core: dict[str, Count] = Field(min_length=1, max_length=1)
-    types: list[str] = Field(min_length=1, max_length=100)
-    deadline_h: Number
-    most: Annotated[int, Field(ge=1, le=10_000)] = 100
-
-
-class CloudExperiment(Strict):
-    """Production queries every ``period_h`` on core nodes with or without accelerators."""
-
-    kind: Literal["cloud"]
-    experiment: Slug
-    description: str = ""
-    instance_types: str | dict[str, InstanceSpec] = "ec2-2011"
-    period_h: Number
-    queries: dict[Slug, QuerySpec] = Field(min_length=1, max_length=1000)
-    configurations: dict[Slug, CloudConfiguration] = Field(min_length=1, max_length=1000)
-    driver: DriverSpec | None = None
-    seed: Seed = 1
-
-
-KINDS: Mapping[str, type[RatesExperiment | CloudExperiment]] = {
-    "computing-rates": RatesExperiment,
-    "cloud": CloudExperiment,
-}
 
 
 @dataclass(slots=True)
@@ -181,9 +87,9 @@ def load_cloud(
             raise CallError(
                 "an experiment of pools has neither policies nor seeds", where=spec.experiment, mend="leave them out"
             )
-        types = _instance_types(spec, document)
+        types = instance_types(spec, document)
         runs = _cloud_runs(spec, types, document)
-        resolved = spec.model_dump(mode="json") | {"types": {name: str(kind) for name, kind in types.items()}}
+        resolved = resolved_cloud(spec, types)
     digest = hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
     return LoadedCloud(spec, digest, runs)
 
@@ -345,7 +251,16 @@ def _rates_summary(
 # --- pools and their cost ---------------------------------------------------------------------------------------------
 
 
-def _instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, InstanceType]:
+def resolved_cloud(spec: CloudExperiment, types: Mapping[str, InstanceType]) -> dict[str, Any]:
+    """All that the results of an experiment of pools depend on."""
+    found = spec.model_dump(mode="json")
+    if spec.docker is None:
+        del found["docker"]  # experiments without it are what they were before it was there
+    return found | {"types": {name: str(kind) for name, kind in types.items()}}
+
+
+def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, InstanceType]:
+    """The instance types that an experiment names or writes out. InputError with file and line."""
     listed = spec.instance_types
     if isinstance(listed, str):
         path = data_path("workloads", "cloud", f"{listed}.yaml")
@@ -362,14 +277,19 @@ def _instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, 
     return {name: InstanceType(name, **row.model_dump()) for name, row in rows.items()}
 
 
+def counted_type(
+    types: Mapping[str, InstanceType], document: YamlDocument, nodes: Mapping[str, int], *at: str
+) -> tuple[InstanceType, int]:
+    """``{type: count}`` as a pair. InputError with file and line for a type that is none."""
+    ((name, count),) = nodes.items()
+    if name not in types:
+        raise InputError(f"no instance type {name[:60]!r}", where=document.where(at), mend=f"one of {', '.join(types)}")
+    return types[name], count
+
+
 def _cloud_runs(spec: CloudExperiment, types: Mapping[str, InstanceType], document: YamlDocument) -> list[CloudRun]:
     def counted(nodes: Mapping[str, int], *at: str) -> tuple[InstanceType, int]:
-        ((name, count),) = nodes.items()
-        if name not in types:
-            raise InputError(
-                f"no instance type {name[:60]!r}", where=document.where(at), mend=f"one of {', '.join(types)}"
-            )
-        return types[name], count
+        return counted_type(types, document, nodes, *at)
 
     queries = [Query(name, **query.model_dump()) for name, query in spec.queries.items()]
     runs = []

@@ -1,4 +1,5 @@
-"""Experiments that say their ``kind``: which rooms read, run and compare them. They are simulated, and not YARN's.
+"""Experiments that say their ``kind``: which rooms read, run and compare them. They are simulated, and not YARN's (but
+pools, which also run on containers).
 
 An experiment file without a kind is harness.experiments.spec's. A kind's rooms are imported when it is asked for.
 """
@@ -76,6 +77,29 @@ def _cloud(
         len(loaded.runs),
         lambda folder, on_end: run_cloud(loaded, folder, on_end),
         lambda ended: comparison_cloud(loaded, ended),
+    )
+
+
+def prepare_docker(
+    kind: str,
+    document: YamlDocument,
+    policies: Sequence[str],
+    settings: Mapping[str, str],
+    seeds: Sequence[int],
+    progress: Callable[[str], None],
+) -> KindRuns | None:
+    """The same on containers, for kinds that can (pools: docs/reference/progress-share.md); None for the others."""
+    if kind != "cloud":
+        return None
+    from harness.experiments.cloud_real import comparison_docker, load_docker_cloud, run_docker_cloud
+
+    loaded = load_docker_cloud(document, policies, settings, seeds)
+    return KindRuns(
+        loaded.name,
+        loaded.hash,
+        loaded.count,
+        lambda folder, on_end: run_docker_cloud(loaded, folder, on_end, progress),
+        lambda ended: comparison_docker(loaded, ended),
     )
 
 

@@ -150,7 +150,7 @@ def open_cluster(
         mend = "give the YAML file that names the hosts" if backend == "ssh" else "it is for --backend ssh"
         raise CallError("no inventory" if backend == "ssh" else "an inventory", where="--inventory", mend=mend)
     clean_abandoned()
-    folder = _own_folder(backend)
+    folder = own_folder(backend)
     state = StateFolder(folder / "cluster")
     folder.mkdir(parents=True, exist_ok=True)
     allocations = folder / "allocations.xml"
@@ -249,7 +249,7 @@ def _runs_folder() -> Path:
     return default_folder("runs")
 
 
-def _own_folder(backend: str) -> Path:
+def own_folder(backend: str) -> Path:
     """A folder that says whose it is: backend, pid and start time of this process."""
     me = next(iter(processes.of_pid(os.getpid())))
     return _runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from harness.sim.durations import (
 #: Attempts whose times are drawn beforehand, where tasks may fail; later ones are like the last of them.
 _DRAWN_ATTEMPTS = 4
 NO_FAULTS = TaskFaults()
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,18 @@ def _attempt(key: int, at: int, duration: Duration, task: int, attempt: int, fau
     return int(whole_ms(ms)), fails
 
 
-def job_file(job: JobSpec, options: ReplayOptions, records: str) -> str:
+def job_file(
+    job: JobSpec,
+    options: ReplayOptions,
+    records: str,
+    *,
+    programs: Mapping[str, str] = NOTHING,
+    hosts: Mapping[str, str] = NOTHING,
+) -> str:
     """What the application master of one job is told (workloads/replay/am.py reads it); ``records`` is where it writes.
 
-    Raises InputError for what a replayed job cannot do.
+    ``programs``: stage -> a shell command that its tasks run instead of sleeping. ``hosts``: stage -> the only node
+    where they may run. Raises InputError for what a replayed job cannot do.
     """
     if options.faults.speculation:
         raise InputError(
@@ -122,6 +132,8 @@ def job_file(job: JobSpec, options: ReplayOptions, records: str) -> str:
         lines.append(
             f"stage {_word(stage.name)} {size.memory_mb} {size.vcores} {stage.slow_start!r} {after} {stage.tasks}"
         )
+    lines += [f"program {rank[name]} {program}" for name, program in programs.items()]
+    lines += [f"host {rank[name]} {host}" for name, host in hosts.items()]
     for at, tasks in enumerate(durations_ms(job, options.seed, options.faults) if job.kind != "service" else []):
         for first in range(0, len(tasks), 100):
             words = (

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from harness.jobs.replay import JobRecord, ReplayOptions, job_file, read_records
+from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, read_records
 from harness.model.data import data_path
 from harness.model.errors import InputError, YarnfairError
 from harness.model.jobs import JobSpec
@@ -167,12 +167,12 @@ class Replayer:
         source = data_path("workloads", "replay")
         shared.write({name: (source / name).read_bytes() for name in PROGRAM})
 
-    def submit(self, job: JobSpec) -> str:
-        """Submits a job (again, if it was before); the application's id."""
+    def submit(self, job: JobSpec, *, programs: Mapping[str, str] = NOTHING, hosts: Mapping[str, str] = NOTHING) -> str:
+        """Submits a job (again, if it was before); the application's id. ``programs``, ``hosts``: as for `job_file`."""
         number = self._tries[job.id] = self._tries.get(job.id, 0) + 1
         name = self._file_name(job.id, number)
         records = f"{self.shared.path}/{name}.records"
-        text = job_file(job, self.options, records)
+        text = job_file(job, self.options, records, programs=programs, hosts=hosts)
         self.shared.write({f"{name}.job": text.encode()})
         # -S -E: no site packages, no environment of somebody else's.
         command = f"exec {self.python} -S -E {self.shared.path}/am.py {self.shared.path}/{name}.job 2><LOG_DIR>/stderr"

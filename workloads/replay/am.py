@@ -1,10 +1,11 @@
 """An application master that occupies containers for given times: ``python3 am.py JOBFILE``, run by YARN.
 
-A task is a shell that sleeps; its start and end reach the master by UDP, with the shell's own clock. MapReduce and
-DAGs: a container a task, stages after each other or after slow-start. Spark: executors are held to the end, tasks are
-timers inside them. Services: containers are held until the job's lifetime ends. When it does what, is as the
-simulator's masters do (harness/sim/apps.py): it heartbeats at a fixed period, acts on a response at once (or a
-heartbeat later), asks for what may be asked for, unregisters when all has ended.
+A task is a shell that sleeps, or runs the program of its stage (on the stage's host, if it names one); its start and
+end reach the master by UDP, with the shell's own clock. MapReduce and DAGs: a container a task, stages after each other
+or after slow-start. Spark: executors are held to the end, tasks are timers inside them. Services: containers are held
+until the job's lifetime ends. When it does what, is as the simulator's masters do (harness/sim/apps.py): it heartbeats
+at a fixed period, acts on a response at once (or a heartbeat later), asks for what may be asked for, unregisters when
+all has ended.
 
 The job file (harness/jobs/replay.py writes it) is lines of words; the records are written line by line, as they happen.
 Plain Python without the package; what it needs of Hadoop is in hadoop.py. One attempt: a lost master fails its job.
@@ -26,6 +27,8 @@ NM_PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"
 SUCCEEDED, FAILED = 1, 2
 #: Exit statuses that are nobody's fault: released or lost, disks, preempted, killed by the RM or the master.
 NO_FAULT = (-100, -101, -102, -105, -106, -107)
+#: Where all nodes are without a topology script.
+RACK = "/default-rack"
 #: A task that must not end before others have: longer than any run.
 HELD_S = 10_000_000
 #: How long to wait for a late word by UDP, after the RM has told that a task ended.
@@ -50,6 +53,7 @@ class Stage:
         self.redo_asked = 0
         self.sealed, self.open = False, not after
         self.asked_ms = 0
+        self.program = self.host = ""  # what a task runs instead of sleeping; the only node where it may
 
     def work(self, task, attempt):
         """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last."""
@@ -89,6 +93,10 @@ class Job:
                         [(int(one.rstrip("f")), one.endswith("f")) for one in word.split(",")] for word in rest[1:]
                     ]
                     self.stages[int(rest[0])].attempts += attempts
+                elif key == "program":
+                    self.stages[int(rest[0])].program = " ".join(rest[1:])
+                elif key == "host":
+                    self.stages[int(rest[0])].host = rest[1]
                 else:
                     self.words[key] = rest
         if "end" not in self.words:
@@ -171,9 +179,16 @@ class Master:
                 self.rm.token = Token.of(value)
         self.held.append((granted, ended, heard))
 
-    def ask(self, priority, count, mb, vcores):
+    def ask(self, priority, count, mb, vcores, where="*", relax=1):
         resource = field(1, mb) + field(2, vcores)
-        return field(1, field(1, priority)) + field(2, "*") + field(3, resource) + field(4, count) + field(5, 1)
+        return field(1, field(1, priority)) + field(2, where) + field(3, resource) + field(4, count) + field(5, relax)
+
+    def asks_of(self, stage):
+        """What a stage wants: anywhere, or on its host and nowhere else in its rack and cluster."""
+        size = (stage.index + 1, stage.wanted, stage.mb, stage.vcores)
+        if not stage.host:
+            return [self.ask(*size)]
+        return [self.ask(*size, stage.host), self.ask(*size, RACK, 0), self.ask(*size, "*", 0)]
 
     # --- what came ---
 
@@ -243,7 +258,11 @@ class Master:
                 sleep_s = HELD_S if run.held else ms / 1000
             to = f">/dev/udp/{self.address}/{self.ears.getsockname()[1]}"
             word = f"echo $CONTAINER_ID {{}} \\$EPOCHREALTIME {to}"
-            command = f"{word.format('s')}; sleep {sleep_s:.3f}; {word.format('e')}; exit {int(run.will_fail)}"
+            begun, ended = word.format("s"), word.format("e")
+            if run.stage is not None and run.stage.program:
+                command = f"{begun}; if {run.stage.program}; then {ended}; else {ended}; exit 1; fi"
+            else:
+                command = f"{begun}; sleep {sleep_s:.3f}; {ended}; exit {int(run.will_fail)}"
             request += field(1, field(1, field(5, command)) + field(2, run.token))
         try:
             if node not in self.nodes:
@@ -363,7 +382,7 @@ class Master:
             stage.redo_asked = len(stage.redo)
             stage.wanted += more
             stage.asked_ms = now_ms()
-            found.append(self.ask(stage.index + 1, stage.wanted, stage.mb, stage.vcores))
+            found += self.asks_of(stage)
         return found
 
     # --- inside executors ---

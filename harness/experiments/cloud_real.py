@@ -1,0 +1,376 @@
+"""``kind: cloud`` on containers (``--backend docker``): pools that really grow and shrink, rates really measured.
+
+The cloud driver (harness.policies.cloud_driver) is the model's; what it decides is carried out here on a Docker
+cluster, whose hours are ``docker.hour_s`` seconds long: it measures computing rates by running tasks of each query on a
+node of each type, chooses accelerators for the deadline, lets them join, has the production queries run, and gives the
+accelerators back at the end of the hour that is paid for. Later periods are decided by the history of earlier ones.
+Work is counted in tasks, and rates in tasks an hour and node, in the place of compute units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.experiments.cloud import EndedCloud, counted_type, instance_types, resolved_cloud
+from harness.experiments.cloud_containers import Cloud, Held, Served, node_type, open_cloud
+from harness.experiments.cloud_spec import CloudExperiment, DockerCloud, DriverSpec
+from harness.experiments.real_curves import tasks_table
+from harness.jobs.yaml_file import YamlDocument, validated
+from harness.model.errors import CallError, InputError, YarnfairError
+from harness.policies.cloud_driver import (
+    InstanceType,
+    Query,
+    Run,
+    choose_accelerators,
+    expected_queries,
+    hours_of,
+    period_cost,
+)
+from harness.results.store import RunDirectory
+
+Pool = tuple[InstanceType, int]
+Rates = Mapping[str, Mapping[str, float]]
+SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDockerCloud:
+    """A cloud experiment for containers. ``fixed``: configuration -> its accelerators, where it has any."""
+
+    spec: CloudExperiment
+    docker: DockerCloud
+    types: Mapping[str, InstanceType]
+    core: Pool
+    fixed: Mapping[str, Pool | None]
+    candidates: Sequence[InstanceType]
+    queries: Sequence[Query]
+    hash: str
+
+    @property
+    def name(self) -> str:
+        return self.spec.experiment
+
+    @property
+    def count(self) -> int:
+        """How many runs."""
+        return len(self.fixed) + (self.spec.driver is not None)
+
+
+def load_docker_cloud(
+    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
+) -> LoadedDockerCloud:
+    """What is to run. InputError with file and line, CallError for options that do not fit."""
+    spec = validated(CloudExperiment, document)
+    if policies or settings or seeds:
+        raise CallError(
+            "an experiment of pools has neither policies nor seeds", where=spec.experiment, mend="leave them out"
+        )
+    if spec.docker is None:
+        raise InputError(
+            "nothing says what the experiment is on containers",
+            where=document.file,
+            mend="add docker:, or run it with --backend sim",
+        )
+    types = instance_types(spec, document)
+    pools = {
+        name: (
+            counted_type(types, document, one.core, "configurations", name, "core"),
+            counted_type(types, document, one.accelerators, "configurations", name, "accelerators")
+            if one.accelerators
+            else None,
+        )
+        for name, one in spec.configurations.items()
+    }
+    cores = [core for core, _ in pools.values()]
+    if spec.driver is not None:
+        cores.append(counted_type(types, document, spec.driver.core, "driver", "core"))
+    if any(core != cores[0] for core in cores):
+        raise InputError(
+            "core pools of several kinds",
+            where=document.where(("configurations",)),
+            mend="containers have one core pool: give every configuration and the driver the same core",
+        )
+    names = spec.driver.types if spec.driver is not None else []
+    candidates = [counted_type(types, document, {name: 1}, "driver", "types")[0] for name in names]
+    for kind in {one.name: one for one in [cores[0][0], *candidates, *(e[0] for _, e in pools.values() if e)]}.values():
+        node_type(kind, spec.docker)  # raises for limits that no node can have
+    queries = [
+        Query(name, float(spec.docker.tasks[name].count), query.memory_gb) for name, query in spec.queries.items()
+    ]
+    for query in queries:
+        if query.memory_gb > cores[0][0].memory_gb_core:
+            raise InputError(
+                f"query {query.name} needs more memory than a core of {cores[0][0].name} has",
+                where=document.where(("queries", query.name)),
+                mend="choose another core type",
+            )
+    digest = hashlib.sha256(json.dumps(resolved_cloud(spec, types), sort_keys=True).encode()).hexdigest()
+    fixed = {name: extra for name, (_, extra) in pools.items()}
+    return LoadedDockerCloud(spec, spec.docker, types, cores[0], fixed, candidates, queries, digest)
+
+
+def run_docker_cloud(
+    loaded: LoadedDockerCloud,
+    folder: Path,
+    on_end: Callable[[EndedCloud], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[EndedCloud]:
+    """Runs the driver and every configuration on one cluster, a run directory each."""
+    ended: list[EndedCloud] = []
+    rates: dict[str, dict[str, float]] = {}
+    with open_cloud(loaded.docker, loaded.core, progress) as cloud:
+        # The driver comes first: with the rates that it measures, the model says what the others should take.
+        for name in [*(["driver"] if loaded.spec.driver is not None else []), *loaded.fixed]:
+            identity = {
+                "variant": name,
+                "policy": {"name": name, "mode": "cloud", "settings": {}},
+                "configuration": name,
+                "seed": loaded.spec.seed,
+                "backend": "docker",
+                "hash": loaded.hash,
+            }
+            directory = RunDirectory(
+                folder / name,
+                {**identity, "experiment": loaded.spec.model_dump(mode="json"), "cluster": cloud.document},
+            )
+            one = _One(loaded, cloud, directory, rates)
+            try:
+                summary = one.driver(loaded.spec.driver) if name == "driver" and loaded.spec.driver else one.fixed(name)
+                summary["wall_s"] = round(time.time() - one.zero_s, 3)
+                directory.write_summary(summary)
+            except BaseException as error:
+                code = error.exit_code if isinstance(error, YarnfairError) else 1
+                RunDirectory.close(
+                    directory.path, 130 if isinstance(error, KeyboardInterrupt) else code, type(error).__name__
+                )
+                raise
+            finally:
+                one.write()
+            RunDirectory.close(directory.path, 0)
+            ended.append(EndedCloud(name, identity, directory.path, summary))
+            if on_end is not None:
+                on_end(ended[-1])
+    return ended
+
+
+class _One:
+    """One run: the driver's periods, or one configuration."""
+
+    def __init__(
+        self, loaded: LoadedDockerCloud, cloud: Cloud, directory: RunDirectory, rates: dict[str, dict[str, float]]
+    ) -> None:
+        self.loaded, self.cloud, self.directory, self.rates = loaded, cloud, directory, rates
+        self.hour_s = loaded.docker.hour_s
+        self.zero_s = time.time()
+        self.served: list[tuple[str, Served]] = []
+        self.decisions: list[dict[str, Any]] = []
+        cloud.events.clear()
+
+    # --- a configuration ---
+
+    def fixed(self, name: str) -> dict[str, Any]:
+        """The queries once, on the core pool and the accelerators of a configuration."""
+        core, extra = self.loaded.core, self.loaded.fixed[name]
+        held = self.cloud.join(*extra) if extra is not None else []
+        hours = self._serve(self.loaded.queries, name)
+        self.cloud.leave(held)
+        period_h = self.loaded.spec.period_h
+        cost, billed = period_cost(core, extra, hours, period_h)
+        summary = {
+            **self._summary(hours, cost, billed, extra),
+            "accelerators_left": len(self.cloud.accelerators.nodes()),
+        }
+        if self.rates:
+            known = [replace(query, rates=self.rates[query.name]) for query in self.loaded.queries]
+            nodes = [core] + ([extra] if extra is not None else [])
+            if all(kind.name in self.rates[known[0].name] for kind, _ in nodes):
+                summary["predicted_makespan_s"] = round(hours_of(known, nodes) * SECONDS, 3)
+        return summary
+
+    def _serve(self, queries: Sequence[Query], label: str) -> float:
+        jobs = [(query.name, [self.cloud.task(query, round(query.work_cu_h))]) for query in queries]
+        served = self.cloud.serve(jobs)
+        self.served.append((label, served))
+        self.write()
+        return (served.ended_s - served.began_s) / self.hour_s
+
+    def _summary(self, hours: float, cost: float, billed_h: int, extra: Pool | None) -> dict[str, Any]:
+        core, docker = self.loaded.core, self.loaded.docker
+        return {
+            # In the experiment's hours, as the model's: hour_s says how long one of them was.
+            "makespan_s": round(hours * SECONDS, 3),
+            "hour_s": docker.hour_s,
+            "cost_dollars": round(cost, 6),
+            "accelerator_billed_h": billed_h,
+            "overloaded": hours > self.loaded.spec.period_h,
+            "nodes": {"core": core[1], "accelerators": extra[1] if extra is not None else 0},
+            "types": {"core": core[0].name, "accelerators": extra[0].name if extra is not None else None},
+            "tasks": {name: task.count for name, task in docker.tasks.items()},
+        }
+
+    # --- the driver ---
+
+    def driver(self, driver: DriverSpec) -> dict[str, Any]:
+        """Calibration, then period by period: decide, grow, run, shrink."""
+        loaded, hour_s, period_h = self.loaded, self.hour_s, self.loaded.spec.period_h
+        usable = [kind for kind in loaded.candidates if any(_fits(query, kind) for query in loaded.queries)]
+        own = loaded.core[0].name
+        held = [one for kind in usable if kind.name != own for one in self.cloud.join(kind, 1)]
+        self._calibrate(held)
+        history: list[Run] = []
+        known = [replace(query, rates=self.rates[query.name]) for query in loaded.queries]
+        periods: list[dict[str, Any]] = []
+        for period in range(loaded.docker.periods):
+            now_h = period * period_h
+            queries = expected_queries(history, known, now_h, period_h)
+            chosen = choose_accelerators(
+                queries,
+                loaded.core,
+                loaded.candidates,
+                deadline_h=driver.deadline_h,
+                period_h=period_h,
+                most=driver.most,
+            )
+            kind = chosen.accelerator
+            self.decisions.append(
+                {
+                    "time_s": round(time.time() - self.zero_s, 3),
+                    "period": period + 1,
+                    "queries": {query.name: query.work_cu_h for query in queries},
+                    "accelerators": {kind.name: chosen.count} if kind is not None else {},
+                    "predicted_h": round(chosen.hours, 6),
+                    "why": chosen.why,
+                    "refused": dict(chosen.refused),
+                }
+            )
+            # Of what calibration needed, that stays which the decision wants.
+            kept = [one for one in held if kind is not None and one.node.type == kind.name][: chosen.count]
+            others = [one for one in held if one not in kept]
+            self.cloud.leave(others)
+            spent = math.fsum(one.dollars(hour_s) for one in others)
+            held = kept + (self.cloud.join(kind, chosen.count - len(kept)) if kind is not None else [])
+            hours = self._serve(queries, f"period {period + 1}")
+            self.cloud.release(held, self.served[-1][1].ended_s)
+            cost, _ = period_cost(loaded.core, None, hours, period_h)
+            accelerators = math.fsum(one.dollars(hour_s) for one in held)
+            periods.append(
+                {
+                    "hours": round(hours, 6),
+                    "predicted_h": round(chosen.hours, 6),
+                    "meets_deadline": hours <= driver.deadline_h,
+                    "accelerators": {kind.name: chosen.count} if kind is not None else {},
+                    "billed_h": max((one.billed_h(hour_s) for one in held), default=0),
+                    "cost_dollars": round(cost + accelerators, 6),
+                    "calibration_dollars": round(spent, 6),
+                    "refused": dict(chosen.refused),
+                }
+            )
+            extra = (kind, chosen.count) if kind is not None else None
+            held = []
+            history += [Run(query.name, now_h, query.work_cu_h) for query in queries]
+        last = periods[-1]
+        return {
+            **self._summary(last["hours"], last["cost_dollars"], last["billed_h"], extra),
+            "predicted_makespan_s": round(last["predicted_h"] * SECONDS, 3),
+            "meets_deadline": last["meets_deadline"],
+            "deadline_h": driver.deadline_h,
+            "periods": periods,
+            "rates": self.rates,
+            "accelerators_left": len(self.cloud.accelerators.nodes()),
+        }
+
+    def _calibrate(self, held: Sequence[Held]) -> None:
+        """Computing rates: tasks an hour that a node runs of each query, all cores busy, containers' starts included.
+
+        Every query runs ``waves`` tasks a core on one node of each type, types side by side, queries one after another.
+        """
+        core = self.loaded.core[0]
+        hosts = [(core, self.cloud.core_hosts[0]), *((one.kind, one.node.host) for one in held)]
+        for query in self.loaded.queries:
+            tasks = [
+                self.cloud.task(query, kind.cores * self.loaded.docker.waves, name=kind.name, host=host)
+                for kind, host in hosts
+                if _fits(query, kind)
+            ]
+            self.cloud.progress(f"measuring {query.name} on {', '.join(task.name for task in tasks)}")
+            served = self.cloud.serve([(f"{query.name}-rate", tasks)])
+            self.served.append(("calibration", served))
+            (job,) = served.jobs
+            for at, task in enumerate(tasks):
+                records = [one for one in job.record.tasks if one.stage == at and one.outcome == "finished"]
+                if {one.node.rpartition(":")[0] for one in records} != {task.host}:
+                    raise InputError(f"{query.name} did not run on {task.name} alone", where=str(task.host))
+                took_s = (max(one.told_ms for one in records) - min(one.granted_ms for one in records)) / 1000.0
+                rate = task.count * self.hour_s / took_s
+                self.rates.setdefault(query.name, {})[task.name] = rate
+                self.decisions.append(
+                    {
+                        "time_s": round(time.time() - self.zero_s, 3),
+                        "event": "rate",
+                        "query": query.name,
+                        "type": task.name,
+                        "tasks": task.count,
+                        "took_s": took_s,
+                        "tasks_an_hour": rate,
+                    }
+                )
+            for kind in (kind for kind, _ in hosts):
+                self.rates[query.name].setdefault(kind.name, 0.0)
+
+    # --- writing ---
+
+    def write(self) -> None:
+        """Tables and events as they stand."""
+        events = [{**event, "time_s": round(event["time_s"] - self.zero_s, 3)} for event in self.cloud.events]
+        merged = sorted([*self.decisions, *events], key=lambda entry: float(entry["time_s"]))
+        self.directory.write_lines("decisions.jsonl", merged)
+        rows = [
+            {
+                "job": job.spec.id,
+                "queue": label,
+                "type": job.spec.name,
+                "submitted_s": round(job.submitted_s - self.zero_s, 3),
+                "started_s": round(job.started_s - self.zero_s, 3),
+                "finished_s": round(job.finished_s - self.zero_s, 3),
+                "completion_s": round(job.finished_s - job.submitted_s, 3),
+                "tasks": sum(task.outcome == "finished" for task in job.record.tasks),
+                "failed": job.failed,
+            }
+            for label, served in self.served
+            for job in served.jobs
+        ]
+        self.directory.write_table("jobs.parquet", pd.DataFrame(rows))
+        jobs = [job for _, served in self.served for job in served.jobs]
+        self.directory.write_table("tasks.parquet", tasks_table(jobs, round(self.zero_s * 1000)))
+
+
+def _fits(query: Query, kind: InstanceType) -> bool:
+    return query.memory_gb <= kind.memory_gb_core
+
+
+def comparison_docker(loaded: LoadedDockerCloud, ended: Sequence[EndedCloud]) -> list[str]:
+    """The comparison for a terminal of 80 columns."""
+    lines = [f"{'configuration':<24}{'hours':>8}{'by model':>10}{'speed':>8}{'dollars a period':>18}{'billed':>8}"]
+    slowest = max(run.summary["makespan_s"] for run in ended)
+    for run in ended:
+        s = run.summary
+        model = f"{s['predicted_makespan_s'] / SECONDS:.2f}" if s.get("predicted_makespan_s") is not None else "-"
+        lines.append(
+            f"{run.name[:23]:<24}{s['makespan_s'] / SECONDS:8.2f}{model:>10}{slowest / s['makespan_s']:8.2f}"
+            f"{s['cost_dollars']:18.2f}{s['accelerator_billed_h'] or '-':>8}"
+        )
+        for at, period in enumerate(s.get("periods", []), start=1):
+            wanted = ", ".join(f"{count} {kind}" for kind, count in period["accelerators"].items()) or "no accelerator"
+            met = "met" if period["meets_deadline"] else "missed"
+            lines.append(f"  period {at}: {wanted}; {period['hours']:.2f} h, deadline {s['deadline_h']:g} h {met}")
+    lines.append(f"an hour is {loaded.docker.hour_s:g} s of wall-clock time")
+    return lines

@@ -1,0 +1,139 @@
+"""The files of HotCloud 2011's experiments: ``kind: computing-rates`` and ``kind: cloud``, as Pydantic models.
+
+The keys: docs/reference/progress-share.md. What they mean is harness.experiments.cloud's, on containers cloud_real's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.experiments.spec import Scalar, Seed, Slug
+from harness.jobs.spec import Strict
+
+Number = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class RateJobSpec(Strict):
+    """``sigma``: spread of the log-normal task times around ``seconds`` (their mean); 0: all alike."""
+
+    tasks: Count
+    seconds: Number
+    sigma: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.0
+    rates: dict[str, Number]
+    weight: Number = 1.0
+    submit_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+
+
+class RatesPolicySpec(Strict):
+    policy: str
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class RatesExperiment(Strict):
+    """Jobs on clusters of several node types (``configurations``: slots by node type), policy by policy."""
+
+    kind: Literal["computing-rates"]
+    experiment: Slug
+    description: str = ""
+    configurations: dict[Slug, dict[str, Count]] = Field(min_length=1, max_length=100)
+    jobs: dict[Slug, RateJobSpec] = Field(min_length=1, max_length=1000)
+    policies: list[str | RatesPolicySpec] = Field(min_length=1, max_length=100)
+    seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+
+    @model_validator(mode="after")
+    def _known_types(self) -> Self:
+        for name, types in self.configurations.items():
+            if not types:
+                raise ValueError(f"configuration {name} has no node type")
+            for kind in types:
+                for job, spec in self.jobs.items():
+                    if kind not in spec.rates:
+                        raise ValueError(f"job {job} has no rate on {kind}, which configuration {name} has")
+        return self
+
+
+class InstanceSpec(Strict):
+    price_hour: Number
+    disk_gb: Number
+    cores: Count
+    cu: Number
+    memory_gb: Number
+    gpu: bool = False
+
+
+class QuerySpec(Strict):
+    work_cu_h: Number
+    memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    gpu_speed: Number = 1.0
+    rates: dict[str, Number] = Field(default_factory=dict)
+
+
+class CloudConfiguration(Strict):
+    core: dict[str, Count] = Field(min_length=1, max_length=1)
+    accelerators: dict[str, Count] = Field(default_factory=dict, max_length=1)
+
+
+class DriverSpec(Strict):
+    """What the cloud driver is asked besides: accelerators of ``types`` for this core pool by ``deadline_h``."""
+
+    core: dict[str, Count] = Field(min_length=1, max_length=1)
+    types: list[str] = Field(min_length=1, max_length=100)
+    deadline_h: Number
+    most: Annotated[int, Field(ge=1, le=10_000)] = 100
+
+
+class DockerTasks(Strict):
+    """What a query is on containers: ``count`` tasks of a program of ``workloads/cloud/work.py`` of a ``size``."""
+
+    program: Literal["crypto", "sort"]
+    size: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    count: Count
+
+
+class DockerCloud(Strict):
+    """How the experiment runs on containers (``--backend docker``).
+
+    ``hour_s``: an hour of prices and deadlines on the wall clock. ``cpus_per_cu``: the CPU limit that stands for a
+    compute unit, ``mb_per_gb``: the MiB that a NodeManager advertises for a GB. ``tasks`` by query. ``waves``: how many
+    tasks a core each node type runs for each query to measure its computing rate. ``periods``: how often the driver
+    decides, after the first time by what it has seen.
+    """
+
+    hour_s: Annotated[float, Field(ge=5, le=3600)] = 60.0
+    cpus_per_cu: Annotated[float, Field(gt=0, le=4)]
+    mb_per_gb: Annotated[float, Field(ge=1, le=1024)] = 256.0
+    tasks: dict[Slug, DockerTasks]
+    waves: Annotated[int, Field(ge=1, le=20)] = 2
+    periods: Annotated[int, Field(ge=1, le=100)] = 2
+    time_limit_s: Annotated[float, Field(ge=1, le=86_400)] = 900.0
+
+
+class CloudExperiment(Strict):
+    """Production queries every ``period_h`` on core nodes with or without accelerators."""
+
+    kind: Literal["cloud"]
+    experiment: Slug
+    description: str = ""
+    instance_types: str | dict[str, InstanceSpec] = "ec2-2011"
+    period_h: Number
+    queries: dict[Slug, QuerySpec] = Field(min_length=1, max_length=1000)
+    configurations: dict[Slug, CloudConfiguration] = Field(min_length=1, max_length=1000)
+    driver: DriverSpec | None = None
+    docker: DockerCloud | None = None
+    seed: Seed = 1
+
+    @model_validator(mode="after")
+    def _queries_have_tasks(self) -> Self:
+        if self.docker is not None and self.docker.tasks.keys() != self.queries.keys():
+            raise ValueError("docker.tasks names other queries than queries")
+        return self
+
+
+KINDS: Mapping[str, type[RatesExperiment | CloudExperiment]] = {
+    "computing-rates": RatesExperiment,
+    "cloud": CloudExperiment,
+}
