@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,20 +25,26 @@ from harness.experiments.mrorder import Holding
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real_programs import ProgramLoad, Programs, check_memory, has_programs, make_data
+from harness.experiments.real_start import (
+    LOST_MASTER_S,
+    MOST_TRIES,
+    await_nodes,
+    client_of,
+    options_of,
+    plan_for,
+    real_variants,
+    warm_up,
+)
 from harness.experiments.recording import run_header, run_jobs
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import Outcome, Step, capacity_of, put_arrivals
 from harness.jobs.recorded import write_trace
-from harness.jobs.replay import NO_FAULTS, JobRecord, ReplayOptions
+from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
 from harness.model.errors import InputError, YarnfairError
-from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
-from harness.model.plan import Plan
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
-from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.base import CountedLedger
 from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
@@ -49,48 +55,15 @@ from harness.sim.setup import SimResult
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.errors import Refused
-from harness.yarn.http import HttpOptions
-from harness.yarn.rmclient import RmClient
 
-USER = "yarnfair"
+__all__ = ["real_runner", "real_variants"]
+
 #: How often the applications are looked at.
 FOLLOW_EVERY_S = 0.5
-#: An application whose master has a container and is not launched for so long was lost by the RM: it fetched the
-#: container while it was not yet ready to launch it. It is killed and submitted again.
-LOST_MASTER_S = 20.0
-MOST_TRIES = 3
 #: How often a job whose master is preempted is submitted again.
 MOST_PREEMPTED = 20
 #: Silence of the ResourceManager that a run outlives.
 SILENCE_S = 120.0
-#: A node that is missing when a run begins is waited for so long.
-NODES_S = 60.0
-
-
-def real_variants(variants: Sequence[Variant]) -> list[Variant]:
-    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside."""
-    found: dict[str, Variant] = {}
-    for variant in variants:
-        if variant.mode == "inside" and not variant.in_rm and not _is_stock(variant):
-            base, comma, rest = variant.name.partition(",")
-            base = base if base.endswith("@outside") else f"{base}@outside"
-            variant = replace(variant, mode="outside", name=f"{base}{comma}{rest}")
-        found.setdefault(variant.name, variant)
-    return list(found.values())
-
-
-def _is_stock(variant: Variant) -> bool:
-    return _plan_for(variant, Resource(1, 1), {"root": 1.0, "root.a": 1.0}).order.measure == "stock"
-
-
-def _plan_for(variant: Variant, capacity: Resource, weights: Mapping[str, float]) -> Plan:
-    """The policy's plan for the empty cluster."""
-    parents = {path.rpartition(".")[0] for path in weights}
-    queues = {
-        path: QueueView(path, path.rpartition(".")[0] or None, path not in parents, weight)
-        for path, weight in weights.items()
-    }
-    return make_policy(variant.policy, variant.settings).plan(Snapshot(0.0, capacity, queues), CountedLedger())
 
 
 @contextlib.contextmanager
@@ -105,7 +78,7 @@ def real_runner(
         data = make_data(experiment, progress)
     with open_cluster(experiment, backend, target, progress) as cluster:
         progress("warming up: one small job")
-        _warm_up(experiment, cluster)
+        warm_up(experiment, cluster)
 
         def run(
             experiment: LoadedExperiment,
@@ -113,80 +86,12 @@ def real_runner(
             directory: RunDirectory,
             on_step: Callable[[Step], None] | None = None,
         ) -> Outcome:
-            _await_nodes(cluster)
+            await_nodes(cluster)
             programs = Programs(experiment, cluster, data, progress)
             with _Run(experiment, variant, directory, cluster, programs) as one:
                 return one.run(on_step)
 
         yield run
-
-
-def _options(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOptions:
-    delays = experiment.spec.delays
-    return ReplayOptions(
-        rm=rm,
-        seed=seed,
-        am_heartbeat_ms=delays.am_heartbeat_ms or 1000,
-        am_response_heartbeats=1 if delays.am_response_heartbeats is None else delays.am_response_heartbeats,
-        faults=TaskFaults(**experiment.spec.faults.model_dump()),
-    )
-
-
-def _client(cluster: RealCluster) -> RmClient:
-    return RmClient([cluster.address], HttpOptions(user=USER))
-
-
-def _await_nodes(cluster: RealCluster) -> None:
-    """All nodes of a cluster of our own: a run on fewer would be another experiment. Waits for one that comes back.
-
-    Raises InputError.
-    """
-    wanted = cluster.document.get("nodes")
-    if not isinstance(wanted, int):
-        return
-    with _client(cluster) as client:
-        end = time.monotonic() + NODES_S
-        while (running := client.rest.metrics().active_nodes) < wanted:
-            if time.monotonic() > end:
-                raise InputError(
-                    f"{running} of {wanted} nodes run", where=cluster.address.rest, mend="look at the hosts' logs"
-                )
-            time.sleep(0.5)
-
-
-def _warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
-    """One job of a few tasks before anything counts: Java loads its classes, and a broken cluster shows."""
-    with _client(cluster) as client:
-        shared = cluster.shared
-        # Without the faults that the experiment asks for.
-        options = replace(_options(experiment, scheduler_address(client.rest), 0), faults=NO_FAULTS)
-        load = experiment.loads[0]
-        jobs, _ = jobs_of(experiment, experiment.spec.seeds[0])
-        am = next(iter(jobs)).am
-        tasks = 4 * sum(group.count for group in experiment.spec.cluster.nodes)
-        stage = Stage("warm", tasks, am, Duration("constant", value_s=0.5))
-        replayer = Replayer(client.rest, shared, options, tag=f"warm-{uuid.uuid4().hex[:8]}", python=cluster.python)
-        end = time.monotonic() + 180.0
-        for number in range(1, MOST_TRIES + 1):
-            job = JobSpec(f"warm-{number}", load.queue, "mapreduce", am, (stage,))
-            identity = replayer.submit(job)
-            since = time.monotonic()
-            while time.monotonic() < end:
-                status = client.rest.app(identity)
-                if status.final:
-                    if status.final_status == "SUCCEEDED":
-                        return
-                    why = replayer.record(job.id).why or status.diagnostics
-                    raise InputError(
-                        f"the first small job ended {status.state}: {' '.join(why.split())[:300]}",
-                        where=cluster.address.rest,
-                        mend="ask `yarnfair cluster doctor`",
-                    )
-                if not status.launched_ms and time.monotonic() - since > LOST_MASTER_S:
-                    break
-                time.sleep(0.2)
-            replayer.kill_all()
-        raise InputError("no small job gets through", where=cluster.address.rest, mend="ask `yarnfair cluster doctor`")
 
 
 class _Run:
@@ -217,7 +122,7 @@ class _Run:
         for job in self.jobs:
             if job.spec.after_job:
                 self.followers.setdefault(job.spec.after_job, []).append(job)
-        self.client = _client(cluster)
+        self.client = client_of(cluster)
         self.tag = f"run-{uuid.uuid4().hex[:12]}"
         self.decisions: list[dict[str, Any]] = []
         self.weights: Mapping[str, float] = {}
@@ -254,7 +159,7 @@ class _Run:
         self.client.confirm_weights(
             {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
         )
-        options = _options(self.experiment, scheduler_address(rest), self.variant.seed)
+        options = options_of(self.experiment, scheduler_address(rest), self.variant.seed)
         self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
         self.load = self.programs.load(rest, self.variant.seed, self.tag)
         if self.load is not None:
@@ -285,7 +190,7 @@ class _Run:
         allocations = allocation_file(self.experiment.spec)
         if self.variant.mode == "outside" or self.variant.in_rm:
             return allocations
-        plan = _plan_for(self.variant, capacity, self.experiment.weights)
+        plan = plan_for(self.variant, capacity, self.experiment.weights)
         return with_attributes(
             allocations,
             weights=plan.weights,
@@ -304,7 +209,7 @@ class _Run:
         ledger = self.directory.path / "ledger.sqlite"
         for path in ledger.parent.glob("ledger.sqlite*"):
             path.unlink()
-        client = self._closing.enter_context(_client(self.cluster))
+        client = self._closing.enter_context(client_of(self.cluster))
         store = self._closing.enter_context(LedgerStore(ledger))
         policy = make_policy(self.variant.policy, self.variant.settings)
         controller = Controller(settings, client, self.cluster.place, store, policy, on_tick=self._ticked)

@@ -1,0 +1,129 @@
+"""Before a variant runs on a real cluster: which variants there are, the policy's first plan, nodes, a job to warm up.
+
+The runs themselves are harness.experiments.real's.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from harness.experiments.real_cluster import RealCluster
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
+from harness.jobs.replay import NO_FAULTS, ReplayOptions
+from harness.jobs.submit import Replayer, scheduler_address
+from harness.model.errors import InputError
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
+from harness.model.plan import Plan
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.base import CountedLedger
+from harness.policies.registry import make_policy
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmClient
+
+USER = "yarnfair"
+#: An application whose master has a container and is not launched for so long was lost by the RM: it fetched the
+#: container while it was not yet ready to launch it. It is killed and submitted again.
+LOST_MASTER_S = 20.0
+MOST_TRIES = 3
+#: A node that is missing when a run begins is waited for so long.
+NODES_S = 60.0
+
+
+def real_variants(variants: Sequence[Variant]) -> list[Variant]:
+    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside."""
+    found: dict[str, Variant] = {}
+    for variant in variants:
+        if variant.mode == "inside" and not variant.in_rm and not _is_stock(variant):
+            base, comma, rest = variant.name.partition(",")
+            base = base if base.endswith("@outside") else f"{base}@outside"
+            variant = replace(variant, mode="outside", name=f"{base}{comma}{rest}")
+        found.setdefault(variant.name, variant)
+    return list(found.values())
+
+
+def _is_stock(variant: Variant) -> bool:
+    return plan_for(variant, Resource(1, 1), {"root": 1.0, "root.a": 1.0}).order.measure == "stock"
+
+
+def plan_for(variant: Variant, capacity: Resource, weights: Mapping[str, float]) -> Plan:
+    """The policy's plan for the empty cluster."""
+    parents = {path.rpartition(".")[0] for path in weights}
+    queues = {
+        path: QueueView(path, path.rpartition(".")[0] or None, path not in parents, weight)
+        for path, weight in weights.items()
+    }
+    return make_policy(variant.policy, variant.settings).plan(Snapshot(0.0, capacity, queues), CountedLedger())
+
+
+def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOptions:
+    """How the masters of an experiment's replayed load behave. ``rm``: where they reach the RM's scheduler."""
+    delays = experiment.spec.delays
+    return ReplayOptions(
+        rm=rm,
+        seed=seed,
+        am_heartbeat_ms=delays.am_heartbeat_ms or 1000,
+        am_response_heartbeats=1 if delays.am_response_heartbeats is None else delays.am_response_heartbeats,
+        faults=TaskFaults(**experiment.spec.faults.model_dump()),
+    )
+
+
+def client_of(cluster: RealCluster) -> RmClient:
+    """A client of the cluster's ResourceManager, to be closed."""
+    return RmClient([cluster.address], HttpOptions(user=USER))
+
+
+def await_nodes(cluster: RealCluster) -> None:
+    """All nodes of a cluster of our own: a run on fewer would be another experiment. Waits for one that comes back.
+
+    Raises InputError.
+    """
+    wanted = cluster.document.get("nodes")
+    if not isinstance(wanted, int):
+        return
+    with client_of(cluster) as client:
+        end = time.monotonic() + NODES_S
+        while (running := client.rest.metrics().active_nodes) < wanted:
+            if time.monotonic() > end:
+                raise InputError(
+                    f"{running} of {wanted} nodes run", where=cluster.address.rest, mend="look at the hosts' logs"
+                )
+            time.sleep(0.5)
+
+
+def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
+    """One job of a few tasks before anything counts: Java loads its classes, and a broken cluster shows."""
+    with client_of(cluster) as client:
+        shared = cluster.shared
+        # Without the faults that the experiment asks for.
+        options = replace(options_of(experiment, scheduler_address(client.rest), 0), faults=NO_FAULTS)
+        load = experiment.loads[0]
+        jobs, _ = jobs_of(experiment, experiment.spec.seeds[0])
+        am = next(iter(jobs)).am
+        tasks = 4 * sum(group.count for group in experiment.spec.cluster.nodes)
+        stage = Stage("warm", tasks, am, Duration("constant", value_s=0.5))
+        replayer = Replayer(client.rest, shared, options, tag=f"warm-{uuid.uuid4().hex[:8]}", python=cluster.python)
+        end = time.monotonic() + 180.0
+        for number in range(1, MOST_TRIES + 1):
+            job = JobSpec(f"warm-{number}", load.queue, "mapreduce", am, (stage,))
+            identity = replayer.submit(job)
+            since = time.monotonic()
+            while time.monotonic() < end:
+                status = client.rest.app(identity)
+                if status.final:
+                    if status.final_status == "SUCCEEDED":
+                        return
+                    why = replayer.record(job.id).why or status.diagnostics
+                    raise InputError(
+                        f"the first small job ended {status.state}: {' '.join(why.split())[:300]}",
+                        where=cluster.address.rest,
+                        mend="ask `yarnfair cluster doctor`",
+                    )
+                if not status.launched_ms and time.monotonic() - since > LOST_MASTER_S:
+                    break
+                time.sleep(0.2)
+            replayer.kill_all()
+        raise InputError("no small job gets through", where=cluster.address.rest, mend="ask `yarnfair cluster doctor`")
