@@ -192,8 +192,10 @@ class WebHdfs:
                 if self.options.auth == "spnego":
                     session.auth = spnego()
                 times = (self.options.connect_timeout_s, self.options.read_timeout_s)
+                # Which form is wanted, older releases take from the parameter, newer ones from the header.
+                asked = {"name": "fs.defaultFS", "format": "json"}
                 with session.get(
-                    url, params={"name": "fs.defaultFS", "format": "json"}, timeout=times, stream=True
+                    url, params=asked, headers={"Accept": "application/json"}, timeout=times, stream=True
                 ) as answer:
                     content: bytes = answer.raw.read(_ANSWER_BYTES, decode_content=True)
         except _ERRORS as error:

@@ -148,13 +148,6 @@ def test_parts_are_of_one_size() -> None:
     assert [size for _, size in plan] == [PART_BYTES] * 3 + [5]
 
 
-def test_large_tables_are_cut_into_files() -> None:
-    plan = making.tpch_plan(2_500_000_000)
-    assert [name for name, table, _ in plan if table == "orders"] == [f"orders.{n}.parquet" for n in (1, 2, 3)]
-    assert [name for name, table, _ in plan if table == "nation"] == ["nation.parquet"]
-    assert ["--tables", "part", "--parts", "3", "--part", "2"] in [options for _, _, options in plan]
-
-
 def test_tpchs_tables(tmp_path: Path) -> None:
     import pandas as pd
 

@@ -140,24 +140,6 @@ def _write(target: Target, manifest: Manifest) -> None:
     target.write(MANIFEST, (json.dumps(manifest.document(), indent=1) + "\n").encode())
 
 
-def tpch_plan(size: int) -> list[tuple[str, str, list[str]]]:
-    """(file, table, tpchgen-cli's own options) of every file of a TPC-H data set.
-
-    The larger tables are cut into one file for each GB of the data set; the names are tpchgen-cli's own.
-    """
-    count = -(-size // TPCH_BYTES)
-    found = []
-    for table in TPCH_TABLES:
-        options = ["--tables", table]
-        if count == 1 or table in ("nation", "region"):
-            found.append((f"{table}.parquet", table, options))
-            continue
-        for part in range(1, count + 1):
-            cut = ["--parts", str(count), "--part", str(part)]
-            found.append((f"{table}.{part}.parquet", table, [*options, *cut]))
-    return found
-
-
 def _tpchgen() -> str:
     import sysconfig
 
@@ -171,20 +153,24 @@ def _tpchgen() -> str:
 def _tpch(
     size: int, seed: int, target: Target, there: Manifest | None, on_part: Callable[[int, int, int], None]
 ) -> Manifest:
-    """TPC-H's eight tables by tpchgen-cli as parquet files; the scale factor is size / 1 GB. Its data has no seed."""
+    """TPC-H's eight tables by tpchgen-cli as parquet files, one after another; its data has no seed.
+
+    The scale factor is size / 1 GB. A table passes through a temporary folder, never whole through memory.
+    """
     if there is not None and there.complete:
         return there
     if seed != 1:
         raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
-    program, plan = _tpchgen(), tpch_plan(size)
+    program = _tpchgen()
     scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".") or "0.000001"
     parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
-    for number, (name, table, options) in enumerate(plan, start=1):
+    for number, table in enumerate(TPCH_TABLES, start=1):
+        name = f"{table}.parquet"
         if name in parts and target.size(name) == parts[name]["bytes"]:
-            on_part(number, len(plan), 0)
+            on_part(number, len(TPCH_TABLES), 0)
             continue
         with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
-            command = [program, "parquet", "-s", scale, "--output-dir", work, *options]
+            command = [program, "parquet", "-s", scale, "--output-dir", work, "--tables", table]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
             files = sorted(Path(work).rglob("*.parquet"))
             if done.returncode or len(files) != 1:
@@ -197,8 +183,8 @@ def _tpch(
             digest = FolderTarget(files[0].parent).sha256(files[0].name)
             assert digest is not None
             parts[name] = {"bytes": files[0].stat().st_size, "sha256": digest}
-        _write(target, Manifest(TPCH, seed, size, parts, number == len(plan)))
-        on_part(number, len(plan), int(parts[name]["bytes"]))
+        _write(target, Manifest(TPCH, seed, size, parts, number == len(TPCH_TABLES)))
+        on_part(number, len(TPCH_TABLES), int(parts[name]["bytes"]))
     made = Manifest(TPCH, seed, size, parts, True)
     _write(target, made)
     return made
