@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +174,7 @@ def run(
     if kind is not None:
         if any((rm, admin, client, allocations, shared, inventory)):
             raise CallError("a given cluster", where=f"kind {kind}", mend="leave --rm and its options out")
-        _run_kind(document, kind, backend, policies, given, seeds, out, as_json)
+        _run_kind(document, kind, backend, policies, given, seeds, out, as_json, no_report)
         return
     loaded = load_experiment(experiment, document)
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
@@ -228,6 +229,7 @@ def _run_kind(
     seeds: tuple[int, ...],
     out: Path | None,
     as_json: bool,
+    no_report: bool,
 ) -> None:
     """Runs an experiment of one of harness.experiments.kinds."""
     from harness.experiments.kinds import KINDS, prepare_docker
@@ -254,12 +256,22 @@ def _run_kind(
             click.echo(f"[{done}/{runs.count}] {run.name}: {run.summary['wall_s']:.1f} s", err=True)
 
     ended = runs.run(folder, ended_one)
+    report = None if no_report else write_report(ended, folder)
     if as_json:
-        documents = [one.document() for one in ended]
-        print_json({"experiment": runs.name, "hash": runs.hash, "out": str(folder), "report": None, "runs": documents})
+        print_json(
+            {
+                "experiment": runs.name,
+                "hash": runs.hash,
+                "out": str(folder),
+                "report": str(report) if report is not None else None,
+                "runs": [one.document() for one in ended],
+            }
+        )
     else:
         for line in runs.compare(ended):
             click.echo(line)
+        if report is not None:
+            click.echo(f"\nreport: {report}")
     for one in ended:
         if one.exit_code == 5:
             mend = "raise time_limit_s, or ask for less"
@@ -279,7 +291,7 @@ def print_comparison(ended: list[Ended]) -> None:
         click.echo(line)
 
 
-def write_report(ended: list[Ended], folder: Path) -> Path:
+def write_report(ended: Sequence[Ended | EndedRun], folder: Path) -> Path:
     """One page for all runs, beside their directories, and one in each directory."""
     from harness.report import render_report
 

@@ -103,4 +103,26 @@ def prepare_docker(
     )
 
 
-KINDS: Mapping[str, Prepare] = {"mr-clusters": _mr, "mr-layouts": _mr, "computing-rates": _cloud, "cloud": _cloud}
+def _vectors(
+    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
+) -> KindRuns:
+    """Several resources on servers (docs/reference/vectors.md)."""
+    from harness.experiments.vector_runs import comparison_vectors, load_vectors, run_vectors
+
+    loaded = load_vectors(document, policies, settings, seeds)
+    return KindRuns(
+        loaded.name,
+        loaded.hash,
+        len(loaded.variants),
+        lambda folder, on_end: run_vectors(loaded, folder, on_end),
+        lambda ended: comparison_vectors(loaded, ended),
+    )
+
+
+KINDS: Mapping[str, Prepare] = {
+    "mr-clusters": _mr,
+    "mr-layouts": _mr,
+    "computing-rates": _cloud,
+    "cloud": _cloud,
+    "vectors": _vectors,
+}

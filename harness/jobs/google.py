@@ -139,14 +139,16 @@ SHAPES = (
 TOTALS = (527.5, 513.2, 520.0)
 
 
-def synthetic(*, users: int, machines: int = 1000, hours: float = 24.0, load: float = 1.2, seed: int = 1) -> VectorLoad:
+def synthetic(
+    *, users: int, machines: int = 1000, hours: float = 24.0, load: float = 1.2, seed: int = 1, uneven: float = 0.5
+) -> VectorLoad:
     """SYNTHETIC, not Google's data: a load of the same shape, for where the trace is not at hand.
 
     Machines have the trace's shapes in its proportions, scaled to the paper's totals (disk: the same on each). Users
-    have equal weights; their work is uneven (log-normal, sigma 0.5), and each is heavy in one resource. Jobs come at
-    random over the hours, of 1 to 200 like tasks; task durations are log-normal, their means up to a factor of 6 apart
-    between users, and scaled so that the scarcest resource is asked for ``load`` times what the machines have in that
-    time. The figures besides the machines and the totals are assumptions.
+    have equal weights; their work is uneven (log-normal, sigma ``uneven``; 0: all the same), and each is heavy in one
+    resource. Jobs come at random over the hours, of 1 to 200 like tasks; task durations are log-normal, their means up
+    to a factor of 6 apart between users, and scaled so that the scarcest resource is asked for ``load`` times what the
+    machines have in that time. The figures besides the machines and the totals are assumptions.
     """
     rng = np.random.default_rng([seed, users])
     shares = np.array([count for _, _, count in SHAPES], float)
@@ -155,7 +157,7 @@ def synthetic(*, users: int, machines: int = 1000, hours: float = 24.0, load: fl
     servers = np.repeat(np.array([(cpu, memory, 0.52) for cpu, memory, _ in SHAPES]), counts, axis=0)
     servers *= np.array(TOTALS) * machines / 1000 / servers.sum(axis=0)
     span_ms = int(hours * 3_600_000)
-    parts = rng.lognormal(0.0, 0.5, users)
+    parts = rng.lognormal(0.0, uneven, users)
     parts /= parts.sum()
     capacity = servers.sum(axis=0)
     user, submit, duration, demand = [], [], [], []

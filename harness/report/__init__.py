@@ -11,6 +11,7 @@
     svg       how a chart is drawn
     tables    the page's tables
     page      sections, words, the template
+    kinds     the pages of runs of another kind (MR-clusters, vectors, rates, pools), each with its findings
     comparing the page of `compare --html`
 """
 
@@ -50,18 +51,20 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     Raises
     ------
     InputError
-        A directory is not a run directory, a file in it is damaged, or `out` cannot be written. `out` is then as it
-        was before.
+        A directory is not a run directory, a file in it is damaged, the runs are of several kinds, or `out` cannot be
+        written. `out` is then as it was before.
     """
     from harness.report.data import load_runs
     from harness.report.findings import find
+    from harness.report.kinds import content_of, findings_of
     from harness.report.page import render_page
 
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
         raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
-    findings = find(runs)
-    page = render_page(runs, findings).encode("utf-8")
+    content = content_of(runs)
+    findings = find(runs) if content is None else findings_of(runs)
+    page = render_page(runs, findings, content).encode("utf-8")
     _write(Path(out), page)
     return Report(Path(out), len(page), runs, findings)
 

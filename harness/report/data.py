@@ -30,7 +30,11 @@ NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_m
 #: Columns that are drawn when they are there.
 FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s")
 #: In which order the runs of a folder are shown.
-POLICY_ORDER = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf")
+POLICY_ORDER = (
+    *("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "tetris", "qknober", "progress-share"),
+    *("fawkes-none", "fawkes-eq", "fawkes-jd", "fawkes-dd", "fawkes-td", "fawkes-pu", "fawkes-du", "fawkes-ru"),
+    *("fawkes-js", "fawkes-jt", "fawkes-tt"),
+)
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
 
@@ -94,6 +98,8 @@ class Run:
     jobs: pd.DataFrame | None
     decisions: Decisions
     problems: tuple[str, ...] = ()
+    #: The experiment's ``kind`` (harness.experiments.kinds), which has a page of its own; None: of YARN's.
+    kind: str | None = None
 
     @property
     def counts(self) -> bool:
@@ -362,9 +368,12 @@ def load_run(path: Path) -> Run:
     policy = info.get("policy")
     described = policy if isinstance(policy, Mapping) else {}
     name = _text(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
-    table = _parquet(path / "allocations.parquet")
+    experiment = info.get("experiment")
+    kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
+    # Runs of another kind have tables of their own, which their pages read.
+    table = _parquet(path / "allocations.parquet") if kind is None else None
     series = _series(table, path / "allocations.parquet") if table is not None else {}
-    if table is None:
+    if table is None and kind is None:
         problems.append("allocations.parquet is missing: nothing is drawn of it.")
     decisions = _decisions(path / "decisions.jsonl")
     if decisions.unreadable:
@@ -388,7 +397,35 @@ def load_run(path: Path) -> Run:
         jobs=_parquet(path / "jobs.parquet"),
         decisions=decisions,
         problems=tuple(problems),
+        kind=kind if isinstance(kind, str) else None,
     )
+
+
+def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
+    """A table of a run directory with the columns that are drawn of it; None when it is not there (yet).
+
+    Raises InputError when it is damaged, or a column is missing.
+    """
+    table = _parquet(path)
+    lacking = [name for name in needed if table is not None and name not in table.columns]
+    if lacking:
+        raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")
+    return table
+
+
+def read_decisions(path: Path) -> list[dict[str, Any]]:
+    """Every decision of a run that can be read; a half-written last line is left out."""
+    found: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                try:
+                    entry = json.loads(line)
+                except (json.JSONDecodeError, RecursionError):
+                    continue
+                if isinstance(entry, dict):
+                    found.append(entry)
+    return found
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:

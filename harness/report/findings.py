@@ -79,7 +79,8 @@ def starved_s(run: Run) -> float:
     return 2 * ((t_wait if math.isfinite(t_wait) else 0.0) + max(known, default=PAPER_TASK_S))
 
 
-def _verdict(holds: Sequence[bool]) -> Verdict:
+def verdict(holds: Sequence[bool]) -> Verdict:
+    """Of a claim that holds in all, some or none of the cases that can be judged."""
     if all(holds):
         return "holds"
     return "holds in part" if any(holds) else "does not hold"
@@ -107,7 +108,7 @@ def static_is_neutral(runs: Sequence[Run]) -> Finding | None:
         "In a non-shared partition benefit and loss are zero at any time.",
         f"every queue's fairness degree at the end is within {STATIC_TOLERANCE} of 1 (a share is filled with whole "
         "containers, at heartbeats)",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -139,7 +140,7 @@ def memoryless_keeps_losing(runs: Sequence[Run]) -> Finding | None:
         "LTYARN section 7.4, Fig. 7a",
         "The sharing loss is there constantly until all the workloads complete, about \u22120.5 on average.",
         f"the last loss (Omega below \u22120.01) comes after {WHOLE_RUN:.0%} of the makespan (its size is not judged)",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -163,7 +164,7 @@ def long_term_stops_losing(runs: Sequence[Run]) -> Finding | None:
         "LTYARN section 7.4, Fig. 7c",
         "There is no more sharing loss after 650 seconds; what comes before is unavoidable waiting at the start.",
         f"the last loss (Omega below \u22120.01) comes before {WHOLE_RUN:.0%} of the makespan",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -192,7 +193,7 @@ def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
         "LTYARN section 7.4",
         "LTYARN has a much better result than HFS.",
         "the integral of |Omega| over time is smaller, run against run of the same seed",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -219,7 +220,7 @@ def sharing_is_faster(runs: Sequence[Run]) -> Finding | None:
         "Facebook and Purdue gain 14 to 19 % under the memoryless scheduler and 10 to 23 % under LTRF; Spark and TPC-H "
         "are at least as fast as with static partitioning.",
         f"every queue's speed-up (mean completion under static / under the policy) is at least {AS_FAST}",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -247,7 +248,7 @@ def neither_is_always_faster(runs: Sequence[Run]) -> Finding | None:
         "There is no conclusive result which one is better: HFS is for Facebook (7 %) and Spark (2 %), LTYARN for "
         "Purdue (8 %) and TPC-H (10 %).",
         "among the queues' mean completions some are shorter under one policy, some under the other",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 
@@ -291,7 +292,7 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
         "an application master and its first task have their containers (naive approach here: "
         f"{_seconds(worst[0][2])}; the paper's case: 680 s). H-LTRF is judged by the queues that starve under the "
         "naive approach",
-        _verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
+        verdict(mended) if starved and mended else "holds in part" if starved else "does not hold",
         tuple(evidence),
     )
 
@@ -317,7 +318,7 @@ def outside_costs(runs: Sequence[Run]) -> Finding | None:
         "this project's claim, not the papers'",
         "A controller that only rewrites Fair Scheduler weights keeps up with the policy decided at every allocation.",
         "the integral of |Omega| from outside is at most that of the same policy inside (up to 1 %), seed for seed",
-        _verdict(holds),
+        verdict(holds),
         tuple(evidence),
     )
 

@@ -121,6 +121,22 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a page holds between its title and the table of what was run."""
+
+    comparison: Sequence[Table]
+    parts: Sequence[Part]
+    #: Said above the charts when they do not show every run.
+    drawn: str
+    sources: Sequence[tuple[str, str]]
+
+
+def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Sequence[Table] = ()) -> Part:
+    """A section with its charts drawn; groups without charts are left out."""
+    return Part(ident, title, [_show(group, ident) for group in groups if group.charts], tables)
+
+
 SOURCES: tuple[tuple[str, str], ...] = (
     (
         "Fairness degree, sharing benefit, sharing loss",
@@ -147,8 +163,8 @@ SOURCES: tuple[tuple[str, str], ...] = (
 )
 
 
-def render_page(runs: Sequence[Run], findings: Sequence[Finding]) -> str:
-    """The whole page as HTML text."""
+def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content | None = None) -> str:
+    """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(data_path("templates")),
         autoescape=True,
@@ -156,25 +172,25 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    parts = parts_of(runs)
-    comparison = comparison_tables(runs)
+    if content is None:
+        content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], SOURCES)
     title, lead = _title(runs)
     contents = [("findings", "Findings")] if findings else []
-    contents += [("comparison", "Comparison")] if comparison else []
-    contents += [(part.ident, part.title) for part in parts]
+    contents += [("comparison", "Comparison")] if content.comparison else []
+    contents += [(part.ident, part.title) for part in content.parts]
     contents += [("runs", "What was run"), ("sources", "Where the numbers come from")]
     return environment.get_template("report.html.j2").render(
         title=title,
         lead=lead,
         contents=contents,
         warnings=_warnings(runs),
-        drawn=drawn_runs(runs)[1],
+        drawn=content.drawn,
         findings=findings,
-        comparison=comparison,
-        parts=parts,
+        comparison=content.comparison,
+        parts=content.parts,
         run_tables=run_tables(runs),
         experiments=experiments_of(runs),
-        sources=SOURCES,
+        sources=content.sources,
         version=harness.__version__,
     )
 

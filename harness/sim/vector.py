@@ -64,13 +64,24 @@ class VectorRun:
     estimated_soft_fairness: float
     mean_completion_s: float
     decisions: int
+    #: What was asked for by ``sample_s``: seconds, and for each sample the parts of the resources in use (samples x
+    #: resources), the soft fairness degree and theta as they were, how many tasks waited, and s_i by user.
+    sample_s: Floats
+    samples: Floats  # samples x (resources + 3): in use, soft fairness, theta, tasks waiting
+    shares: Floats  # samples x users
+    wait_ms: Ints
 
 
-def simulate(load: VectorLoad, rule: str, knob: float = 0.0, *, update_s: float = 60.0) -> VectorRun:
-    """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. Every task must fit on some server."""
+def simulate(
+    load: VectorLoad, rule: str, knob: float = 0.0, *, update_s: float = 60.0, sample_s: float = 0.0
+) -> VectorRun:
+    """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. Every task must fit on some server.
+
+    ``sample_s``: how often the state is noted, in virtual seconds (0: never).
+    """
     capacity = load.servers.sum(axis=0)
     weights = load.weights / load.weights.sum()
-    figures, wait = _run(
+    figures, wait, samples, shares = _run(
         np.ascontiguousarray(load.servers / capacity),
         weights,
         load.user,
@@ -80,6 +91,7 @@ def simulate(load: VectorLoad, rule: str, knob: float = 0.0, *, update_s: float 
         RULES[rule],
         float(knob),
         int(update_s * 1000),
+        int(sample_s * 1000),
     )
     m = len(capacity)
     return VectorRun(
@@ -90,6 +102,10 @@ def simulate(load: VectorLoad, rule: str, knob: float = 0.0, *, update_s: float 
         estimated_soft_fairness=float(figures[2]),
         mean_completion_s=float((wait + load.duration_ms).mean() / 1000) if len(wait) else 0.0,
         decisions=int(figures[3]),
+        sample_s=np.arange(len(samples), dtype=np.float64) * sample_s,
+        samples=samples,
+        shares=shares,
+        wait_ms=wait,
     )
 
 
@@ -239,7 +255,28 @@ def _update(held, idle_all, first, after, demand, weights, rho, mean):  # type: 
 
 
 @njit(cache=True)
-def _run(servers, weights, users, submit, duration, demand, rule, knob, update_ms):  # type: ignore[no-untyped-def]
+def _gap(levels, pending):  # type: ignore[no-untyped-def]
+    """The largest s_i / w_i above the lowest of a user who waits; 0 when nobody does."""
+    low, high = np.inf, 0.0
+    for user in range(len(levels)):
+        high = max(high, levels[user])
+        if pending[user]:
+            low = min(low, levels[user])
+    return max(0.0, high - low) if low < np.inf else 0.0
+
+
+@njit(cache=True)
+def _twice(rows):  # type: ignore[no-untyped-def]
+    """The array with room for as many rows again."""
+    found = np.zeros((2 * rows.shape[0], rows.shape[1]))
+    found[: rows.shape[0]] = rows
+    return found
+
+
+@njit(cache=True)
+def _run(  # type: ignore[no-untyped-def]
+    servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms
+):
     n, m, tasks, count = len(weights), servers.shape[1], len(users), len(servers)
     idle = servers.copy()
     idle_all = np.ones(m)
@@ -262,6 +299,9 @@ def _run(servers, weights, users, submit, duration, demand, rule, knob, update_m
     soft, estimated, contended = 0.0, 0.0, 0.0
     queue = np.zeros(tasks + 1, np.int64)  # tasks that may be placed now
     last_submit = submit[tasks - 1] if tasks else 0
+    taken, next_sample = 0, np.int64(0)
+    rows = 64 if sample_ms else 0
+    samples, shares = np.zeros((rows, m + 3)), np.zeros((rows, n))
     while arrived < tasks or len(ends):
         # The next instant.
         then = np.int64(1) << 62
@@ -278,14 +318,22 @@ def _run(servers, weights, users, submit, duration, demand, rule, knob, update_m
                 if now < last_submit:
                     figures[5 + m + k] += float(min(then, last_submit) - now) * (1.0 - idle_all[k])
             if waiting:
-                low, high = np.inf, 0.0
-                for user in range(n):
-                    high = max(high, levels[user])
-                    if pending[user]:
-                        low = min(low, levels[user])
-                soft += span * max(0.0, high - low)
+                soft += span * _gap(levels, pending)
                 estimated += span * theta
                 contended += span
+        while sample_ms and next_sample < then:
+            # The state until now's next instant is what holds at the samples in between.
+            if taken == len(samples):
+                samples, shares = _twice(samples), _twice(shares)
+            for k in range(m):
+                samples[taken, k] = 1.0 - idle_all[k]
+            samples[taken, m] = _gap(levels, pending) if waiting else 0.0
+            samples[taken, m + 1] = theta if waiting else 0.0
+            samples[taken, m + 2] = waiting
+            for user in range(n):
+                shares[taken, user] = levels[user] * weights[user]
+            taken += 1
+            next_sample += sample_ms
         now = then
         # Ends: servers that have room again.
         freed = 0
@@ -379,4 +427,4 @@ def _run(servers, weights, users, submit, duration, demand, rule, knob, update_m
     for k in range(m):
         figures[5 + k] /= max(1.0, float(now))
         figures[5 + m + k] /= max(1.0, float(last_submit))
-    return figures, wait
+    return figures, wait, samples[:taken], shares[:taken]

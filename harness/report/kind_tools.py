@@ -1,0 +1,153 @@
+"""What the pages of the other kinds share: runs by variant, means over seeds, cells, bars. No page, no drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.data import Run
+from harness.report.figures import Legend
+from harness.report.svg import BarChart
+from harness.report.tables import ABSENT, Head, Table, figure_text
+
+#: Curves or bars of more runs than this would not be told apart.
+MOST_DRAWN = 8
+#: Under a bar chart names of up to so many characters find room beside each other, all in all.
+ROOM_FOR_NAMES = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One thing that was run, with all its seeds."""
+
+    name: str
+    runs: Sequence[Run]
+
+    def values(self, *keys: str) -> list[float]:
+        """What stands at a path of keys in the summaries, where it is a number."""
+        found = []
+        for run in self.runs:
+            value = number_at(run.summary, *keys)
+            if value is not None:
+                found.append(value)
+        return found
+
+    def mean(self, *keys: str) -> float | None:
+        """The mean over the seeds; None where a run has no number there."""
+        values = self.values(*keys)
+        return math.fsum(values) / len(values) if values and len(values) == len(self.runs) else None
+
+    def setting(self, name: str) -> float | None:
+        """A setting that is a finite number."""
+        value = self.runs[0].settings.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def number_at(summary: Mapping[str, Any], *keys: str) -> float | None:
+    """The finite number at a path of keys."""
+    found: Any = summary
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        return None
+    return float(found)
+
+
+def variants_of(runs: Sequence[Run]) -> list[Variant]:
+    """The variants in the order of the runs; runs without a summary are left out."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.summary:
+            found.setdefault(run.variant_without_seed(), []).append(run)
+    return [Variant(name, own) for name, own in found.items()]
+
+
+def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
+    """The runs whose courses are drawn (one seed, at most MOST_DRAWN), and what to say when these are not all."""
+    if not runs:
+        return [], ""
+    seed = runs[0].seed
+    own = [run for run in runs if run.seed == seed]
+    shown = own[:MOST_DRAWN]
+    if len(shown) == len(runs):
+        return shown, ""
+    said = f"Courses over time are drawn of {len(shown)} of the {len(runs)} runs"
+    said += f" (seed {seed})" if len(own) < len(runs) else ""
+    return shown, said + ". Tables, bars and findings have all, as means over the seeds."
+
+
+def spread_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> str:
+    """The mean, and with several seeds the least and the greatest."""
+    values = [value * scale for value in variant.values(*keys)]
+    if not values or len(values) != len(variant.runs):
+        return ABSENT
+    mean = figure_text(math.fsum(values) / len(values), digits)
+    if len(values) == 1 or min(values) == max(values):
+        return mean
+    return f"{mean} ({figure_text(min(values), digits)} to {figure_text(max(values), digits)})"
+
+
+def seeds_note(variants: Sequence[Variant]) -> str:
+    """What the cells of a table are."""
+    most = max((len(variant.runs) for variant in variants), default=1)
+    return f"Means over {most} seeds (least to greatest). " if most > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of variants: its heading, unit, digits, where the number stands, what it is multiplied by."""
+
+    text: str
+    unit: str
+    digits: int
+    keys: tuple[str, ...]
+    scale: float = 1.0
+
+
+def table_of(caption: str, first: str, variants: Sequence[Variant], columns: Sequence[Column], note: str = "") -> Table:
+    """A row a variant. Columns that no variant has are left out."""
+    known = [column for column in columns if any(variant.values(*column.keys) for variant in variants)]
+    return Table(
+        caption,
+        [Head(first), *(Head(column.text, column.unit) for column in known)],
+        [[v.name, *(spread_text(v, c.digits, *c.keys, scale=c.scale) for c in known)] for v in variants],
+        seeds_note(variants) + note,
+    )
+
+
+def bars(
+    title: str,
+    y_label: str,
+    variants: Sequence[Variant],
+    things: Sequence[str],
+    value_of: Callable[[Variant, str], float | None],
+    *,
+    short: Callable[[str], str] = str,
+    levels: Sequence[tuple[float, str]] = (),
+    digits: int = 2,
+) -> tuple[BarChart, Legend] | None:
+    """Bars of each variant for each thing (an MR-cluster, a job, a resource).
+
+    Variants stand side by side on the axis where their names find room there, else they are told apart by colour, the
+    first MOST_DRAWN of them. None when there is nothing to draw.
+    """
+    names = [short(variant.name) for variant in variants]
+    if sum(len(name) + 1 for name in names) <= ROOM_FOR_NAMES:
+        values = [[value_of(variant, thing) for thing in things] for variant in variants]
+        chart = BarChart(title, y_label, names, list(things), values, levels, digits)
+        legend = Legend([(thing, k) for k, thing in enumerate(things)])
+    else:
+        shown = list(variants)[:MOST_DRAWN]
+        values = [[value_of(variant, thing) for variant in shown] for thing in things]
+        chart = BarChart(title, y_label, list(things), [v.name for v in shown], values, levels, digits)
+        legend = Legend([(variant.name, k) for k, variant in enumerate(shown)])
+    if not any(value is not None for row in values for value in row):
+        return None
+    return chart, legend
+
+
+def per_cent(value: float | None, digits: int = 1) -> str:
+    """A part as per cent."""
+    return f"{figure_text(None if value is None else value * 100, digits)} %"
