@@ -257,7 +257,9 @@ class _Run:
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
         header = run_header(self.experiment, source, measured)
         jobs = run_jobs(self.jobs, self.variant.seed)
-        lines = write_trace(header, self.load.lines(jobs, self.jobs) if self.load is not None else jobs)
+        if self.load is not None:
+            jobs = self.load.lines(jobs, self.jobs, float(header.delays.am_start_ms or 0))
+        lines = write_trace(header, jobs)
         self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
         if why is not None:

@@ -233,23 +233,29 @@ class ProgramLoad:
         assert self.mapreduce is not None
         return self.mapreduce.check(job.spec.id)
 
-    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun]) -> list[JobLine]:
-        """A trace's jobs, with what containers of programs took beside their tasks' work.
+    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], am_start_ms: float) -> list[JobLine]:
+        """A trace's jobs, with what programs took beside their tasks' work. ``am_start_ms``: the trace's.
 
         MapReduce's master does not say when a container was granted and when it was through with exiting. But the
         ResourceManager counts memory over time: what it counted beyond the master and the tasks' own times is spread
-        evenly over the job's containers.
+        evenly over the job's containers. What a Spark driver took longer than other masters until its first executor
+        was there is the driver's first stage's.
         """
         by_id = {job.spec.id: job for job in jobs}
         found = []
         for line in lines:
             job = by_id[line.job]
-            more_s = container_overhead_s(job) if line.job in self and line.kind == "mapreduce" else 0.0
-            if more_s > 0:
+            if line.job in self and line.kind == "mapreduce" and (more_s := container_overhead_s(job)) > 0:
                 stages = [
                     stage.model_copy(update={"starts_s": [round(more_s, 3)] * len(stage.tasks_s)})
                     for stage in line.stages
                 ]
+                line = line.model_copy(update={"stages": stages})
+            elif line.job in self and line.kind == "spark" and job.record.submitted_ms and job.status is not None:
+                until_ms = job.record.submitted_ms - job.status.launched_ms - am_start_ms
+                first = line.stages[0]
+                longer = [round(first.tasks_s[0] + max(until_ms, 0.0) / 1000.0, 3)]
+                stages = [first.model_copy(update={"tasks_s": longer}), *line.stages[1:]]
                 line = line.model_copy(update={"stages": stages})
             found.append(line)
         return found

@@ -153,9 +153,10 @@ def record_of(attempts: Sequence[Attempt]) -> JobRecord:
                 outcome,
             )
         )
-    executors = [one.started_ms for one in attempts if one.kind == "executor"]
+    first_ms = min((one.started_ms for one in attempts), default=0)
     why = next((one.error for one in tasks if one.outcome == "failed"), "")
-    return JobRecord(first_heartbeat_ms=min(executors, default=0), ended_ms=last_ms, tasks=tuple(rows), why=why)
+    # The driver does not say when it first called the RM: `submitted_ms` is the first executor's registration.
+    return JobRecord(submitted_ms=first_ms, ended_ms=last_ms, tasks=tuple(rows), why=why)
 
 
 def stages_of(attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | None) -> tuple[Stage, ...]:
