@@ -18,6 +18,7 @@ from harness.model.errors import CallError, InputError
 if TYPE_CHECKING:
     from harness.jobs.applications.client import Done
     from harness.jobs.applications.history import Attempt
+    from harness.jobs.data.targets import Target
     from harness.jobs.programs import AnyClient, AnyCluster, AnyRequest
     from harness.yarn.answers import AppStatus
 
@@ -31,8 +32,7 @@ def job() -> None:
 @json_option
 def list_them(as_json: bool) -> None:
     """What can be run, and on which data."""
-    from harness.jobs.programs import every
-    from harness.jobs.spark.catalogue import GROUPS
+    from harness.jobs.programs import GROUPS, every
 
     if as_json:
         rows = [
@@ -80,8 +80,12 @@ def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 
 @job.command()
 @click.argument("name")
-@click.option("--input", "inputs", multiple=True, required=True, type=click.Path(path_type=Path), help="A data set.")
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="A folder that is not there yet.")
+@click.option(
+    "--input", "inputs", multiple=True, required=True, help="A data set: a folder, or webhdfs://host:port/..."
+)
+@click.option(
+    "--output", required=True, help="A folder that is not there yet (MapReduce: also webhdfs://host:port/...)."
+)
 @_cluster_options
 @click.option("--queue", default="default", show_default=True)
 @click.option("--maps", default=4, show_default=True, help="About so many maps (Spark: tasks that read).")
@@ -100,8 +104,8 @@ def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 @json_option
 def run(
     name: str,
-    inputs: tuple[Path, ...],
-    output: Path,
+    inputs: tuple[str, ...],
+    output: str,
     rm: str | None,
     state: str | None,
     backend: str,
@@ -121,15 +125,18 @@ def run(
     as_json: bool,
 ) -> int:
     """Run the program NAME. Inputs and output lie where this machine and all nodes see them alike (Spark's programs:
-    on this machine, and are copied into a Docker cluster). `tpch` runs Q1, Q9, Q12 and Q17, one after another.
+    on this machine, and are copied into a Docker cluster), or in HDFS (MapReduce's). `tpch` runs Q1, Q9, Q12 and Q17 by
+    Spark, one after another, `hive` by Hive on Tez.
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """
     import getpass
 
     from harness.jobs.applications.client import Request, Sizes
-    from harness.jobs.programs import AnyClient, document, find, settings_of
-    from harness.jobs.spark.catalogue import SparkProgram, members
+    from harness.jobs.hive.catalogue import HiveProgram
+    from harness.jobs.hive.client import SIZES, HiveRequest
+    from harness.jobs.programs import AnyClient, document, find, members, settings_of
+    from harness.jobs.spark.catalogue import SparkProgram
     from harness.jobs.spark.client import SparkRequest
     from harness.jobs.spark.plan import SparkSizes
     from harness.yarn.http import HttpOptions
@@ -138,17 +145,24 @@ def run(
     given, more = _settings(settings, "--set"), _settings(properties, "--property")
     names = members(name)
     requests: list[AnyRequest] = []
+    places, out = [_place(text, "--input") for text in inputs], _place(output, "--output")
     for one in map(find, names):
         settings_of(one, given)
-        to = output if len(names) == 1 else output / one.name
-        if isinstance(one, SparkProgram):
-            if len(inputs) != 1:
+        if isinstance(one, SparkProgram | HiveProgram):
+            if len(places) != 1:
                 raise CallError(f"{one.name} reads one data set, given are {len(inputs)}", where="--input")
+            source, to = _folder(places[0], one.name, "--input"), _folder(out, one.name, "--output")
+            to = to if len(names) == 1 else to / one.name
+        if isinstance(one, HiveProgram):
+            hive_sizes = Sizes(task_mb or SIZES.task_mb, am_mb or SIZES.am_mb, maps, reduces)
+            requests.append(HiveRequest(one, source, to, queue, hive_sizes, given, not no_check, timeout, more))
+            continue
+        if isinstance(one, SparkProgram):
             default = SparkSizes()
             sizes = SparkSizes(
                 executors, task_mb or default.executor_mb, executor_cores, am_mb or default.am_mb, maps, reduces
             )
-            requests.append(SparkRequest(one, inputs[0], to, queue, sizes, given, not no_check, timeout, more))
+            requests.append(SparkRequest(one, source, to, queue, sizes, given, not no_check, timeout, more))
             continue
         default_mb = Sizes()
         asked = Sizes(
@@ -158,7 +172,7 @@ def run(
             reduces,
         )
         requests.append(
-            Request(one, inputs, to, queue, asked, given, python or sys.executable, not no_check, timeout, more)
+            Request(one, tuple(places), out, queue, asked, given, python or sys.executable, not no_check, timeout, more)
         )
     documents = []
     with (
@@ -166,7 +180,8 @@ def run(
         RestClient([cluster.rm], HttpOptions(user=getpass.getuser())) as rest,
     ):
         nodes_python = python or (sys.executable if cluster.shared is None else "/usr/bin/python3")
-        client = AnyClient(rest, cluster, output.absolute().parent, python=nodes_python, progress=_say)
+        work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
+        client = AnyClient(rest, cluster, work, python=nodes_python, progress=_say)
         measured: list[tuple[list[Attempt], int]] = []
         try:
             for request in requests:
@@ -187,6 +202,20 @@ def run(
     for found in wrong:
         click.echo(f"yarnfair: {found['output']}: the answer is wrong: {found['answer']['wrong']}", err=True)
     return 4 if wrong else 0
+
+
+def _place(text: str, option: str) -> Path | Target:
+    """A folder of this machine, or one in HDFS. Raises CallError."""
+    from harness.jobs.data.targets import FolderTarget, open_target
+
+    found = open_target(text, option)
+    return found.folder if isinstance(found, FolderTarget) else found
+
+
+def _folder(place: Path | Target, name: str, option: str) -> Path:
+    if not isinstance(place, Path):
+        raise CallError(f"{name} reads and writes folders of this machine, not HDFS", where=option)
+    return place
 
 
 def _say(text: str) -> None:

@@ -107,6 +107,30 @@ def find_one(
     return found
 
 
+def find_set(
+    name: str,
+    pom: Path,
+    needed: tuple[str, ...],
+    *,
+    timeout_s: float = 1800.0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """A folder with all jars of a POM, ``needed`` (prefixes) among them: of the cache, else by Maven. InputError."""
+    target = cache_folder() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    if not missing(target, needed):
+        return target
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise InputError("no Maven (mvn) on the PATH", mend=f"install maven, or put the jars into {target}")
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if missing(target, needed):
+            progress(f"resolving {name} by Maven into {target} (once)")
+            _resolve(maven, pom, target, timeout_s, needed)
+    return target
+
+
 def _resolve(maven: str, pom: Path, target: Path, timeout_s: float, needed: tuple[str, ...] = _NEEDED) -> None:
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="resolving-") as work:
         shutil.copy(pom, Path(work) / "pom.xml")

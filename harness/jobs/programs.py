@@ -1,4 +1,4 @@
-"""Every program that computes, MapReduce's and Spark's, by one name, and one client for both."""
+"""Every program that computes, MapReduce's, Spark's and Hive's, by one name, and one client for all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from harness.jobs.applications.catalogue import APPLICATIONS, Application
 from harness.jobs.applications.catalogue import settings_of as mapreduce_settings
 from harness.jobs.applications.client import Done, Request
 from harness.jobs.applications.history import Attempt
+from harness.jobs.hive import catalogue as hive
+from harness.jobs.hive.catalogue import HiveProgram
+from harness.jobs.hive.client import HiveClient, HiveRequest
 from harness.jobs.spark import catalogue as spark
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.client import SparkClient, SparkRequest
@@ -24,13 +27,20 @@ from harness.model.errors import CallError, InputError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-Program = Application | SparkProgram
-AnyRequest = Request | SparkRequest
+Program = Application | SparkProgram | HiveProgram
+AnyRequest = Request | SparkRequest | HiveRequest
+#: What stands for several programs, one after another.
+GROUPS: Mapping[str, tuple[str, ...]] = {**spark.GROUPS, **hive.GROUPS}
 
 
 def every() -> Mapping[str, Program]:
     """All programs by name: MapReduce's first."""
-    return {**APPLICATIONS, **spark.programs()}
+    return {**APPLICATIONS, **spark.programs(), **hive.programs()}
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The programs that a name stands for: a group's, else itself."""
+    return GROUPS.get(name.lower(), (name,))
 
 
 def find(name: str) -> Program:
@@ -38,10 +48,10 @@ def find(name: str) -> Program:
     found = every().get(name.lower())
     if found is not None:
         return found
-    if name.lower() in spark.GROUPS:
-        names = ", ".join(spark.members(name))
+    if name.lower() in GROUPS:
+        names = ", ".join(members(name))
         raise CallError(f"{name} stands for several programs", mend=f"give one of {names}")
-    known = [*APPLICATIONS, "tpch-q1 ... tpch-q22", "tpch-all", "kmeans", "als", *spark.GROUPS]
+    known = [*APPLICATIONS, "tpch-q1 ... tpch-q22", "hive-q1 ... hive-q22", "kmeans", "als", *GROUPS]
     raise CallError(f"no application {name[:40]!r}", mend=f"one of {', '.join(known)}")
 
 
@@ -49,6 +59,8 @@ def settings_of(one: Program, given: Mapping[str, str]) -> dict[str, str]:
     """A program's settings with those given. Raises CallError for one that it does not have."""
     if isinstance(one, SparkProgram):
         return spark.settings_of(one, given)
+    if isinstance(one, HiveProgram):
+        return hive.settings_of(one, given)
     return mapreduce_settings(one, given)
 
 
@@ -90,11 +102,18 @@ class AnyClient:
         if isinstance(request, SparkRequest):
             return self._spark(request, on_step)
         if self._cluster.shared is not None:
+            kind = "Hive query" if isinstance(request, HiveRequest) else "MapReduce job"
             raise InputError(
-                f"{request.application.name} is a MapReduce job, which this command runs on local clusters only",
+                f"{request.application.name} is a {kind}, which this command runs on local clusters only",
                 where=self._cluster.rm,
                 mend="use --backend local, or an experiment with `yarnfair run --backend docker`",
             )
+        if isinstance(request, HiveRequest):
+            asked = HiveClient(self.rest, progress=self._progress, stop=self._stop)
+            try:
+                return asked.run(request, on_step)
+            finally:
+                self.attempts, self.zero_ms = asked.attempts, asked.zero_ms
         client = mapreduce.Client(self.rest, progress=self._progress, stop=self._stop)
         done = client.run(request, on_step)
         self.attempts, self.zero_ms = list(done.attempts), done.zero_ms

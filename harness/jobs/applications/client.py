@@ -185,7 +185,7 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
         )
 
 
-def _on_this_machine(rest: RestClient) -> bool:
+def on_this_machine(rest: RestClient) -> bool:
     return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
@@ -233,7 +233,7 @@ class Client:
         output = target_of(request.output)
         if exists(output):
             raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
-        free = available_mb(Path("/proc/meminfo").read_text()) if _on_this_machine(self.rest) else None
+        free = available_mb(Path("/proc/meminfo").read_text()) if on_this_machine(self.rest) else None
         check_memory(request.sizes, self.rest, free_mb=free)
         library, streaming = jars.find(progress=self._progress), streaming_jar(self._progress)
         given = cluster_properties(self.rest)

@@ -19,8 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.jobs.applications.client import Done, Request, Sizes
 from harness.jobs.applications.history import Attempt
 from harness.jobs.data.generate import FolderTarget, generate, read_size
-from harness.jobs.programs import AnyRequest, find, settings_of
-from harness.jobs.spark.catalogue import SparkProgram, members
+from harness.jobs.hive.catalogue import HiveProgram
+from harness.jobs.hive.client import HiveRequest
+from harness.jobs.programs import AnyRequest, find, members, settings_of
+from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.client import SparkRequest
 from harness.jobs.spark.plan import SparkSizes
 from harness.model.errors import InputError, YarnfairError
@@ -173,6 +175,9 @@ def run_mix(
         if isinstance(program, SparkProgram):
             asked = job.spark_sizes()
             request = SparkRequest(program, inputs[0], output, entry.queue, asked, job.settings, check, timeout_s)
+        elif isinstance(program, HiveProgram):
+            sizes = Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
+            request = HiveRequest(program, inputs[0], output, entry.queue, sizes, job.settings, check, timeout_s)
         else:
             sizes = Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
             request = Request(program, inputs, output, entry.queue, sizes, job.settings, python, check, timeout_s)

@@ -1,0 +1,182 @@
+"""What Hive and Tez are configured to, the tables' definitions, and a query's script. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.jobs.applications.client import Sizes
+from harness.jobs.hive.engine import JAVA
+
+#: Java's heap as a part of a container.
+_HEAP = 0.6
+#: TPC-H's columns (specification, clause 1.4) in Hive's types.
+_KEY, _TEXT, _MONEY, _INT, _DATE = "bigint", "string", "decimal(15,2)", "int", "date"
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "customer": {
+        "c_custkey": _KEY,
+        "c_name": _TEXT,
+        "c_address": _TEXT,
+        "c_nationkey": _KEY,
+        "c_phone": _TEXT,
+        "c_acctbal": _MONEY,
+        "c_mktsegment": _TEXT,
+        "c_comment": _TEXT,
+    },
+    "lineitem": {
+        **{f"l_{name}": _KEY for name in ("orderkey", "partkey", "suppkey")},
+        "l_linenumber": _INT,
+        **{f"l_{name}": _MONEY for name in ("quantity", "extendedprice", "discount", "tax")},
+        **{f"l_{name}": _TEXT for name in ("returnflag", "linestatus")},
+        **{f"l_{name}": _DATE for name in ("shipdate", "commitdate", "receiptdate")},
+        **{f"l_{name}": _TEXT for name in ("shipinstruct", "shipmode", "comment")},
+    },
+    "nation": {"n_nationkey": _KEY, "n_name": _TEXT, "n_regionkey": _KEY, "n_comment": _TEXT},
+    "orders": {
+        "o_orderkey": _KEY,
+        "o_custkey": _KEY,
+        "o_orderstatus": _TEXT,
+        "o_totalprice": _MONEY,
+        "o_orderdate": _DATE,
+        "o_orderpriority": _TEXT,
+        "o_clerk": _TEXT,
+        "o_shippriority": _INT,
+        "o_comment": _TEXT,
+    },
+    "part": {
+        "p_partkey": _KEY,
+        **{f"p_{name}": _TEXT for name in ("name", "mfgr", "brand", "type")},
+        "p_size": _INT,
+        "p_container": _TEXT,
+        "p_retailprice": _MONEY,
+        "p_comment": _TEXT,
+    },
+    "partsupp": {
+        "ps_partkey": _KEY,
+        "ps_suppkey": _KEY,
+        "ps_availqty": _INT,
+        "ps_supplycost": _MONEY,
+        "ps_comment": _TEXT,
+    },
+    "region": {"r_regionkey": _KEY, "r_name": _TEXT, "r_comment": _TEXT},
+    "supplier": {
+        "s_suppkey": _KEY,
+        "s_name": _TEXT,
+        "s_address": _TEXT,
+        "s_nationkey": _KEY,
+        "s_phone": _TEXT,
+        "s_acctbal": _MONEY,
+        "s_comment": _TEXT,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run keeps what it needs. ``work``: a folder that this machine and all nodes see alike.
+
+    ``tez``: the folder of Tez' jars on the nodes; ``port``: HiveServer2's, of the loopback.
+    """
+
+    work: Path
+    tez: Path
+    port: int
+
+
+def hive_properties(place: Place, sizes: Sizes) -> dict[str, str]:
+    """hive-site.xml: HiveServer2 for one run, its metastore (Derby) inside it, nothing of it outside ``work``."""
+    work, heap = place.work, int(sizes.task_mb * _HEAP)
+    return {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={work}/metastore;create=true",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        "metastore.metastore.event.db.notification.api.auth": "false",
+        "hive.execution.engine": "tez",
+        "hive.server2.thrift.bind.host": "127.0.0.1",
+        "hive.server2.thrift.port": str(place.port),
+        "hive.server2.webui.port": "0",
+        "hive.server2.authentication": "NONE",
+        "hive.server2.enable.doAs": "false",
+        # A session of its own for each connection, so that each query is one application.
+        "hive.server2.tez.initialize.default.sessions": "false",
+        "hive.server2.materializedviews.registry.impl": "DUMMY",
+        "hive.scheduled.queries.executor.enabled": "false",
+        "hive.notification.event.poll.interval": "0s",
+        "hive.support.concurrency": "false",
+        "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DummyTxnManager",
+        "hive.metastore.warehouse.dir": f"{work}/warehouse",
+        "hive.metastore.warehouse.external.dir": f"{work}/warehouse",
+        "hive.exec.scratchdir": f"{work}/scratch",
+        "hive.exec.local.scratchdir": f"{work}/local",
+        "hive.downloaded.resources.dir": f"{work}/resources",
+        "hive.user.install.directory": f"{work}/install",
+        "hive.jar.directory": f"{work}/install",
+        "hive.querylog.location": f"{work}/querylog",
+        "hive.server2.logging.operation.log.location": f"{work}/operations",
+        "hive.stats.autogather": "false",
+        # Answers come from the data, not from what the metastore believes.
+        "hive.compute.query.using.stats": "false",
+        "hive.query.results.cache.enabled": "false",
+        "hive.tez.container.size": str(sizes.task_mb),
+        "hive.tez.java.opts": f"-Xmx{heap}m {' '.join(JAVA)}",
+        "hive.auto.convert.join.noconditionaltask.size": str((heap << 20) // 6),
+        "mapreduce.job.reduces": str(sizes.reduces),
+        "mapreduce.framework.name": "yarn",
+    }
+
+
+def tez_properties(place: Place, sizes: Sizes, *, queue: str, tag: str) -> dict[str, str]:
+    """tez-site.xml. The cluster's own Hadoop jars, Tez' beside them; history as lines of JSON below ``work``."""
+    opens, heap = " ".join(JAVA), int(sizes.task_mb * _HEAP)
+    return {
+        "tez.ignore.lib.uris": "true",
+        "tez.use.cluster.hadoop-libs": "true",
+        "tez.cluster.additional.classpath.prefix": f"{place.tez}/*",
+        "tez.queue.name": queue,
+        "tez.application.tags": tag,
+        "tez.staging-dir": f"{place.work}/staging",
+        "tez.am.resource.memory.mb": str(sizes.am_mb),
+        "tez.am.launch.cmd-opts": f"-Xmx{int(sizes.am_mb * _HEAP)}m {opens}",
+        "tez.task.resource.memory.mb": str(sizes.task_mb),
+        "tez.task.launch.cmd-opts": f"-Xmx{heap}m {opens}",
+        "tez.runtime.io.sort.mb": str(max(heap // 4, 16)),
+        "tez.runtime.unordered.output.buffer.size-mb": str(max(heap // 10, 8)),
+        "tez.grouping.split-count": str(sizes.maps),
+        "tez.am.max.app.attempts": "1",
+        "tez.history.logging.service.class": "org.apache.tez.dag.history.logging.impl.SimpleHistoryLoggingService",
+        "tez.simple.history.logging.dir": f"{place.work}/history",
+    }
+
+
+LOG4J2 = """\
+status = ERROR
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %p %c{2}: %m%n
+rootLogger.level = WARN
+rootLogger.appenderRef.console.ref = console
+logger.server.name = org.apache.hive.service.server
+logger.server.level = INFO
+"""
+
+
+def script(sql: str, tables: Mapping[str, str]) -> str:
+    """What the shell is given: tables over the files where they lie (``tables``: name -> folder), then the query."""
+    lines = []
+    for name, folder in tables.items():
+        columns = ", ".join(f"{column} {kind}" for column, kind in TABLES[name].items())
+        lines.append(f"create external table if not exists {name} ({columns}) stored as parquet location '{folder}';")
+    return "\n".join([*lines, f"{sql};"]) + "\n"
+
+
+def tables_of(files: Sequence[str]) -> dict[str, list[str]]:
+    """The files of each table by their names (``lineitem.parquet``; of several, ``lineitem.3.parquet``)."""
+    found: dict[str, list[str]] = {}
+    for name in files:
+        table = name.partition(".")[0]
+        if name.endswith(".parquet") and table in TABLES:
+            found.setdefault(table, []).append(name)
+    return found

@@ -1,0 +1,164 @@
+"""Hive on Tez without Hive: what a run is refused for, its tables, its script, Tez' history, the shell's answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from harness.cli import main
+from harness.jobs.applications.client import Sizes
+from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.hive.catalogue import GROUPS, programs
+from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_answer, read_tables
+from harness.jobs.hive.history import read_tez
+from harness.jobs.hive.site import TABLES, Place, hive_properties, script, tables_of, tez_properties
+from harness.jobs.programs import find, members, settings_of
+from harness.jobs.spark.catalogue import query_sql
+from harness.model.errors import CallError, InputError
+from harness.model.resources import Resource
+
+
+@pytest.fixture(scope="module")
+def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tpch") / "data"
+    generate("tpch", 1_000_000, 1, FolderTarget(folder))
+    return folder
+
+
+def test_the_tables_are_those_of_the_data(tpch: Path) -> None:
+    kinds = {"int64": "bigint", "int32": "int", "date32[day]": "date", "string_view": "string"}
+    for table, columns in TABLES.items():
+        schema = pq.read_schema(tpch / f"{table}.parquet")
+        found = {column.name: kinds.get(str(column.type), "decimal(15,2)") for column in schema}
+        assert found == dict(columns)
+    data, tables = read_tables(tpch)
+    assert tables == {table: [f"{table}.parquet"] for table in TABLES}
+    assert data.wanted == 1_000_000
+    assert tables_of(["orders.1.parquet", "orders.2.parquet", "other.parquet", "part.txt"]) == {
+        "orders": ["orders.1.parquet", "orders.2.parquet"]
+    }
+
+
+def test_a_script_defines_tables_and_asks() -> None:
+    text = script("select 1 from region", {"region": "file:///w/tables/region"})
+    assert text == (
+        "create external table if not exists region (r_regionkey bigint, r_name string, r_comment string) "
+        "stored as parquet location 'file:///w/tables/region';\nselect 1 from region;\n"
+    )
+
+
+def test_every_query_is_known() -> None:
+    assert list(programs()) == [f"hive-q{number}" for number in range(1, 23)]
+    assert members("hive") == ("hive-q1", "hive-q9", "hive-q12", "hive-q17")
+    assert find("HIVE-Q17") is programs()["hive-q17"]
+    assert set(GROUPS["hive-all"]) == set(programs())
+    with pytest.raises(CallError, match="has no setting"):
+        settings_of(find("hive-q1"), {"colour": "green"})
+
+
+def test_what_hive_and_tez_are_told() -> None:
+    place = Place(Path("/w"), Path("/tez"), 10123)
+    hive = hive_properties(place, Sizes(task_mb=1000, am_mb=800, maps=3, reduces=2))
+    assert hive["hive.tez.container.size"] == "1000"
+    assert "-Xmx600m" in hive["hive.tez.java.opts"]
+    assert "--add-opens=java.base/java.net=ALL-UNNAMED" in hive["hive.tez.java.opts"]
+    tez = tez_properties(place, Sizes(task_mb=1000, am_mb=800, maps=3, reduces=2), queue="root.a", tag="t")
+    assert (tez["tez.queue.name"], tez["tez.application.tags"]) == ("root.a", "t")
+    assert tez["tez.grouping.split-count"] == "3"
+    # Nothing is kept outside the run's own folder.
+    paths = [value for value in {**hive, **tez}.values() if value.startswith("/")]
+    assert len(paths) > 10
+    assert all(value.startswith(("/w/", "/tez/")) for value in paths)
+
+
+def test_the_shells_answer() -> None:
+    columns, rows = read_answer(
+        'noise\n{"resultset":[\n{"a":1,"b":"x \\"y\\"","c":null},\n{"a":2,"b":"z","c":0.50}\n]}\n'
+    )
+    assert columns == ["a", "b", "c"]
+    assert rows == [[1, 'x "y"', None], [2, "z", 0.5]]
+    assert read_answer('{"resultset":[\n]}') == ([], [])
+    for text in ("", "no result", '{"resultset":[{'):
+        with pytest.raises(ValueError, match=r"."):
+            read_answer(text)
+
+
+def test_columns_of_an_answer_without_rows(tpch: Path) -> None:
+    data, _ = read_tables(tpch)
+    sql = query_sql(18, dict(programs()["hive-q18"].settings), 0.001)
+    assert columns_of(sql, data)[:3] == ["c_name", "c_custkey", "o_orderkey"]
+
+
+def event(
+    kind: str, entity: str, name: str, ts: int, other: dict[str, Any], related: dict[str, str] | None = None
+) -> str:
+    rows = [{"entity": value, "entitytype": key} for key, value in (related or {}).items()]
+    return json.dumps(
+        {
+            "entity": entity,
+            "entitytype": kind,
+            "relatedEntities": rows,
+            "events": [{"ts": ts, "eventtype": name}],
+            "otherinfo": other,
+        }
+    )
+
+
+def test_tez_history() -> None:
+    parts = ["{broken", '{"entitytype": "X"}']
+    for number, vertex in enumerate(("Map 1", "Reducer 2")):
+        one = f"attempt_99_0004_1_0{number}_000000_0"
+        parts.append(
+            event("TEZ_VERTEX_ID", f"vertex_99_0004_1_0{number}", "VERTEX_INITIALIZED", 1, {"vertexName": vertex})
+        )
+        related = {
+            "nodeId": "h:1",
+            "containerId": f"container_99_0004_01_00000{number + 2}",
+            "TEZ_TASK_ID": f"task_{number}",
+        }
+        started = {"inProgressLogsURL": "h:8042/node/containerlogs/x/y"}
+        parts.append(event("TEZ_TASK_ATTEMPT_ID", one, "TASK_ATTEMPT_STARTED", 1000, started, related))
+    ended = {"endTime": 3000, "status": "SUCCEEDED", "diagnostics": ""}
+    parts.append(event("TEZ_TASK_ATTEMPT_ID", "attempt_99_0004_1_00_000000_0", "TASK_ATTEMPT_FINISHED", 3000, ended))
+    failed = {"endTime": 4000, "status": "FAILED", "diagnostics": "it broke"}
+    parts.append(event("TEZ_TASK_ATTEMPT_ID", "attempt_99_0004_1_01_000000_0", "TASK_ATTEMPT_FINISHED", 4000, failed))
+    found = read_tez("\n\x01".join(parts))
+    assert [(a.job, a.kind, a.node, a.started_ms, a.ended_ms, a.outcome, a.error) for a in found] == [
+        ("application_99_0004", "map", "h:8042", 1000, 3000, "finished", ""),
+        ("application_99_0004", "reduce", "h:8042", 1000, 4000, "failed", "it broke"),
+    ]
+    assert [a.container for a in found] == ["container_99_0004_01_000002", "container_99_0004_01_000003"]
+
+
+def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path) -> None:
+    nodes = [SimpleNamespace(state="RUNNING", total=Resource(700, 4), used=Resource(0, 0), available=Resource(700, 4))]
+    rest: Any = SimpleNamespace(nodes=lambda: nodes, http=SimpleNamespace(current="http://rm:8088"))
+    client, one = HiveClient(rest), programs()["hive-q1"]
+    generate("text", 5000, 1, FolderTarget(tmp_path / "text"))
+    (tmp_path / "there").mkdir()
+    out = tmp_path / "out"
+    for request, error, said in (
+        (HiveRequest(one, tmp_path / "none", out), InputError, "no data set there"),
+        (HiveRequest(one, tmp_path / "text", out), InputError, "a data set of text; give one of tpch"),
+        (HiveRequest(one, tpch, tmp_path / "there"), InputError, "is there already"),
+        (HiveRequest(one, tpch, out, sizes=Sizes(task_mb=512)), CallError, "Tez needs 640 or more"),
+        (HiveRequest(one, tpch, out), InputError, "a task asks for 768 MB and the largest node has 700 MB"),
+        (HiveRequest(one, tpch, out, settings={"delta": "x"}), CallError, "delta is 'x'"),
+    ):
+        with pytest.raises(error, match=said):
+            client.run(request)
+    assert not out.exists()
+
+
+def test_hdfs_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(
+            ["job", "run", "hive-q1", "--input", "webhdfs://nn:9870/x", "--output", "out", "--rm", "http://127.0.0.1:1"]
+        )
+    assert stop.value.code == 2
+    assert "not HDFS" in capsys.readouterr().err
