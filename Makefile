@@ -1,6 +1,7 @@
 # make run        sets up, then LTYARN's macro experiment on the simulator; a report at the end
 # make test       sets up, then every test that this machine can run; says what it left out and why
 # make test-long  the long series in full
+# make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make lint       ruff, mypy, import rules
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
@@ -13,7 +14,7 @@ JOBS ?= 2
 .PHONY: help setup run test test-long lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 setup: $(STAMP)
 
@@ -40,6 +41,12 @@ test: lint
 
 test-long: lint
 	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests
+
+bench-check: setup
+	@mkdir -p build
+	$(BIN)/yarnfair baseline docs/records/bench.json -o build/bench-baseline.json
+	$(BIN)/yarnfair bench --engine --json > build/bench.json
+	$(BIN)/yarnfair check build/bench.json --baseline build/bench-baseline.json
 
 format: setup
 	$(BIN)/ruff check --fix harness tests

@@ -347,8 +347,8 @@ def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
     return json.loads(done.stdout)
 
 
-def bench(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
-    """All figures (fields: docs/reference/bench.md). ``say`` is told what is being measured."""
+def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) -> dict[str, Any]:
+    """All figures (fields: docs/reference/bench.md), or the engine's alone. ``say`` is told what is being measured."""
     began = time.perf_counter()
 
     def measure(label: str, part: str, *args: Any, timeout_s: float = 300.0) -> Any:
@@ -364,6 +364,8 @@ def bench(full: bool, say: Callable[[str], None]) -> dict[str, Any]:
         figures["calibration_steps_per_s"] = round(steps)
         figures["calibration_ratio"] = round(figures["events_per_s"] / steps, 6)
         engine[policy] = figures
+    if engine_only:
+        return {"engine": engine, "wall_s": round(time.perf_counter() - began, 1)}
     fb_day = measure("a day of Facebook, control every second", "fb_day")
     growth = []
     for nodes, seconds in ((60, 21600.0), (600, 7200.0), (6000, 1800.0)):

@@ -150,6 +150,28 @@ def test_a_slower_engine_is_caught_as_a_ratio(tmp_path: Path, capsys: pytest.Cap
     assert BENCH_MARGIN < 0.2
 
 
+def test_the_last_releases_figures_hold_the_next_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `make bench-check` does, with figures instead of a measurement: each policy's ratio counts by itself."""
+    recorded = BASELINES.parents[1] / "docs" / "records" / "bench.json"
+    engine = json.loads(recorded.read_text())["values"]["engine"]
+    file, found = tmp_path / "b.json", tmp_path / "found.json"
+    assert call(capsys, "baseline", recorded, "-o", file)[0] == 0
+
+    def held(slow: str | None) -> tuple[int, str]:
+        ratios = {
+            name: {**row, "calibration_ratio": row["calibration_ratio"] * (0.8 if name == slow else 0.95)}
+            for name, row in engine.items()
+        }
+        found.write_text(json.dumps({"engine": ratios}))
+        code, _, err = call(capsys, "check", found, "--baseline", file)
+        return code, err
+
+    assert held(None)[0] == 0
+    for name in engine:
+        code, err = held(name)
+        assert (code, f"engine.{name}.calibration_ratio" in err) == (3, True), err
+
+
 @pytest.mark.long
 def test_an_engine_made_20_per_cent_slower_is_caught_by_its_measured_ratio(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
