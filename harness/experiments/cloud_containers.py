@@ -235,6 +235,11 @@ class Cloud:
                 )
             time.sleep(_FOLLOW_S)
 
+    def warm_up(self, hosts: Sequence[str]) -> None:
+        """A container on each node before anything counts: Java loads its classes, and a broken cluster shows."""
+        tasks = [Task(f"warm-{at}", 1, Resource(STEP_MB, 1), "true", host) for at, host in enumerate(hosts, start=1)]
+        self.serve([("warm-up", tasks)])
+
     def task(self, query: Query, count: int, *, name: str = "task", host: str | None = None) -> Task:
         """Tasks of a query."""
         work = self.docker.tasks[query.name]
@@ -301,18 +306,10 @@ def open_cloud(docker: DockerCloud, core: tuple[InstanceType, int], progress: Ca
             hosts = accelerators.core_hosts()
             cloud = Cloud(docker, accelerators, client, replayer, shared.path, hosts, document, progress)
             progress("warming up: one small job")
-            _warm_up(cloud)
+            cloud.warm_up(cloud.core_hosts)
             accelerators.limit_core(kind.cpus)
             yield cloud
     finally:
         cluster.down()
         with contextlib.suppress(InputError):
             StateFolder(folder).remove()
-
-
-def _warm_up(cloud: Cloud) -> None:
-    """A task on every core node before anything counts: Java loads its classes, and a broken cluster shows."""
-    tasks = [
-        Task(f"warm-{at}", 1, Resource(STEP_MB, 1), "true", host) for at, host in enumerate(cloud.core_hosts, start=1)
-    ]
-    cloud.serve([("warm-up", tasks)])

@@ -295,6 +295,7 @@ class _One:
         """
         core = self.loaded.core[0]
         hosts = [(core, self.cloud.core_hosts[0]), *((one.kind, one.node.host) for one in held)]
+        self.cloud.warm_up([host for _, host in hosts])
         for query in self.loaded.queries:
             tasks = [
                 self.cloud.task(query, kind.cores * self.loaded.docker.waves, name=kind.name, host=host)
