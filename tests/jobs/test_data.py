@@ -7,12 +7,13 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.cli import main
 from harness.jobs.data import generate as making
 from harness.jobs.data.generate import FolderTarget, generate, open_target, read_manifest, read_size, verify
-from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, part_bytes
+from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, centres_of, part_bytes
 from harness.model.errors import CallError, InputError
 
 
@@ -35,6 +36,25 @@ def test_words_follow_zipfs_law() -> None:
     # Frequency falls with rank about as rank^-1.05: on a double logarithmic scale a line of that slope.
     slope = (math.log(counts[199]) - math.log(counts[9])) / (math.log(200) - math.log(10))
     assert -1.3 < slope < -0.8
+
+
+def test_points_lie_around_their_centres() -> None:
+    points = np.array([line.split() for line in lines_of("points")], dtype=float)
+    centres = centres_of(3)
+    nearest = np.sqrt(((points[:, None, :] - centres) ** 2).sum(axis=2)).min(axis=1)
+    # A normal deviation of 5 in each of the dimensions.
+    assert abs(math.sqrt((nearest**2).mean() / DIMENSIONS) - 5) < 0.2
+
+
+def test_ratings_come_from_a_model_of_low_rank() -> None:
+    # The same user and item, drawn twice, differ by the noise alone (0.2 each); two ratings at random by far more.
+    rows = np.loadtxt(part_bytes("ratings", 3, 0, 8_000_000).decode().splitlines(), delimiter=",")
+    pairs = rows[:, 0] * 10_000 + rows[:, 1]
+    order = np.argsort(pairs, kind="stable")
+    same = np.flatnonzero(np.diff(pairs[order]) == 0)
+    differences = rows[order][same, 2] - rows[order][same + 1, 2]
+    assert len(same) > 5000
+    assert differences.std() < 0.3 < 0.5 * rows[:, 2].std() * math.sqrt(2)
 
 
 def test_tables_have_their_columns() -> None:
