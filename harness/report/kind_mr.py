@@ -99,8 +99,8 @@ def content_clusters(runs: Sequence[Run]) -> Content:
 def _slowdown_groups(variants: Sequence[Variant], clusters: Sequence[str]) -> list[Group]:
     groups = []
     measures: tuple[tuple[str, str, str, str, int], ...] = (
-        ("slowdown", "Mean job slowdown (Fig. 9)", "mean_slowdown", "mean slowdown", 2),
-        ("completion", "Mean completion time of a job", "mean_completion_s", "mean completion (s)", 0),
+        ("mean-slowdown", "Mean job slowdown (Fig. 9)", "mean_slowdown", "mean slowdown", 2),
+        ("mean-completion", "Mean completion time of a job", "mean_completion_s", "mean completion (s)", 0),
     )
     for ident, title, key, label, digits in measures:
 
