@@ -1,7 +1,7 @@
 """Alternating least squares by Spark's MLlib over lines "user,item,rating".
 
-als.py CALL.json: {"input": "/data/ratings/part-*", "rank": 5, "iterations": 10, "regularisation": 0.1, "seed": 1,
-"blocks": 2, "answer": ...}
+als.py CALL.json: {"input": ["/data/ratings/part-00000.csv"], "rank": 5, "iterations": 10, "regularisation": 0.1,
+"seed": 1, "blocks": 2, "answer": ...}
 The answer: {"users": {id: [...]}, "items": {id: [...]}, "rmse": over the ratings it learnt from, "ratings": n}
 """
 

@@ -1,6 +1,6 @@
 """k-means by Spark's MLlib over points written as numbers with blanks between them, one a line.
 
-kmeans.py CALL.json: {"input": "/data/points/part-*", "k": 10, "iterations": 10, "tolerance": 0, "seed": 1,
+kmeans.py CALL.json: {"input": ["/data/points/part-00000.txt"], "k": 10, "iterations": 10, "tolerance": 0, "seed": 1,
 "answer": ...}
 The answer: {"centres": [[...]], "cost": sum of squared distances, "iterations": n, "points": n}
 """

@@ -90,12 +90,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A data set as the nodes see it. ``files``: names; ``size``: bytes of all; ``wanted``: bytes asked for (scale)."""
+    """A data set as the nodes see it. ``files``: names; ``size``: bytes of all; ``wanted``: bytes asked for (scale).
+
+    ``schemas``: of tables, their columns with Spark's types.
+    """
 
     path: str
     files: tuple[str, ...]
     size: int
     wanted: int
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,8 @@ class Plan:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-def _tables(data: Input) -> dict[str, str]:
-    names = {name.partition(".")[0]: name for name in data.files if name.endswith(".parquet")}
-    return {table: f"{data.path}/{name}" for table, name in names.items()}
+def _tables(data: Input) -> dict[str, dict[str, str]]:
+    return {table: {"path": f"{data.path}/{table}.parquet", "schema": text} for table, text in data.schemas.items()}
 
 
 def call_of(
@@ -135,7 +138,7 @@ def call_of(
             numbers[name] = int(value)
     if program.name == "als":
         numbers["blocks"] = sizes.shuffle_tasks
-    return {"input": f"{data.path}/part-*", **numbers, "answer": answer}
+    return {"input": [f"{data.path}/{name}" for name in data.files], **numbers, "answer": answer}
 
 
 _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {

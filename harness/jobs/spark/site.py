@@ -13,6 +13,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +24,9 @@ from harness.jobs.spark.plan import Input
 from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
 from harness.model.errors import InputError
 
+#: Arrow's names of types, and Spark's.
+_TYPES = {"int64": "bigint", "int32": "int", "date32[day]": "date", "double": "double"}
+_TYPES |= dict.fromkeys(("string", "large_string", "string_view"), "string")
 _NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
 
 
@@ -51,7 +55,30 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
         raise InputError("no part-* files", where=where, mend=make)
     size = sum(path.stat().st_size for path in files)
     wanted = manifest.size if manifest is not None else size
-    return Input(str(folder.absolute()), tuple(path.name for path in files), size, wanted)
+    schemas = {path.stem: _schema(path) for path in files if kind == "tpch" and path.stem in TABLES}
+    return Input(str(folder.absolute()), tuple(path.name for path in files), size, wanted, schemas)
+
+
+def _schema(path: Path) -> str:
+    """A parquet file's columns as Spark writes them. Raises InputError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"no parquet that can be read: {str(error)[:200]}", where=str(path)) from None
+    names = []
+    for column in found:
+        kind = column.type
+        if pa.types.is_decimal(kind):
+            name = f"decimal({kind.precision},{kind.scale})"
+        elif str(kind) in _TYPES:
+            name = _TYPES[str(kind)]
+        else:
+            raise InputError(f"{column.name} is {kind}, which no query of TPC-H reads", where=str(path))
+        names.append(f"{column.name} {name}")
+    return ", ".join(names)
 
 
 class SparkSite(ABC):
@@ -115,7 +142,7 @@ class ContainerSite(SparkSite):
             status = path.stat()
             of.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
         copied = self._copy(folder, files, f"data-{of.hexdigest()[:16]}", progress)
-        return Input(copied, found.files, found.size, found.wanted)
+        return replace(found, path=copied)
 
     def node_limit_mb(self) -> int | None:
         with self.shared._errors():  # type: ignore[attr-defined]

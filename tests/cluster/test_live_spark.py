@@ -1,0 +1,136 @@
+"""Spark's programs on a real cluster: they compute, their answers are right, tasks are measured, a failing one says why.
+
+One cluster of local processes for all. Every query in an application of its own is in the long series; here
+all 22 run in one application.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.jobs.applications.client import Done
+from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.spark.catalogue import program
+from harness.jobs.spark.client import SparkClient, SparkRequest
+from harness.jobs.spark.plan import SparkSizes
+from harness.jobs.spark.site import LocalSite
+from harness.jobs.submit import LocalFolder
+from harness.model.errors import InputError, RunInvalid
+from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient
+
+pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-spark")]
+
+SIZES = SparkSizes(executors=1, executor_mb=1024, executor_cores=2, am_mb=1024)
+DATA = {"tpch": 5_000_000, "points": 200_000, "ratings": 200_000}
+LIMIT_S = 1500.0
+
+
+class Cluster:
+    """A running cluster, and data sets to read on it."""
+
+    def __init__(self, folder: Path, rest: RestClient) -> None:
+        self.folder, self.rest, self._runs = folder, rest, 0
+        for kind, size in DATA.items():
+            generate(kind, size, 1, FolderTarget(folder / kind))
+
+    def client(self, stop: threading.Event | None = None) -> SparkClient:
+        site = LocalSite(LocalFolder(self.folder / "work"), sys.executable)
+        return SparkClient(self.rest, site, progress=print, stop=stop)
+
+    def request(self, name: str, **settings: str) -> SparkRequest:
+        one = program(name)
+        self._runs += 1
+        output = self.folder / "out" / str(self._runs)
+        return SparkRequest(one, self.folder / one.data[0], output, "root.a", SIZES, settings, timeout_s=LIMIT_S)
+
+    def run(self, name: str, **settings: str) -> Done:
+        done = self.client().run(self.request(name, **settings))
+        assert done.verdict is not None
+        assert done.verdict.wrong is None
+        assert [app.final_status for app in done.apps] == ["SUCCEEDED"]
+        return done
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("spark")
+    cluster = LocalCluster(StateFolder(folder / "state"))
+    allocations = folder / "allocations.xml"
+    allocations.write_text(
+        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
+    )
+    try:
+        spec = ClusterSpec(nodes=1, memory_mb=3072, vcores=4, allocations=str(allocations))
+        status = cluster.up(spec, timeout_s=300)
+        with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
+            yield Cluster(folder, rest)
+    finally:
+        assert cluster.down() == []
+
+
+def test_all_queries_of_tpch(spark: Cluster) -> None:
+    done = spark.run("tpch-all")
+    assert done.verdict is not None
+    assert done.verdict.records > 100
+    executors = [one for one in done.attempts if one.kind == "executor"]
+    tasks = [one for one in done.attempts if one.kind == "task"]
+    assert len(executors) == 1
+    assert executors[0].container.startswith("container_")
+    assert len(tasks) > 22
+    assert {one.outcome for one in tasks} == {"finished"}
+    assert all(executors[0].started_ms <= one.started_ms <= one.ended_ms for one in tasks)
+    # The master and the executor are accounted as long as they are held.
+    held_s = (executors[0].ended_ms - executors[0].started_ms) / 1000
+    assert done.apps[0].memory_seconds > SIZES.executor_mb * held_s
+
+
+def test_kmeans(spark: Cluster) -> None:
+    done = spark.run("kmeans", iterations="3")
+    assert done.verdict is not None
+    assert done.verdict.records == 10
+
+
+def test_als(spark: Cluster) -> None:
+    done = spark.run("als", iterations="2", rank="3")
+    assert done.verdict is not None
+    assert done.verdict.records > 1000
+
+
+def test_a_failing_one_says_why_and_what_does_not_fit_does_not_start(spark: Cluster) -> None:
+    broken = replace(spark.request("tpch-q6"), properties={"spark.sql.defaultCatalog": "nosuch"})
+    client = spark.client()
+    with pytest.raises(RunInvalid, match=r"tpch-q6 failed; application_\S+ FAILED: .*its log ends: .*nosuch"):
+        client.run(broken)
+    before = len(spark.rest.apps())
+    with pytest.raises(InputError, match=r"hold the application master .* and 2 executor\(s\)"):
+        client.run(replace(spark.request("tpch-q6"), sizes=replace(SIZES, executors=3)))
+    assert len(spark.rest.apps()) == before
+
+
+def test_an_interrupted_one_is_killed(spark: Cluster) -> None:
+    stop = threading.Event()
+    client = spark.client(stop)
+
+    def step(apps: list[object]) -> None:
+        stop.set()
+
+    with pytest.raises(RunInvalid, match="kmeans was interrupted"):
+        client.run(spark.request("kmeans"), step)  # type: ignore[arg-type]
+    assert spark.rest.app(client.submitted[0].app).state == "KILLED"
+    assert not any(not app.final for app in spark.rest.apps())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(1, 23))
+def test_each_query_in_an_application_of_its_own(spark: Cluster, number: int) -> None:
+    spark.run(f"tpch-q{number}")

@@ -1,0 +1,261 @@
+"""What a Spark program is submitted as: its files, properties, command; what is refused before it starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.jobs.applications.mix import read_mix
+from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.programs import every, find
+from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
+from harness.jobs.spark.client import SparkClient, SparkRequest, driver_lines, engine_document
+from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
+from harness.jobs.spark.site import LocalSite, read_input
+from harness.jobs.submit import LocalFolder
+from harness.model.errors import CallError, InputError
+from harness.model.resources import Resource
+
+PLACE = Place("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)
+TABLES = Input("/data/t", ("region.parquet",), 10, 10_000_000, {"region": "r_regionkey bigint"})
+POINTS = Input("/data/p", ("part-00000.txt",), 8_000_000, 8_000_000)
+
+
+def test_every_query_has_its_parameters_filled_in() -> None:
+    assert [name for name in programs() if name.startswith("tpch-q")] == [f"tpch-q{n}" for n in range(1, 23)]
+    for number in range(1, 23):
+        sql = query_sql(number, {}, 1.0)
+        assert "${" not in sql
+        assert "--" not in sql
+        assert sql.lower().startswith(("select", "with"))
+        assert all(name in sql or value in sql for name, value in parameters(number).items() if name != "fraction")
+    assert "interval '61' day" in query_sql(1, {"delta": "61"}, 1.0)
+
+
+def test_the_fraction_of_q11_follows_the_scale_factor() -> None:
+    assert "* 0.0100000000" in query_sql(11, {}, 0.01)
+    assert "* 0.0000100000" in query_sql(11, {}, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("tpch-q3", {"date": "today"}, "date is 'today'.*a date"),
+        ("tpch-q3", {"segment": "A' or '1'='1"}, "segment is"),
+        ("tpch-q6", {"discount": "0.06 or 1"}, "a number"),
+        ("tpch-q16", {"sizes": "1, x"}, "numbers with commas"),
+        ("tpch-q22", {"codes": "13"}, "codes, as"),
+        ("tpch-q1", {"nothing": "1"}, "no setting 'nothing'; it has delta"),
+        ("tpch-all", {"delta": "1"}, "it has none"),
+        ("kmeans", {"k": "ten"}, "a number"),
+    ],
+)
+def test_settings_of_another_kind_are_refused(name: str, given: dict[str, str], said: str) -> None:
+    with pytest.raises(CallError, match=said):
+        settings_of(program(name), given)
+
+
+def test_names() -> None:
+    assert members("tpch") == ("tpch-q1", "tpch-q9", "tpch-q12", "tpch-q17")
+    assert members("als") == ("als",)
+    assert find("KMEANS").name == "kmeans"
+    assert find("wordcount").suite == "purdue"
+    assert set(GROUPS["tpch"]) < set(every())
+    with pytest.raises(CallError, match="stands for several"):
+        find("tpch")
+    with pytest.raises(CallError, match="no application 'tpch-q23'"):
+        find("tpch-q23")
+
+
+def made(name: str, data: Input, **more: Any) -> Any:
+    one = program(name)
+    given = {"queue": "root.a", "name": "n1", "tags": ["t"], "source": b"print()", **more}
+    return plan(one, settings_of(one, {}), more.pop("sizes", SparkSizes()), PLACE, data, **given)
+
+
+def test_a_query_is_submitted_in_cluster_mode() -> None:
+    found = made("tpch-q6", TABLES, properties={"spark.app.name": "mine"})
+    submission = found.submission
+    assert (submission.queue, submission.type, submission.resource) == ("root.a", "SPARK", Resource(1024, 1))
+    assert submission.max_attempts == 1
+    command = submission.command
+    assert command.startswith("exec $JAVA_HOME/bin/java -Xmx640m ")
+    assert "-cp '/opt/spark/jars/*' org.apache.spark.deploy.yarn.ApplicationMaster" in command
+    assert "--class org.apache.spark.deploy.PythonRunner --primary-py-file /shared/run/n1.py" in command
+    assert command.endswith("2>/shared/run/n1.log")
+    assert set(found.files) == {"n1.py", "n1.json", "n1.properties"}
+    call = json.loads(found.files["n1.json"])
+    assert call["tables"] == {"region": {"path": "/data/t/region.parquet", "schema": "r_regionkey bigint"}}
+    assert list(call["queries"]) == ["6"]
+    assert call["answer"] == f"/shared/run/{found.answer}"
+    properties = found.properties
+    assert properties["spark.app.name"] == "mine"
+    assert properties["spark.executor.instances"] == "2"
+    # Heap and the rest are the container, to the megabyte.
+    assert (properties["spark.executor.memory"], properties["spark.executor.memoryOverhead"]) == ("768m", "256m")
+    assert "spark.executorEnv.SPARK_LOCAL_IP" not in properties
+
+
+def test_what_the_other_programs_are_told() -> None:
+    call = json.loads(made("kmeans", POINTS).files["n1.json"])
+    assert call["input"] == ["/data/p/part-00000.txt"]
+    assert (call["k"], call["iterations"], call["tolerance"]) == (10, 10, 0.0)
+    call = json.loads(made("als", POINTS).files["n1.json"])
+    assert (call["rank"], call["regularisation"], call["blocks"]) == (5, 0.1, 2)
+    one = program("kmeans")
+    for given, said in (({"k": "1"}, "from 2 to 1000"), ({"k": "2.5"}, "whole number")):
+        with pytest.raises(CallError, match=said):
+            plan(
+                one,
+                settings_of(one, given),
+                SparkSizes(),
+                PLACE,
+                POINTS,
+                queue="a",
+                name="n",
+                tags=[],
+                source=b"",
+            )
+
+
+def test_reads_are_cut_into_about_as_many_tasks_as_asked_for() -> None:
+    assert made("kmeans", POINTS).properties["spark.sql.files.maxPartitionBytes"] == "2000000"
+
+
+def test_sizes() -> None:
+    assert split_memory(4096, 256) == (3072, 1024)
+    assert split_memory(896, 384) == (512, 384)
+    for wrong in ({"executor_mb": 512}, {"am_mb": 512}, {"executors": 0}, {"executor_cores": 0}):
+        with pytest.raises(CallError, match="give a number from"):
+            SparkSizes(**wrong)
+
+
+def test_properties_keep_their_backslashes() -> None:
+    assert property_file({"a": "b\\c\nd"}) == "a=b\\\\c\\nd\n"
+
+
+def test_nodes_have_to_hold_master_and_executors_at_once() -> None:
+    sizes = SparkSizes(executors=3, executor_mb=1024, executor_cores=1, am_mb=1024)
+    assert fits(sizes, [Resource(2048, 4), Resource(2048, 4)]) is None
+    assert "2 executor(s) of 1024 MB" in str(fits(sizes, [Resource(2048, 4), Resource(1536, 4)]))
+    # Vcores bound it before memory does.
+    assert "1 executor(s)" in str(fits(sizes, [Resource(8192, 2)]))
+    assert "no node holds the application master" in str(fits(sizes, [Resource(1000, 4)] * 9))
+    assert "no node holds an executor" in str(fits(replace(sizes, executor_mb=3000), [Resource(2048, 4)] * 9))
+    # The master goes where it costs no executor.
+    odd = replace(sizes, executors=2, executor_mb=2048)
+    assert fits(odd, [Resource(2048, 4), Resource(2048, 4), Resource(1024, 1)]) is None
+
+
+class Rest:
+    """A ResourceManager with nodes, and nothing else."""
+
+    def __init__(self, *nodes: Resource, address: str = "http://rm:8088") -> None:
+        self._nodes = nodes
+        self.http = SimpleNamespace(current=address)
+
+    def nodes(self) -> list[Any]:
+        return [SimpleNamespace(state="RUNNING", total=node) for node in self._nodes]
+
+
+def client(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkClient:
+    class Site(LocalSite):
+        def node_limit_mb(self) -> int | None:
+            return limit_mb
+
+    return SparkClient(rest, Site(LocalFolder(folder), "python3"))  # type: ignore[arg-type]
+
+
+def test_memory_is_refused_before_it_starts(tmp_path: Path) -> None:
+    sizes = SparkSizes()
+    client(Rest(Resource(4096, 4)), tmp_path).check_room(sizes)
+    with pytest.raises(InputError, match="no node is RUNNING"):
+        client(Rest(), tmp_path).check_room(sizes)
+    with pytest.raises(InputError, match=r"hold the application master of 1024 MB and 1 executor\(s\).*not 2"):
+        client(Rest(Resource(2048, 4)), tmp_path).check_room(sizes)
+    # 3 containers of 1024 MB may be on one node of 4096 MB, which is held to less.
+    with pytest.raises(InputError, match=r"held to 1536 MB; .*NM_MEM_LIMIT=3372m"):
+        client(Rest(Resource(4096, 4)), tmp_path, 1536).check_room(sizes)
+    client(Rest(Resource(4096, 4)), tmp_path, 3372).check_room(sizes)
+    with pytest.raises(InputError, match=r"this machine has [0-9]+ MB left"):
+        client(Rest(Resource(10**9, 4), address="http://127.0.0.1:1"), tmp_path).check_room(
+            replace(sizes, executor_mb=2**20)
+        )
+
+
+def test_data_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    generate("points", 2000, 1, FolderTarget(tmp_path / "points"))
+    found = read_input(program("kmeans"), tmp_path / "points")
+    assert found.files == ("part-00000.txt",)
+    assert found.wanted == 2000
+    with pytest.raises(InputError, match="a data set of points; give one of ratings"):
+        read_input(program("als"), tmp_path / "points")
+    with pytest.raises(InputError, match="no such folder; make it: yarnfair data generate tpch"):
+        read_input(program("tpch-q1"), tmp_path / "none")
+    (tmp_path / "few").mkdir()
+    (tmp_path / "few" / "region.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"no customer\.parquet, lineitem\.parquet"):
+        read_input(program("tpch-q1"), tmp_path / "few")
+    with pytest.raises(InputError, match="no blanks"):
+        read_input(program("tpch-q1"), tmp_path / "a b")
+
+
+def test_tables_bring_their_schemas(tmp_path: Path) -> None:
+    generate("tpch", 1_000_000, 1, FolderTarget(tmp_path / "tpch"))
+    found = read_input(program("tpch-q1"), tmp_path / "tpch")
+    assert len(found.schemas) == 8
+    assert found.schemas["region"] == "r_regionkey bigint, r_name string, r_comment string"
+    assert "l_quantity decimal(15,2)" in found.schemas["lineitem"]
+    (tmp_path / "tpch" / "region.parquet").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="no parquet that can be read"):
+        read_input(program("tpch-q1"), tmp_path / "tpch")
+
+
+def test_the_reason_is_found_in_a_drivers_log() -> None:
+    log = """Using Spark's default log4j profile
+26/11/22 00:44:03 INFO SignalUtils: Registering signal handler for TERM
+Traceback (most recent call last):
+  File "/w/sql.py", line 21, in main
+    spark.sql(sql)
+pyspark.errors.exceptions.captured.AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] The table `x` cannot be found.
+\tat org.apache.spark.sql.X(X.scala:1)
+26/11/22 00:44:09 ERROR ApplicationMaster: User application exited with status 1
+26/11/22 00:44:09 INFO ShutdownHookManager: Shutdown hook called
+"""
+    assert driver_lines(log)[-1].startswith("pyspark.errors.exceptions.captured.AnalysisException: [TABLE_OR")
+    assert driver_lines("26/11/22 00:44:09 INFO X: y\nno space left\n") == ["no space left"]
+    assert driver_lines("") == []
+
+
+def test_the_engine_stands_in_run_json_with_what_all_runs_share() -> None:
+    request = SparkRequest(program("kmeans"), Path("/p"), Path("/o"))
+    one, other = (SimpleNamespace(plan=made(name, POINTS), request=request) for name in ("kmeans", "als"))
+    found = engine_document([one, other])  # type: ignore[list-item]
+    assert found["spark"].count(".") == 2
+    assert found["properties"]["spark.executor.memory"] == "768m"
+    assert "spark.app.name" not in found["properties"]
+
+
+def test_a_mix_has_spark_programs_and_groups(tmp_path: Path) -> None:
+    file = tmp_path / "mix.yaml"
+    text = """
+data: {t: {kind: tpch, size: 10MB}, p: {kind: points, size: 1MB}}
+queues:
+  - {queue: root.tpch, jobs: [{application: tpch, input: [t], executor_cores: 2}]}
+  - {queue: root.spark, jobs: [{application: kmeans, input: [p], executors: 1, settings: {k: "5"}}]}
+"""
+    file.write_text(text)
+    spec = read_mix(file)
+    assert [job.application for job in spec.queues[0].jobs] == list(GROUPS["tpch"])
+    assert spec.queues[0].jobs[3].spark_sizes().executor_cores == 2
+    file.write_text(text.replace("executors: 1", "executors: 0"))
+    with pytest.raises(CallError, match="executors is 0"):
+        read_mix(file)
+    file.write_text(text.replace("input: [p]", "input: [t]"))
+    with pytest.raises(InputError, match="kmeans reads points"):
+        read_mix(file)
