@@ -228,7 +228,7 @@ class _One:
         self._calibrate(held)
         history: list[Run] = []
         known = [replace(query, rates=self.rates[query.name]) for query in loaded.queries]
-        periods: list[dict[str, Any]] = []
+        periods: dict[str, dict[str, Any]] = {}
         for period in range(loaded.docker.periods):
             now_h = period * period_h
             queries = expected_queries(history, known, now_h, period_h)
@@ -262,22 +262,19 @@ class _One:
             self.cloud.release(held, self.served[-1][1].ended_s)
             cost, _ = period_cost(loaded.core, None, hours, period_h)
             accelerators = math.fsum(one.dollars(hour_s) for one in held)
-            periods.append(
-                {
-                    "hours": round(hours, 6),
-                    "predicted_h": round(chosen.hours, 6),
-                    "meets_deadline": hours <= driver.deadline_h,
-                    "accelerators": {kind.name: chosen.count} if kind is not None else {},
-                    "billed_h": max((one.billed_h(hour_s) for one in held), default=0),
-                    "cost_dollars": round(cost + accelerators, 6),
-                    "calibration_dollars": round(spent, 6),
-                    "refused": dict(chosen.refused),
-                }
-            )
+            last = periods[str(period + 1)] = {
+                "hours": round(hours, 6),
+                "predicted_h": round(chosen.hours, 6),
+                "meets_deadline": hours <= driver.deadline_h,
+                "accelerators": {kind.name: chosen.count} if kind is not None else {},
+                "billed_h": max((one.billed_h(hour_s) for one in held), default=0),
+                "cost_dollars": round(cost + accelerators, 6),
+                "calibration_dollars": round(spent, 6),
+                "refused": dict(chosen.refused),
+            }
             extra = (kind, chosen.count) if kind is not None else None
             held = []
             history += [Run(query.name, now_h, query.work_cu_h) for query in queries]
-        last = periods[-1]
         return {
             **self._summary(last["hours"], last["cost_dollars"], last["billed_h"], extra),
             "predicted_makespan_s": round(last["predicted_h"] * SECONDS, 3),
@@ -369,7 +366,7 @@ def comparison_docker(loaded: LoadedDockerCloud, ended: Sequence[EndedCloud]) ->
             f"{run.name[:23]:<24}{s['makespan_s'] / SECONDS:8.2f}{model:>10}{slowest / s['makespan_s']:8.2f}"
             f"{s['cost_dollars']:18.2f}{s['accelerator_billed_h'] or '-':>8}"
         )
-        for at, period in enumerate(s.get("periods", []), start=1):
+        for at, period in s.get("periods", {}).items():
             wanted = ", ".join(f"{count} {kind}" for kind, count in period["accelerators"].items()) or "no accelerator"
             met = "met" if period["meets_deadline"] else "missed"
             lines.append(f"  period {at}: {wanted}; {period['hours']:.2f} h, deadline {s['deadline_h']:g} h {met}")

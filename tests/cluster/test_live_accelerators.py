@@ -185,7 +185,7 @@ def test_the_driver_measures_grows_serves_and_shrinks(tmp_path: Path) -> None:
     assert all(rate > 0 for name, rate in driver["rates"]["Sort"].items() if name != "c1.medium")
     assert all(rate > 0 for rate in driver["rates"]["Crypto"].values())
     # No deadline like this can be met: it takes what ends soonest.
-    (period,) = driver["periods"]
+    (period,) = driver["periods"].values()
     assert sum(period["accelerators"].values()) == 1
     assert (period["meets_deadline"], period["billed_h"] >= 1) == (False, True)
     assert period["cost_dollars"] > 4 * 0.34
