@@ -1,4 +1,4 @@
-"""Spark's programs on a real cluster: they compute, their answers are right, tasks are measured, a failing one says why.
+"""Spark's programs on a real cluster: they compute, answers are right, tasks are measured, a failing one says why.
 
 One cluster of local processes for all. Every query in an application of its own is in the long series; here
 all 22 run in one application.
