@@ -28,7 +28,12 @@ _DIGITS = 4
 def one(path: Path) -> dict[str, Any]:
     """What a run directory says. Raises InputError when the run did not end well."""
     info, summary = read_json(path / "run.json"), read_json(path / "summary.json")
-    if info.get("exit") != 0:
+    # A run is closed with the last one of its call; what counts is that it ended, and all its jobs with it.
+    if (
+        info.get("exit") not in (0, None)
+        or not summary["finished"]
+        or any(q["failed"] for q in summary["queues"].values())
+    ):
         raise InputError(f"the run did not end well (exit {info.get('exit')})", where=str(path), mend="run it again")
     lines = (path / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
     decisions = [json.loads(line) for line in lines]
