@@ -35,8 +35,9 @@ def kinds(as_json: bool) -> None:
 @click.option("--size", required=True, help="About so much: 10MB, 40GB.")
 @click.option("--seed", type=click.IntRange(0, 2**40), default=1, show_default=True)
 @click.option("--out", required=True, help="A folder, or webhdfs://host:port/folder.")
+@click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Parts made at once.")
 @json_option
-def generate(kind: str, size: str, seed: int, out: str, as_json: bool) -> None:
+def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool) -> None:
     """Make a data set of a KIND, or what is still missing of it."""
     from harness.jobs.data import generate as making
 
@@ -49,7 +50,12 @@ def generate(kind: str, size: str, seed: int, out: str, as_json: bool) -> None:
         with Progress(*columns, console=Console(stderr=True)) as bars:
             task = bars.add_task(kind, total=wanted)
             made = making.generate(
-                kind, wanted, seed, target, lambda done, of, _: bars.update(task, completed=wanted * done // of)
+                kind,
+                wanted,
+                seed,
+                target,
+                lambda done, of, _: bars.update(task, completed=wanted * done // of),
+                jobs=jobs,
             )
     else:
         said = [0]
@@ -59,7 +65,7 @@ def generate(kind: str, size: str, seed: int, out: str, as_json: bool) -> None:
                 said[0] = done * 10 // of
                 click.echo(f"yarnfair: {kind}: {done} of {of} parts", err=True)
 
-        made = making.generate(kind, wanted, seed, target, step)
+        made = making.generate(kind, wanted, seed, target, step, jobs=jobs)
     document = made.document()
     if as_json:
         print_json({**document, "out": target.name})

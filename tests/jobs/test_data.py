@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import math
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,21 @@ def test_an_interrupted_generation_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert made.document()["sha256"] == whole.document()["sha256"]
     assert verify(FolderTarget(tmp_path / "cut")) == []
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {*whole.parts, "manifest.json"}
+
+
+def test_two_processes_make_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "PART_BYTES", 20_000)
+    made = [generate("points", 90_000, 7, FolderTarget(tmp_path / str(jobs)), jobs=jobs) for jobs in (1, 2)]
+    assert made[0].document() == made[1].document()
+    assert verify(FolderTarget(tmp_path / "2")) == []
+    # Interrupted, nothing of it runs on.
+    with pytest.raises(KeyboardInterrupt):
+        generate("points", 90_000, 8, FolderTarget(tmp_path / "cut"), interrupt, jobs=2)
+    assert multiprocessing.active_children() == []
+
+
+def interrupt(done: int, of: int, size: int) -> None:
+    raise KeyboardInterrupt
 
 
 def test_what_was_tampered_with_is_named(tmp_path: Path) -> None:

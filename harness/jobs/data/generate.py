@@ -6,12 +6,14 @@ starts again with the same kind, seed and size goes on where the last one ended.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +103,37 @@ def _plan(kind: str, size: int) -> list[tuple[str, int]]:
     return [(f"part-{number:05d}.{KINDS[kind].suffix}", part) for number, part in enumerate(sizes)]
 
 
+def _contents(kind: str, seed: int, parts: Sequence[tuple[int, int]], jobs: int) -> Generator[bytes]:
+    """The bytes of parts (number, bytes about), in order; by ``jobs`` processes, each a part ahead at most."""
+    if jobs == 1 or len(parts) < 2:
+        yield from (part_bytes(kind, seed, number, size) for number, size in parts)
+        return
+    import multiprocessing
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(min(jobs, len(parts)), mp_context=multiprocessing.get_context("spawn"))
+    try:
+        waiting: deque[Future[bytes]] = deque()
+        for number, size in parts:
+            waiting.append(pool.submit(part_bytes, kind, seed, number, size))
+            if len(waiting) > jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 def generate(
-    kind: str, size: int, seed: int, target: Target, on_part: Callable[[int, int, int], None] = lambda *_: None
+    kind: str,
+    size: int,
+    seed: int,
+    target: Target,
+    on_part: Callable[[int, int, int], None] = lambda *_: None,
+    *,
+    jobs: int = 1,
 ) -> Manifest:
-    """Makes the data set, or what is missing of it.
+    """Makes the data set, or what is missing of it, by so many processes (TPC-H: tpchgen-cli has its own threads).
 
     ``on_part(done, all, bytes)`` after each part. InputError when another data set is there, or the place refuses.
     """
@@ -121,15 +150,18 @@ def generate(
         return _tpch(size, seed, target, there, on_part)
     parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
     plan = _plan(kind, size)
-    for number, (name, wanted) in enumerate(plan):
-        if name in parts and target.size(name) == parts[name]["bytes"]:
-            on_part(number + 1, len(plan), 0)
-            continue
-        content = part_bytes(kind, seed, number, wanted)
-        target.write(name, content)
-        parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        _write(target, Manifest(kind, seed, size, parts, number + 1 == len(plan)))
-        on_part(number + 1, len(plan), len(content))
+    there_already = [name in parts and target.size(name) == parts[name]["bytes"] for name, _ in plan]
+    todo = [(number, wanted) for number, (_, wanted) in enumerate(plan) if not there_already[number]]
+    with contextlib.closing(_contents(kind, seed, todo, jobs)) as contents:
+        for number, (name, _) in enumerate(plan):
+            if there_already[number]:
+                on_part(number + 1, len(plan), 0)
+                continue
+            content = next(contents)
+            target.write(name, content)
+            parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            _write(target, Manifest(kind, seed, size, parts, number + 1 == len(plan)))
+            on_part(number + 1, len(plan), len(content))
     made = Manifest(kind, seed, size, parts, True)
     if there is None or not there.complete:
         _write(target, made)
