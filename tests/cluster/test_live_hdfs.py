@@ -1,12 +1,10 @@
-"""The allocation file in a real HDFS, by WebHDFS: a NameNode and a DataNode of their own."""
+"""A real HDFS, by WebHDFS: the allocation file in it, data sets, and programs that read and write there."""
 
 from __future__ import annotations
 
-import getpass
-import os
-import subprocess
-import time
-import uuid
+import json
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,68 +12,34 @@ from pathlib import Path
 import pytest
 import requests
 
-from harness.clusters import jars, processes, site
-from harness.clusters.local import free_ports
+from harness.cli import main
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.jobs.applications.catalogue import APPLICATIONS
+from harness.jobs.applications.client import Client, Request, Sizes
+from harness.jobs.data import generate as making
+from harness.jobs.data.targets import HdfsTarget, open_target
 from harness.model.errors import InputError
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged, WebHdfsPlace
 from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient
+from harness.yarn.webhdfs import WebHdfs
+from tests.cluster.hdfs import hdfs
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("live-hdfs")]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[WebHdfsPlace]:
-    ports = free_ports(["nn", "nn-http", "dn", "dn-http", "dn-ipc"])
-    conf, mark = tmp_path / "conf", f"test-{uuid.uuid4().hex}"
-    conf.mkdir()
-    # HDFS does not start without these folders on its class path.
-    for name in ("hdfs", "datanode"):
-        (tmp_path / "web" / "webapps" / name).mkdir(parents=True)
-    core = {"fs.defaultFS": f"hdfs://127.0.0.1:{ports['nn']}", "hadoop.tmp.dir": str(tmp_path / "tmp")}
-    hdfs = {
-        "dfs.replication": "1",
-        "dfs.namenode.name.dir": str(tmp_path / "name"),
-        "dfs.datanode.data.dir": str(tmp_path / "data"),
-        "dfs.namenode.http-address": f"127.0.0.1:{ports['nn-http']}",
-        "dfs.datanode.address": f"127.0.0.1:{ports['dn']}",
-        "dfs.datanode.http.address": f"127.0.0.1:{ports['dn-http']}",
-        "dfs.datanode.ipc.address": f"127.0.0.1:{ports['dn-ipc']}",
-        "dfs.datanode.hostname": "127.0.0.1",
-        "dfs.namenode.safemode.extension": "0",
-    }
-    site.write(conf / "core-site.xml", site.render(core))
-    site.write(conf / "hdfs-site.xml", site.render(hdfs))
-    site.write(conf / "log4j.properties", site.LOG4J)
-    java = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-    java += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
-    java += ["-cp", f"{conf}:{tmp_path / 'web'}:{jars.find()}/*"]
-    package = "org.apache.hadoop.hdfs.server"
-    format_it = [*java, f"{package}.namenode.NameNode", "-format", "-nonInteractive"]
-    subprocess.run(format_it, cwd=tmp_path, check=True, capture_output=True, timeout=120)
-    environment = {**os.environ, processes.MARK: mark}
-    started = []
-    try:
-        for name in ("namenode.NameNode", "datanode.DataNode"):
-            log = tmp_path / f"{name}.log"
-            command = [*java, f"{package}.{name}"]
-            started.append(processes.start(command, environment=environment, folder=tmp_path, log=log))
-        options = HttpOptions(user=getpass.getuser())
-        made = WebHdfsPlace(f"http://127.0.0.1:{ports['nn-http']}", "/conf/fair scheduler.xml", options)
-        end = time.monotonic() + 90
-        while True:
-            try:
-                made.write(b"<allocations/>\n")
-                break
-            except InputError:
-                assert time.monotonic() < end, "HDFS does not start"
-                time.sleep(0.3)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebHdfs]:
+    """One HDFS for the tests of this module."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as made:
         yield made
-    finally:
-        assert processes.stop(started, mark) == []
 
 
-def test_the_file_is_replaced_in_hdfs_whole_or_not_at_all(place: WebHdfsPlace) -> None:
+def test_the_allocation_file_is_replaced_in_hdfs_whole_or_not_at_all(files: WebHdfs) -> None:
+    place = WebHdfsPlace(files.base, "/conf/fair scheduler.xml", files.options)
+    place.write(b"<allocations/>\n")
     new = b"<allocations>\n</allocations>\n" * 20_000
     place.write(new, before=b"<allocations/>\n")
     assert place.read() == new
@@ -83,10 +47,11 @@ def test_the_file_is_replaced_in_hdfs_whole_or_not_at_all(place: WebHdfsPlace) -
         place.write(b"x", before=b"another")
     base = f"{place.base}/webhdfs/v1/conf"
     user = f"user.name={place.options.user}"
-    requests.put(f"{base}/fair scheduler.xml?op=SETPERMISSION&permission=640&{user}", timeout=20).raise_for_status()
+    requests.put(f"{base}/fair scheduler.xml?op=SETPERMISSION&permission=640&{user}", timeout=60).raise_for_status()
     place.write(b"<allocations/>")
-    listed = requests.get(f"{base}?op=LISTSTATUS&{user}", timeout=20).json()["FileStatuses"]["FileStatus"]
-    assert [(item["pathSuffix"], item["permission"]) for item in listed] == [("fair scheduler.xml", "640")]
+    assert [(one.name, one.permission, one.size) for one in files.listing("/conf")] == [
+        ("fair scheduler.xml", "640", 14)
+    ]
     for wrong in (
         replace(place, path="/conf/none.xml").read,
         replace(place, path="/conf").read,
@@ -97,3 +62,100 @@ def test_the_file_is_replaced_in_hdfs_whole_or_not_at_all(place: WebHdfsPlace) -
         assert "\tat " not in caught.value.line()
         assert " at org.apache" not in caught.value.line()
     assert place.read() == b"<allocations/>"
+
+
+def test_files_and_folders(files: WebHdfs, tmp_path: Path) -> None:
+    assert re.fullmatch(r"hdfs://(127\.0\.0\.1|localhost):\d+", files.file_system())
+    assert files.status("/none") is None
+    with pytest.raises(Refused, match="none"):
+        files.listing("/none")
+    content = bytes(range(256)) * 20_000
+    (tmp_path / "file").write_bytes(content)
+    with (tmp_path / "file").open("rb") as source:
+        files.write("/some/where/file", source)
+    found = files.status("/some/where/file")
+    assert found is not None
+    assert (found.name, found.folder, found.size) == ("file", False, len(content))
+    files.download("/some/where/file", tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == content
+    files.make_folder("/some/other")
+    assert [(one.name, one.folder) for one in files.listing("/some")] == [("other", True), ("where", True)]
+    assert files.delete("/some")
+    assert not files.delete("/some")
+    with pytest.raises(Refused, match=r"(?i)permission"):
+        WebHdfs(files.base, HttpOptions(user="mallory")).write("/mine", b"x")
+
+
+def place_of(files: WebHdfs, folder: str) -> str:
+    return f"webhdfs{files.base.removeprefix('http')}{folder}"
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(["data", *arguments])
+    return int(stop.value.code or 0), capsys.readouterr().out
+
+
+def test_a_data_set_in_hdfs_is_resumed_and_verified(
+    files: WebHdfs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(making, "PART_BYTES", 30_000)
+    place = place_of(files, "/data/tera")
+    target = open_target(place)
+
+    def stop(done: int, of: int, size: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        making.generate("tera", 80_000, 3, target, stop)
+    assert call(capsys, "verify", place)[0] == 1  # not complete
+    code, out = call(capsys, "generate", "tera", "--size", "80000", "--seed", "3", "--out", place, "--json")
+    assert code == 0
+    made = json.loads(out)
+    assert [one.name for one in files.listing("/data/tera")] == ["manifest.json", *made["parts"]]
+    here = making.generate("tera", 80_000, 3, making.FolderTarget(tmp_path / "tera"))
+    assert here.document()["sha256"] == made["sha256"]
+    assert call(capsys, "verify", place)[0] == 0
+    files.write("/data/tera/part-00001.bin", b"other")
+    assert making.verify(target) == ["part-00001.bin has another checksum"]
+    files.delete("/data/tera/part-00002.bin")
+    assert "part-00002.bin is missing" in making.verify(target)
+    with pytest.raises(InputError, match="another data set is there"):
+        making.generate("text", 80_000, 3, target)
+
+
+@pytest.mark.live
+def test_programs_read_from_hdfs_and_write_to_it(files: WebHdfs, tmp_path: Path) -> None:
+    text, tera = (open_target(place_of(files, f"/data/{name}-in")) for name in ("text", "records"))
+    making.generate("text", 20_000, 2, text)
+    making.generate("tera", 30_000, 2, tera)
+    cluster = LocalCluster(StateFolder(tmp_path / "state"))
+    allocations = tmp_path / "allocations.xml"
+    allocations.write_text(
+        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
+    )
+    try:
+        spec = ClusterSpec(nodes=1, memory_mb=2048, vcores=4, allocations=str(allocations))
+        status = cluster.up(spec, timeout_s=300)
+        with RestClient([status.address.rest], HttpOptions(user=files.options.user)) as rest:
+            client = Client(rest)
+            for name, data, reduces in (("sequencecount", text, 1), ("terasort", tera, 2)):
+                output = open_target(place_of(files, f"/out/{name}"))
+                assert isinstance(output, HdfsTarget)
+                request = Request(
+                    APPLICATIONS[name], (data,), output, "root.a", Sizes(maps=1, reduces=reduces), python=sys.executable
+                )
+                done = client.run(request)
+                assert done.verdict is not None
+                assert done.verdict.wrong is None
+                assert done.verdict.records > 100
+                kinds = ["map", *["reduce"] * reduces]
+                assert sorted((a.kind, a.outcome) for a in done.attempts) == [(kind, "finished") for kind in kinds]
+                assert "_SUCCESS" in output.names()
+                with pytest.raises(InputError, match="is there already"):
+                    client.run(request)
+            # Nothing of the staging is left.
+            assert [one.name for one in files.listing("/out")] == ["sequencecount", "terasort"]
+    finally:
+        assert cluster.down() == []

@@ -252,6 +252,9 @@ class Client:
                 copies = [fetch(one.target, list(one.files), work / f"in{n}") for n, one in enumerate(inputs)]
             if "classes" in settings:
                 write_centres(copies[0], settings["classes"], work / "centres.txt")
+            if isinstance(output, HdfsTarget):
+                # Hadoop's client stages on the default file system alone: for this job it is the output's.
+                given["fs.defaultFS"] = output.hdfs.file_system()
             default = given.get("fs.defaultFS", "file:///")
             call = Call(
                 tuple(f"{uri_of(one.target, default)}/part-*" for one in inputs),
