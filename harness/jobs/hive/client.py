@@ -53,6 +53,8 @@ SIZES = Sizes(task_mb=768, am_mb=768)
 SERVER_HEAP_MB, SHELL_HEAP_MB, BOTH_MB = 640, 192, 1300
 _LEAST_MB = 640
 _POLL_S = 0.5
+#: Tez' master looks every few seconds whether it shall go on.
+_SETTLE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class HiveClient:
                     began, self.zero_ms = time.monotonic(), time.time_ns() // 1_000_000
                     columns, rows = self._ask(request, place, hive, tag, end, on_step)
                     seconds = time.monotonic() - began
+                    self._settle(tag, min(end, time.monotonic() + _SETTLE_S))
             finally:
                 self._kill(tag)
                 self.attempts = histories(place.work / "history")
@@ -267,6 +270,14 @@ class HiveClient:
                 f"{request.application.name}: the shell printed no result: "
                 f"{' | '.join(last_lines(err.read_text(errors='replace'), 3))}"
             ) from None
+
+    def _settle(self, tag: str, end: float) -> None:
+        """Waits until Tez' master, whose session the shell has closed, has told YARN that it ended well."""
+        while time.monotonic() < end and not self._stop.is_set():
+            with contextlib.suppress(YarnfairError):
+                if all(app.final for app in self.rest.apps(tags=[tag])):
+                    return
+            time.sleep(_POLL_S)
 
     def _kill(self, tag: str) -> None:
         with contextlib.suppress(YarnfairError):

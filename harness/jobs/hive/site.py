@@ -144,6 +144,7 @@ def tez_properties(place: Place, sizes: Sizes, *, queue: str, tag: str) -> dict[
         "tez.runtime.unordered.output.buffer.size-mb": str(max(heap // 10, 8)),
         "tez.grouping.split-count": str(sizes.maps),
         "tez.am.max.app.attempts": "1",
+        "tez.client.asynchronous-stop": "false",
         "tez.history.logging.service.class": "org.apache.tez.dag.history.logging.impl.SimpleHistoryLoggingService",
         "tez.simple.history.logging.dir": f"{place.work}/history",
     }
