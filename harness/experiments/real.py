@@ -24,7 +24,7 @@ from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.mrorder import Holding
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
-from harness.experiments.real_programs import ProgramLoad, Programs, check_memory, has_programs, make_data
+from harness.experiments.real_programs import ProgramLoad, Programs, allow_memory, check_memory, has_programs, make_data
 from harness.experiments.real_start import (
     LOST_MASTER_S,
     MOST_TRIES,
@@ -75,6 +75,8 @@ def real_runner(
     if has_programs(experiment):
         if target.rm is None:
             check_memory(experiment)
+            if backend == "docker":
+                allow_memory(experiment)
         data = make_data(experiment, progress)
     with open_cluster(experiment, backend, target, progress) as cluster:
         progress("warming up: one small job")
@@ -268,7 +270,7 @@ class _Run:
             first = next(job for job in self.jobs if job.failed)
             reason = first.record.why or (first.status.diagnostics if first.status else "")
             return Outcome(
-                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(reason.split())[:200]}"
+                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(reason.split())[:1000]}"
             )
         return Outcome(summary, 0, None)
 

@@ -5,6 +5,7 @@ A run has one `ProgramLoad` beside its replayed load: harness.experiments.real a
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,15 @@ def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) ->
             where=experiment.document.where(("cluster", "nodes")),
             mend="give the nodes less memory, or wait",
         )
+
+
+def allow_memory(experiment: LoadedExperiment) -> None:
+    """Lets Docker's nodes take what they offer and what their daemon needs, unless NM_MEM_LIMIT says what they may.
+
+    docker/compose.yaml allows what replayed load takes, which is little.
+    """
+    largest = max(group.memory_mb for group in experiment.spec.cluster.nodes)
+    os.environ.setdefault("NM_MEM_LIMIT", f"{largest + _NODE_MB}m")
 
 
 def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:
