@@ -101,7 +101,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
     )  # fmt: skip
     cluster = LocalCluster(StateFolder(folder / "state"))
     try:
-        status = cluster.up(spec, timeout_s=300)
+        status = cluster.up(spec, timeout_s=600)
         address = status.address
         yield Given(
             [
