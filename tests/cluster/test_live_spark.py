@@ -107,7 +107,7 @@ def test_als(spark: Cluster) -> None:
 
 
 def test_a_failing_one_says_why_and_what_does_not_fit_does_not_start(spark: Cluster) -> None:
-    broken = replace(spark.request("tpch-q6"), properties={"spark.sql.defaultCatalog": "nosuch"})
+    broken = replace(spark.request("tpch-q6"), properties={"spark.eventLog.dir": "file:///nosuch"})
     client = spark.client()
     with pytest.raises(RunInvalid, match=r"tpch-q6 failed; application_\S+ FAILED: .*its log ends: .*nosuch"):
         client.run(broken)

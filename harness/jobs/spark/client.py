@@ -250,7 +250,11 @@ def driver_lines(log: str) -> list[str]:
     lines = [line for line in log.splitlines() if not _LOGGED.match(line)]
     for number in range(len(lines) - 1, -1, -1):
         if _EXCEPTION.match(lines[number]):
-            return last_lines("\n".join(lines[max(number - 3, 0) : number + 1]))
+            # What Java said stands below, up to its stack.
+            end = number + 1
+            while end < min(number + 4, len(lines)) and not lines[end].lstrip().startswith("at "):
+                end += 1
+            return last_lines("\n".join(lines[max(number - 3, 0) : end]))
     return last_lines("\n".join(lines))
 
 

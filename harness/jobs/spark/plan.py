@@ -227,8 +227,8 @@ def plan(
         f"-cp {shlex.quote(f'{place.home}/jars/*')} {_MASTER} --class {_PYTHON_RUNNER}",
         f"--primary-py-file {shlex.quote(f'{work}/{name}.py')} --arg {shlex.quote(f'{work}/{name}.json')}",
         f"--properties-file {shlex.quote(f'{work}/{name}.properties')}",
-        # Where it is found without asking the node: a failed program's last lines.
-        f"1><LOG_DIR>/stdout 2>{shlex.quote(f'{work}/{log}')}",
+        # Where it is found without asking the node: a failed program's last lines. Python's come by the output.
+        f">{shlex.quote(f'{work}/{log}')} 2>&1",
     ]
     environment = {
         "SPARK_YARN_STAGING_DIR": f"{work}/{name}.staging",

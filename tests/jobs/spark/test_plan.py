@@ -87,7 +87,7 @@ def test_a_query_is_submitted_in_cluster_mode() -> None:
     assert command.startswith("exec $JAVA_HOME/bin/java -Xmx640m ")
     assert "-cp '/opt/spark/jars/*' org.apache.spark.deploy.yarn.ApplicationMaster" in command
     assert "--class org.apache.spark.deploy.PythonRunner --primary-py-file /shared/run/n1.py" in command
-    assert command.endswith("2>/shared/run/n1.log")
+    assert command.endswith(">/shared/run/n1.log 2>&1")
     assert set(found.files) == {"n1.py", "n1.json", "n1.properties"}
     call = json.loads(found.files["n1.json"])
     assert call["tables"] == {"region": {"path": "/data/t/region.parquet", "schema": "r_regionkey bigint"}}
@@ -228,6 +228,13 @@ pyspark.errors.exceptions.captured.AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] 
 26/11/22 00:44:09 INFO ShutdownHookManager: Shutdown hook called
 """
     assert driver_lines(log)[-1].startswith("pyspark.errors.exceptions.captured.AnalysisException: [TABLE_OR")
+    java = """Traceback (most recent call last):
+  File "/w/sql.py", line 17, in main
+py4j.protocol.Py4JJavaError: An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: java.io.FileNotFoundException: File file:/nosuch does not exist
+\tat org.apache.hadoop.fs.RawLocalFileSystem.X(X.java:1)
+"""
+    assert driver_lines(java)[-1] == ": java.io.FileNotFoundException: File file:/nosuch does not exist"
     assert driver_lines("26/11/22 00:44:09 INFO X: y\nno space left\n") == ["no space left"]
     assert driver_lines("") == []
 
