@@ -28,7 +28,7 @@ def load(folder: Path, text: str = TEXT) -> LoadedDockerCloud:
 
 def test_the_experiment_that_the_project_brings_along(tmp_path: Path) -> None:
     loaded = load(tmp_path)
-    assert (loaded.core[0].name, loaded.core[1], loaded.count) == ("m1.large", 2, 4)
+    assert (loaded.core[0].name, loaded.core[1], loaded.count) == ("m1.large", 2, 3)
     kinds = {name: node_type(kind, loaded.docker) for name, kind in loaded.types.items()}
     assert kinds["m1.large"] == NodeType("m1.large", 1920, 2, 0.2)
     assert kinds["c1.medium"] == NodeType("c1.medium", 435, 2, 0.25)
@@ -46,11 +46,11 @@ def test_the_experiment_that_the_project_brings_along(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("docker:\n", "rest:\n", "rest"),
-        ("    Sort: {program: sort, size: 400000, count: 12}\n", "", "other queries"),
-        ("2m1+2c1: {core: {m1.large: 2}", "2m1+2c1: {core: {m1.large: 3}", "core pools of several kinds"),
+        ("    Sort: {program: sort, size: 200000, count: 8}\n", "", "other queries"),
+        ("2m1+1m2: {core: {m1.large: 2}", "2m1+1m2: {core: {m1.large: 3}", "core pools of several kinds"),
         ("memory_gb: 2.0", "memory_gb: 20", "more memory than a core of m1.large"),
         ("cpus_per_cu: 0.05", "cpus_per_cu: 0.001", "0.004 CPUs"),
-        ("c1.medium: 2}", "c9.medium: 2}", "no instance type"),
+        ("{m2.2xlarge: 1}", "{m9.2xlarge: 1}", "no instance type"),
         ("program: sort", "program: rm", "crypto"),
         ("hour_s: 60", "hour_s: .nan", "hour_s"),
     ],
