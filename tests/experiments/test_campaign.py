@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +21,7 @@ import yaml
 
 from harness.cli import main
 from harness.experiments import campaign as runner
+from harness.experiments.campaign_clusters import turn
 from harness.experiments.campaign_spec import Cell, load_campaign
 from harness.experiments.campaign_work import Processes, Told, run_cell
 from harness.experiments.resolve import LoadedExperiment
@@ -439,6 +442,33 @@ def test_estimates_of_real_cells_come_from_simulated_ones(
     makespan_s = read_runs([out])[0].summary["makespan_s"]
     assert (simulated["state"], real["state"]) == ("done", "waiting")
     assert real["estimate_s"] == plan["estimate_s"] == pytest.approx(runner.CLUSTER_START_S + makespan_s)
+
+
+@pytest.mark.xdist_group("campaign")
+def test_a_cluster_that_does_not_come_up_fails_its_cells_in_a_line_each_after_its_turn(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that drives a cluster, without one: another campaign has the turn first, then Hadoop is missing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HADOOP_LIB", str(tmp_path))
+    out = tmp_path / "out"
+    loaded = load_campaign(write(seeds=[1], policies=["fair", "ltrf"], backends=["local"], retries=1))
+    said: list[str] = []
+    with contextlib.ExitStack() as other:
+        other.enter_context(turn(loaded.cells[0].place, said.append))
+
+        def says(cell: Cell, text: str) -> None:
+            said.append(text)
+            other.close()
+
+        outcome = runner.run_campaign(loaded, out, Processes(1), watch=runner.Watch(says=says))
+    assert said[0] == f"waits for the cluster: process {os.getpid()} has it"
+    assert [(one.state, one.attempts, one.may_retry) for one in outcome.standings] == [("failed", 2, True)] * 2
+    for one in outcome.standings:
+        assert one.why is not None
+        assert "HADOOP_LIB has no" in one.why
+        assert "\n" not in one.why
+    assert not list((tmp_path / "state" / "yarnfair").glob("runs/*"))
 
 
 @pytest.mark.xdist_group("campaign")
