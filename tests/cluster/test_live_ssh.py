@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +74,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
         cluster = SshCluster(StateFolder(folder / "state"), read_inventory(inventory))
         spec = ClusterSpec(memory_mb=1024, allocations=str(allocations), expiry_ms=5000)
         try:
-            came_up = cluster.up(spec, timeout_s=240)
+            came_up = cluster.up(spec, timeout_s=600)
             yield Remote(lab, inventory, cluster, came_up)
         finally:
             for server in lab.servers.values():
@@ -187,3 +193,167 @@ def test_an_experiment_runs_on_the_hosts(
     except SystemExit as wrong:
         code = int(wrong.code or 0)
     assert code == 2
+
+
+# --- campaigns --------------------------------------------------------------------------------------------------------
+
+CAMPAIGN = """
+campaign: hosts
+experiments: [tiny.yaml]
+policies: [fair, ltrf@outside]
+backends: [lab]
+clusters: {lab: {backend: ssh, inventory: INVENTORY}}
+retries: RETRIES
+"""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign of two cells on the hosts, as a user calls it."""
+
+    file: Path
+    out: Path
+    environment: dict[str, str]
+
+    @contextlib.contextmanager
+    def running(self, *more: str) -> Iterator[subprocess.Popen[str]]:
+        """`campaign run`, ended at the latest with the context."""
+        command = [sys.executable, "-m", "harness", "campaign", "run", str(self.file), "--out", str(self.out), *more]
+        with subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait(300)
+
+    def states(self) -> list[str]:
+        try:
+            with sqlite3.connect(f"file:{self.out / 'campaign.sqlite'}?mode=ro", uri=True) as db:
+                return [row[0] for row in db.execute("SELECT state FROM cells ORDER BY position")]
+        except sqlite3.Error:
+            return []
+
+    def loaded(self, variant: str) -> bool:
+        """Whether containers of this cell have been seen."""
+        for path in self.out.glob(f"cells/*/{variant}/allocations.parquet"):
+            with contextlib.suppress(OSError, ValueError):
+                return bool(pd.read_parquet(path)["allocated_mb"].max() > 0)
+        return False
+
+    def end(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        told, _ = process.communicate(timeout=1500)
+        assert "Traceback" not in told
+        return process.returncode, told
+
+    def runs(self) -> list[Path]:
+        return sorted(path.parent for path in self.out.glob("cells/*/*/run.json"))
+
+
+@pytest.fixture
+def campaign(remote: Remote, tmp_path: Path) -> Iterator[Callable[[int], Campaign]]:
+    """Makes the campaign; afterwards nothing of its cluster is left on any host."""
+    before = {name: marks(server) for name, server in remote.lab.servers.items()}
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def make(retries: int) -> Campaign:
+        (tmp_path / "tiny.yaml").write_text(EXPERIMENT.replace("rounds: 2", "rounds: 3"))
+        text = CAMPAIGN.replace("INVENTORY", str(remote.inventory)).replace("RETRIES", str(retries))
+        (tmp_path / "campaign.yaml").write_text(text)
+        return Campaign(tmp_path / "campaign.yaml", tmp_path / "out", environment)
+
+    yield make
+    assert {name: marks(server) for name, server in remote.lab.servers.items()} == before
+    assert not list(Path("/tmp").glob("yarnfair-replay-*"))
+
+
+def marks(server: sshlab.Server) -> set[str]:
+    """The clusters that have a folder on a host."""
+    return {path.name for path in (server.folder / "opt" / "yf").iterdir() if not path.name.startswith("lib-")}
+
+
+def check_cells(found: Campaign) -> None:
+    """Both cells done, all jobs' records collected, no file by half."""
+    assert found.states() == ["done", "done"]
+    assert len(found.runs()) == 2
+    for run in found.runs():
+        info, summary = (json.loads((run / name).read_text()) for name in ("run.json", "summary.json"))
+        assert (info["exit"], info["place"]) == (0, "lab")
+        assert all((queue["jobs"], queue["failed"]) == (3, 0) for queue in summary["queues"].values())
+        tasks = pd.read_parquet(run / "tasks.parquet")
+        assert (tasks["outcome"] == "finished").sum() >= 2 * 3 * 6
+    assert not [path for path in found.out.rglob("*") if path.name.endswith((".part", ".tmp"))]
+
+
+@pytest.mark.long
+def test_a_campaign_outlives_dropped_connections_and_a_host_that_is_slow(
+    remote: Remote, campaign: Callable[[int], Campaign]
+) -> None:
+    found = campaign(2)
+    with found.running() as process:
+        eventually(lambda: found.loaded("fair") or process.poll() is not None, 900)
+        for server in remote.lab.servers.values():
+            server.cut()
+        with remote.lab.servers["two"].frozen():
+            time.sleep(5)  # as long as it is slow
+        eventually(lambda: found.loaded("ltrf@outside") or process.poll() is not None, 900)
+        remote.lab.servers["one"].cut()
+        code, told = found.end(process)
+    assert code == 0, told
+    check_cells(found)
+    assert told.count("2 of 2 nodes RUNNING") == 1 + told.count("tried again"), "one cluster for both cells"
+
+
+def kill_daemons(campaign: Campaign, name: str) -> int:
+    """Ends the processes of the campaign's cluster on one host, as a host that loses its power does."""
+    state = campaign.environment["XDG_STATE_HOME"]
+    known = [json.loads(path.read_text())["mark"] for path in Path(state).glob("yarnfair/runs/*/cluster/cluster.json")]
+    killed = 0
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            words = environment.read_bytes().split(b"\0")
+            if any(f"YARNFAIR_CLUSTER={mark}-{name}".encode() in words for mark in known):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
+                killed += 1
+    return killed
+
+
+@pytest.mark.long
+def test_a_host_that_dies_fails_cells_in_one_line_each(remote: Remote, campaign: Callable[[int], Campaign]) -> None:
+    found, dead = campaign(0), remote.lab.servers["two"]
+    with found.running() as process:
+        eventually(lambda: found.loaded("fair"), 900)
+        dead.stop()
+        assert kill_daemons(found, "two") > 0
+        code, told = found.end(process)
+    assert code == 4, told
+    # What ran may have ended on the other host; what came after it found a node missing.
+    assert found.states()[1] == "failed"
+    failed = [line for line in told.splitlines() if "failed" in line]
+    assert any("1 of 2 nodes run" in line or "no connection" in line for line in failed), told
+    for run in found.runs():
+        assert json.loads((run / "run.json").read_text())["exit"] is not None
+    dead.start()
+    with found.running("--retry-failed") as process:
+        code, told = found.end(process)
+    assert code == 0, told
+    check_cells(found)
+
+
+@pytest.mark.long
+def test_a_campaign_killed_on_a_cluster_goes_on(remote: Remote, campaign: Callable[[int], Campaign]) -> None:
+    found = campaign(1)
+    with found.running() as process:
+        eventually(lambda: found.loaded("ltrf@outside"), 1200)
+        process.kill()
+        process.wait(60)
+    starts = {run.name: json.loads((run / "run.json").read_text())["start"] for run in found.runs()}
+    with found.running() as process:
+        code, told = found.end(process)
+    assert code == 0, told
+    check_cells(found)
+    again = {run.name: json.loads((run / "run.json").read_text())["start"] for run in found.runs()}
+    assert again["fair"] == starts["fair"], "what was done is not done again"
+    assert again["ltrf@outside"] != starts["ltrf@outside"]
