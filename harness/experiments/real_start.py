@@ -27,8 +27,10 @@ from harness.yarn.rmclient import RmClient
 USER = "yarnfair"
 #: An application whose master has a container and is not launched for so long was lost by the RM: it fetched the
 #: container while it was not yet ready to launch it. It is killed and submitted again.
-LOST_MASTER_S = 20.0
+LOST_MASTER_S = 60.0
 MOST_TRIES = 3
+#: A machine that does much else launches slowly; a cluster that is broken is found by `doctor` sooner.
+WARM_UP_S = 600.0
 #: A node that is missing when a run begins is waited for so long.
 NODES_S = 60.0
 
@@ -106,7 +108,7 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
         tasks = 4 * sum(group.count for group in experiment.spec.cluster.nodes)
         stage = Stage("warm", tasks, am, Duration("constant", value_s=0.5))
         replayer = Replayer(client.rest, shared, options, tag=f"warm-{uuid.uuid4().hex[:8]}", python=cluster.python)
-        end = time.monotonic() + 180.0
+        end = time.monotonic() + WARM_UP_S
         for number in range(1, MOST_TRIES + 1):
             job = JobSpec(f"warm-{number}", load.queue, "mapreduce", am, (stage,))
             identity = replayer.submit(job)
