@@ -30,6 +30,8 @@ from harness.yarn.rmclient import RmClient
 pytestmark = [pytest.mark.docker, pytest.mark.live, pytest.mark.xdist_group("live-accelerators")]
 
 SIZE = Resource(128, 1)
+#: More vcores than an accelerator here has: masters stay on the core node, whatever leaves.
+MASTER = Resource(128, 3)
 #: An experiment that is over soon: an hour of half a minute.
 SMALL = """
 kind: cloud
@@ -79,7 +81,7 @@ class Running:
 
     def job(self, name: str, host: str, tasks: int, command: str) -> str:
         stage = Stage("task", tasks, SIZE, Duration("constant", value_s=1.0))
-        job = JobSpec(name, "root.default", "mapreduce", SIZE, (stage,))
+        job = JobSpec(name, "root.default", "mapreduce", MASTER, (stage,))
         return self.replayer.submit(job, programs={"task": command}, hosts={"task": host})
 
     def until_ended(self, *names: str) -> None:
@@ -96,7 +98,7 @@ def until(what: str, met: Callable[[], bool], seconds: float = 300.0) -> None:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("accelerators")
-    spec = ClusterSpec(nodes=1, memory_mb=1024, vcores=3, minimum_allocation_mb=128, properties=dict(NODE_PROPERTIES))
+    spec = ClusterSpec(nodes=1, memory_mb=1024, vcores=6, minimum_allocation_mb=128, properties=dict(NODE_PROPERTIES))
     state = StateFolder(folder / "state")
     cluster = DockerCluster(state)
     try:
@@ -116,7 +118,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
-    slow, fast = running.grow("slow", 0.1)[0], running.grow("fast", 0.8)[0]
+    slow, fast = running.grow("slow", 0.2)[0], running.grow("fast", 0.8)[0]
     assert (slow["name"], fast["name"]) == ("slow-1", "fast-1")
     nodes = {node.id: node for node in running.client.rest.nodes(("RUNNING",))}
     assert len(nodes) == 3
@@ -125,8 +127,8 @@ def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
     assert status is not None
     assert (status.up, status.wanted) == (True, 3)
     assert {"slow-1", "fast-1"} < {part.name for part in status.parts}
-    # Each type's rate, measured by running the same task on it: the limits are eight to one.
-    command = "/usr/bin/python3 -S -E /shared/test/work.py crypto 300000"
+    # Each type's rate, measured by running the same task on it: the limits are four to one.
+    command = "/usr/bin/python3 -S -E /shared/test/work.py crypto 200000"
     running.job("on-slow", slow["host"], 1, command)
     running.job("on-fast", fast["host"], 1, command)
     running.until_ended("on-slow", "on-fast")
@@ -149,7 +151,9 @@ def test_nodes_of_types_join_compute_and_leave(running: Running) -> None:
     identity = running.job("killed", fast["host"], 1, "sleep 600")
     until("it runs", lambda: containers(running, fast["id"]) > 0)
     assert running.shrink("fast-1", "--drain", "0") == {"fast-1": 1}
-    until("the master hears of it", lambda: "killed" in {t.outcome for t in running.replayer.record("killed").tasks})
+    # As lost, or as ended by a signal: whatever the node could still tell.
+    gone = {"killed", "failed"}
+    until("the master hears of it", lambda: bool({t.outcome for t in running.replayer.record("killed").tasks} & gone))
     running.client.rest.kill(identity)
     after = running.cluster.status()
     assert after is not None
