@@ -119,7 +119,8 @@ def _real_code() -> str:
     for pattern in REAL_CODE:
         for path in sorted(package.glob(pattern)):
             digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
-    for path in sorted(data_path("workloads", "replay").glob("*.py")):
+    # What runs in the containers.
+    for path in sorted(found for kind in ("*.py", "*.sql") for found in data_path("workloads").rglob(kind)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
