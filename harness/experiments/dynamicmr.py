@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 import harness
+from harness.experiments.over_seeds import over_seeds
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.slots import slot_run
 from harness.model.jobs import JobSpec, Stage
@@ -80,10 +81,6 @@ def _as_it_is(run: SlotRun) -> SlotRun:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _seconds(results: Sequence[SlotResult]) -> float:
-    return round(_mean([result.makespan_ms for result in results]) / 1000, 3)
 
 
 def measure_slots(seed: int) -> dict[str, Any]:
@@ -162,78 +159,74 @@ def measure_borrowed(seed: int) -> dict[str, Any]:
     return {"percent": [round(100 * part) for part in parts], "speedup": found}
 
 
-def measure_sepb(seeds: int) -> dict[str, Any]:
-    """Fig. 4.12: speed-up over no jobs checked, for 5 and 10 jobs; with and without killing."""
+def measure_sepb(seed: int) -> dict[str, Any]:
+    """Fig. 4.12: speed-up over no jobs checked, for 5, 10 and 20 jobs; with and without killing."""
     experiment = load_experiment("dynamicmr-sepb")
     found: dict[str, Any] = {}
-    for count in (5, 10):
-        own: dict[str, list[SlotResult]] = {}
-        for seed in range(1, seeds + 1):
-            jobs = several(experiment, count, seed)
-            own.setdefault("no copies", []).append(
-                play(experiment, jobs, "pi-dhsa", seed, mode="static", speculation="off")
+    for count in (5, 10, 20):
+        jobs = several(experiment, count, seed)
+        own = {"no copies": play(experiment, jobs, "pi-dhsa", seed, mode="static", speculation="off")}
+        for part in (0, 0.2, 0.4, 0.6, 0.8, 1):
+            own[f"{part:g}"] = play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part)
+        for part in (0.6, 1):
+            own[f"{part:g}, no kills"] = play(
+                experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part, kill_factor=0
             )
-            for part in (0, 0.2, 0.4, 0.6, 0.8, 1):
-                own.setdefault(f"{part:g}", []).append(
-                    play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part)
-                )
-            for part in (0.6, 1):
-                own.setdefault(f"{part:g}, no kills", []).append(
-                    play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part, kill_factor=0)
-                )
-        base = _seconds(own["0"])
+        base = own["0"].makespan_ms
         found[f"{count} jobs"] = {
             name: {
-                "makespan_s": _seconds(results),
-                "speedup": round(base / _seconds(results), 3),
-                "copies": round(_mean([r.counts.speculative_maps + r.counts.speculative_reduces for r in results]), 1),
-                "killed": round(_mean([r.counts.killed_slow for r in results]), 1),
+                "makespan_s": result.makespan_ms / 1000,
+                "speedup": round(base / result.makespan_ms, 3),
+                "copies": result.counts.speculative_maps + result.counts.speculative_reduces,
+                "killed": result.counts.killed_slow,
             }
-            for name, results in own.items()
+            for name, result in own.items()
         }
         click.echo(f"{count}: {found[f'{count} jobs']}", err=True)
-    return {"seeds": seeds, "percentageOfJobsCheckedForPendingTasks": found}
+    return {"percentageOfJobsCheckedForPendingTasks": found, "each_job_of_5": _each_job(experiment, seed)}
 
 
-def measure_locality(seeds: int) -> dict[str, Any]:
+def _each_job(experiment: LoadedExperiment, seed: int) -> dict[str, Any]:
+    """Fig. 4.12 (b): when each of 5 jobs ends with no job checked and with all."""
+    jobs = several(experiment, 5, seed)
+    return {
+        f"{part:g}": {
+            job.id: job.finished_ms / 1000
+            for job in play(experiment, jobs, "pi-dhsa", seed, mode="static", sepb=part).jobs
+        }
+        for part in (0, 1)
+    }
+
+
+def measure_locality(seed: int) -> dict[str, Any]:
     """Figs. 4.13 and 4.14: node-local maps and makespan of jobs of 16, 32, 160 maps, without and with PreScheduling."""
     experiment = load_experiment("dynamicmr-locality")
     found: dict[str, Any] = {}
     for replicas in (1, 3):
+
+        def kept(run: SlotRun, copies: int = replicas) -> SlotRun:
+            return replace(run, cluster=replace(run.cluster, replicas=copies))
+
         for maps in (16, 32, 160):
             for together in (1, 3):
+                jobs = [replace(_sort(maps), id=f"{queue}-1", queue=f"root.{queue}") for queue in "abc"[:together]]
                 row: dict[str, Any] = {}
                 for name, settings in (
                     ("no delay", {"delay_scheduling": False}),
                     ("delay", {}),
                     ("delay and PreScheduling", {"prescheduling": True}),
                 ):
-                    results = []
-                    for seed in range(1, seeds + 1):
-                        jobs = [
-                            replace(_sort(maps), id=f"{queue}-1", queue=f"root.{queue}") for queue in "abc"[:together]
-                        ]
-                        results.append(
-                            play(
-                                experiment,
-                                jobs,
-                                "pi-dhsa",
-                                seed,
-                                lambda run: replace(run, cluster=replace(run.cluster, replicas=replicas)),  # noqa: B023
-                                mode="static",
-                                **settings,
-                            )
-                        )
+                    result = play(experiment, jobs, "pi-dhsa", seed, kept, mode="static", **settings)
                     row[name] = {
-                        "node_local": round(_mean([r.counts.node_local / (maps * together) for r in results]), 4),
-                        "makespan_s": _seconds(results),
+                        "node_local": round(result.counts.node_local / (maps * together), 4),
+                        "makespan_s": result.makespan_ms / 1000,
                     }
                 plain, with_it = row["delay"], row["delay and PreScheduling"]
                 row["speedup"] = round(plain["makespan_s"] / with_it["makespan_s"], 3)
                 row["locality_gain"] = round(with_it["node_local"] - plain["node_local"], 4)
                 found[f"{replicas} replicas, {together} x {maps} maps"] = row
         click.echo(f"{replicas}: {found}", err=True)
-    return {"seeds": seeds, "loads": found}
+    return {"loads": found}
 
 
 def _sort(maps: int) -> JobSpec:
@@ -247,24 +240,21 @@ def _sort(maps: int) -> JobSpec:
 
 
 def _ratios(
-    experiment: LoadedExperiment, names: Sequence[str], loads: Sequence[str | int], seeds: int
+    experiment: LoadedExperiment, names: Sequence[str], loads: Sequence[str | int], seed: int
 ) -> dict[str, Any]:
     """Makespans of each variant on one benchmark and on several jobs, and of the first over each."""
     found: dict[str, Any] = {}
     for what in loads:
         load = what if isinstance(what, str) else f"{what} jobs"
-        results: dict[str, list[SlotResult]] = {name: [] for name in names}
-        for seed in range(1, seeds + 1):
-            jobs = alone(experiment, what, seed) if isinstance(what, str) else several(experiment, what, seed)
-            for name in names:
-                results[name].append(play(experiment, jobs, name, seed))
-        base = _seconds(results[names[0]])
+        jobs = alone(experiment, what, seed) if isinstance(what, str) else several(experiment, what, seed)
+        results = {name: play(experiment, jobs, name, seed) for name in names}
+        base = results[names[0]].makespan_ms
         found[load] = {
             name: {
-                "makespan_s": _seconds(own),
-                "speedup": round(base / _seconds(own), 3),
-                "shuffle_peak_mb_s": round(_mean([r.shuffle_peak_mb_s for r in own]), 1),
-                "most_reduces": round(_mean([r.counts.most_reduces for r in own]), 1),
+                "makespan_s": own.makespan_ms / 1000,
+                "speedup": round(base / own.makespan_ms, 3),
+                "shuffle_peak_mb_s": round(own.shuffle_peak_mb_s, 1),
+                "most_reduces": own.counts.most_reduces,
             }
             for name, own in results.items()
         }
@@ -272,45 +262,24 @@ def _ratios(
     return found
 
 
-def measure_whole(seeds: int) -> dict[str, Any]:
+def measure_whole(seed: int) -> dict[str, Any]:
     """Figs. 4.15 and 4.16: DynamicMR over Hadoop's best static configuration, Fair Scheduler and FIFO."""
     experiment = load_experiment("dynamicmr-whole")
     return {
-        "seeds": seeds,
-        "fair": _ratios(experiment, ("hadoop", "dynamicmr"), (*BENCHMARKS, 5, 10, 20, 30), seeds),
-        "fifo": _ratios(experiment, ("hadoop-fifo", "dynamicmr-fifo"), (5, 20), seeds),
+        "fair": _ratios(experiment, ("hadoop", "dynamicmr"), (*BENCHMARKS, 5, 10, 20, 30), seed),
+        "fifo": _ratios(experiment, ("hadoop-fifo", "dynamicmr-fifo"), (5, 20), seed),
     }
 
 
-def measure_yarn(seeds: int) -> dict[str, Any]:
+def measure_yarn(seed: int) -> dict[str, Any]:
     """Figs. 4.17 and 4.18: DynamicMR over YARN's containers, and the shuffle's throughput over time with 5 jobs."""
     experiment = load_experiment("dynamicmr-yarn")
     found: dict[str, Any] = {
-        "seeds": seeds,
-        "loads": _ratios(experiment, ("yarn", "dynamicmr"), (*BENCHMARKS, 5, 10, 20, 30), seeds),
+        "loads": _ratios(experiment, ("yarn", "dynamicmr"), (*BENCHMARKS, 5, 10, 20, 30), seed),
     }
-    late: dict[str, Any] = {}
-    for count in (5, 20):
-        jobs = several(experiment, count, 1)
-
-        def late_reduces(run: SlotRun) -> SlotRun:
-            return replace(run, jobs=tuple(replace(job, slow_start=1.0) for job in run.jobs))
-
-        def no_masters(run: SlotRun) -> SlotRun:
-            return replace(late_reduces(run), cluster=replace(run.cluster, masters=False))
-
-        ours = play(experiment, jobs, "dynamicmr", 1, late_reduces)
-        late[f"{count} jobs"] = {
-            "slow_start 1": round(play(experiment, jobs, "yarn", 1, late_reduces).makespan_ms / ours.makespan_ms, 3),
-            "slow_start 1, no masters": round(
-                play(experiment, jobs, "yarn", 1, no_masters).makespan_ms / ours.makespan_ms, 3
-            ),
-        }
-        click.echo(f"late {count}: {late[f'{count} jobs']}", err=True)
-    found["yarn_over_dynamicmr_without_early_reduces"] = late
-    jobs = several(experiment, 5, 1)
+    jobs = several(experiment, 5, seed)
     for name in ("yarn", "dynamicmr"):
-        rates = [sample.shuffle_mb_s for sample in play(experiment, jobs, name, 1).samples]
+        rates = [sample.shuffle_mb_s for sample in play(experiment, jobs, name, seed).samples]
         mean = _mean(rates)
         found[f"throughput_of_5_jobs_{name}"] = {
             "step_s": 2,
@@ -376,7 +345,7 @@ def measure_outside(seed: int) -> dict[str, Any]:
 @click.argument(
     "what", type=click.Choice(["slots", "early", "borrowed", "sepb", "locality", "whole", "yarn", "late", "outside"])
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Runs that are averaged.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Runs of each figure.")
 def study(what: str, seeds: int) -> None:
     """Chapter 4's DynamicMR on its workloads: one JSON record."""
     measures: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -390,8 +359,7 @@ def study(what: str, seeds: int) -> None:
         "late": measure_late,
         "outside": measure_outside,
     }
-    # The first three take a seed, the others a number of seeds: with 1 they are the same.
-    values = measures[what](seeds)
+    values = over_seeds(measures[what], seeds)
     command = f"python -m harness.experiments.dynamicmr {what} --seeds {seeds}"
     print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
 

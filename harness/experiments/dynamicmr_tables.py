@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.experiments.ordering_tables import filled, markdown
+from harness.experiments.over_seeds import shown
 
 Values = dict[str, Any]
 
@@ -23,14 +24,14 @@ def slots(values: Values) -> str:
     rows = []
     for load, own in values["speedup_over_1_11"].items():
         for policy in ("hadoop", "pi-dhsa", "pd-dhsa"):
-            rows.append((load, policy, *(f"{x:.2f}" for x in own[policy])))
+            rows.append((load, policy, *(shown(x) for x in own[policy])))
     return markdown(("load", "policy", *(f"{m}/{12 - m}" for m in values["map_slots"])), rows)
 
 
 def early(values: Values) -> str:
     """Makespans with and without early reduces."""
     rows = [
-        (begin, policy, *(f"{x:.0f}" for x in times))
+        (begin, policy, *(shown(x, ".0f") for x in times))
         for begin, own in values["makespan_s"].items()
         for policy, times in own.items()
     ]
@@ -42,7 +43,7 @@ def borrowed(values: Values) -> str:
     percents = values["percent"]
     at = [i for i, p in enumerate(percents) if p % 20 == 0]
     rows = [
-        (config, curve, *(f"{points[i]:.2f}" for i in at))
+        (config, curve, *(shown(points[i]) for i in at))
         for config, own in values["speedup"].items()
         for curve, points in own.items()
     ]
@@ -52,7 +53,14 @@ def borrowed(values: Values) -> str:
 def sepb(values: Values) -> str:
     """Fig. 4.12."""
     rows = [
-        (load, name, f"{own['makespan_s']:.0f}", f"{own['speedup']:.3f}", f"{own['copies']:g}", f"{own['killed']:g}")
+        (
+            load,
+            name,
+            shown(own["makespan_s"], ".0f"),
+            shown(own["speedup"], ".3f"),
+            shown(own["copies"], ".0f"),
+            shown(own["killed"], ".0f"),
+        )
         for load, each in values["percentageOfJobsCheckedForPendingTasks"].items()
         for name, own in each.items()
     ]
@@ -63,8 +71,11 @@ def locality(values: Values) -> str:
     """Figs. 4.13 and 4.14."""
     rows = []
     for load, own in values["loads"].items():
-        cells = [f"{100 * own[name]['node_local']:.1f} %" for name in ("no delay", "delay", "delay and PreScheduling")]
-        rows.append((load, *cells, f"{own['delay']['makespan_s']:.1f}", f"{own['speedup']:.3f}"))
+        cells = [
+            shown(own[name]["node_local"], ".1f", " %", 100)
+            for name in ("no delay", "delay", "delay and PreScheduling")
+        ]
+        rows.append((load, *cells, shown(own["delay"]["makespan_s"], ".1f"), shown(own["speedup"], ".3f")))
     return markdown(
         (
             "load",
@@ -78,14 +89,21 @@ def locality(values: Values) -> str:
     )
 
 
+def each_job(values: Values) -> str:
+    """Fig. 4.12 (b)."""
+    none, every = (values["each_job_of_5"][part] for part in ("0", "1"))
+    rows = [(job.rsplit("-", 1)[0], shown(none[job], ".0f"), shown(every[job], ".0f")) for job in none]
+    return markdown(("job", "ends with no job checked, s", "with all checked, s"), rows)
+
+
 def whole(values: Values) -> str:
     """Figs. 4.15 and 4.16."""
     rows = [
         (
             load,
             scheduler,
-            *(f"{run['makespan_s']:.0f}" for run in own.values()),
-            f"{list(own.values())[-1]['speedup']:.2f}",
+            *(shown(run["makespan_s"], ".0f") for run in own.values()),
+            shown(list(own.values())[-1]["speedup"]),
         )
         for scheduler in ("fair", "fifo")
         for load, own in values[scheduler].items()
@@ -98,9 +116,9 @@ def yarn(values: Values) -> str:
     rows = [
         (
             load,
-            f"{own['yarn']['makespan_s']:.0f}",
-            f"{own['dynamicmr']['makespan_s']:.0f}",
-            f"{own['dynamicmr']['speedup']:.2f}",
+            shown(own["yarn"]["makespan_s"], ".0f"),
+            shown(own["dynamicmr"]["makespan_s"], ".0f"),
+            shown(own["dynamicmr"]["speedup"]),
         )
         for load, own in values["loads"].items()
     ]
@@ -112,10 +130,10 @@ def late(values: Values) -> str:
     rows = [
         (
             load,
-            f"{own['yarn_s']:.0f}",
-            f"{own['pi-dhsa']:.2f}",
-            f"{own['dynamicmr']:.2f}",
-            f"{own['pi-dhsa, no masters']:.2f}",
+            shown(own["yarn_s"], ".0f"),
+            shown(own["pi-dhsa"]),
+            shown(own["dynamicmr"]),
+            shown(own["pi-dhsa, no masters"]),
         )
         for load, own in values["loads"].items()
     ]
@@ -125,7 +143,8 @@ def late(values: Values) -> str:
 def outside(values: Values) -> str:
     """What YARN can be told."""
     return markdown(
-        ("setting", "makespan of 5 jobs, s"), [(name, f"{time:.0f}") for name, time in values["makespan_s"].items()]
+        ("setting", "makespan of 5 jobs, s"),
+        [(name, shown(time, ".0f")) for name, time in values["makespan_s"].items()],
     )
 
 
@@ -140,9 +159,9 @@ def intervals(values: Values) -> str:
                     row["jobs"],
                     name,
                     best["interval_s"],
-                    f"{best['tct']:.1f} %",
-                    f"{first['tct']:.1f} %",
-                    f"{best['makespan']:.1f} %",
+                    shown(best["tct"], ".1f", " %"),
+                    shown(first["tct"], ".1f", " %"),
+                    shown(best["makespan"], ".1f", " %"),
                 )
             )
     return markdown(
@@ -155,10 +174,47 @@ def online(values: Values) -> str:
     """Fig. 3.9."""
 
     def cell(of: dict[str, float]) -> str:
-        return f"{of['mean']:.1f} % ({of['min']:.1f} to {of['max']:.1f})"
+        return f"{shown(of, '.1f', ' %')} ({of['min']:.1f} to {of['max']:.1f})"
 
     rows = [(r["workload"], r["jobs"], cell(r["makespan"]), cell(r["tct"]), cell(r["flow"])) for r in values["rows"]]
     return markdown(("workload", "jobs", "makespan", "total completion time", "total flow time"), rows)
+
+
+_TOLD = {
+    "declared": "mean times as declared",
+    "history": "mean times of one earlier run",
+    "own": "each task's time in that very run",
+}
+
+
+def errors(values: Values) -> str:
+    """Fig. 3.10: how far the estimates are from the runs."""
+    rows = []
+    for how, words in _TOLD.items():
+        cells = []
+        for key in ("makespan_s", "total_completion_time_s"):
+            of = values["errors"][how][key]
+            cells += [
+                f"{100 * of['mean']:.1f} %",
+                f"{100 * of['mean_absolute']:.1f} %",
+                f"{100 * of['greatest']:.1f} %",
+                f"{of['rank_correlation']:.2f}",
+            ]
+        rows.append((words, *cells))
+    head = [f"{what}: {name}" for what in ("makespan", "total") for name in ("mean", "absolute", "greatest", "ranks")]
+    return markdown(("the estimator knows", *head), rows)
+
+
+def orders(values: Values) -> str:
+    """Fig. 3.10, order by order."""
+    rows = []
+    for name, run in values["runs"].items():
+        cells = [
+            f"{run[who][key]:.0f}" for key in ("makespan_s", "total_completion_time_s") for who in ("real", *_TOLD)
+        ]
+        rows.append((name, *cells))
+    head = [f"{what}: {who}" for what in ("makespan", "total") for who in ("real, s", *_TOLD)]
+    return markdown(("order", *head), rows)
 
 
 #: Marker on the page -> (record, table).
@@ -167,11 +223,14 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "early": ("dynamicmr-early", early),
     "fig-4.11": ("dynamicmr-borrowed", borrowed),
     "fig-4.12": ("dynamicmr-sepb", sepb),
+    "fig-4.12-b": ("dynamicmr-sepb", each_job),
     "fig-4.13": ("dynamicmr-locality", locality),
     "fig-4.15": ("dynamicmr-whole", whole),
     "fig-4.17": ("dynamicmr-yarn", yarn),
     "fig-4.17-late": ("dynamicmr-late", late),
     "outside": ("dynamicmr-outside", outside),
+    "fig-3.10": ("estimator", errors),
+    "fig-3.10-orders": ("estimator", orders),
     "table-3.4": ("mrorder-intervals", intervals),
     "fig-3.9": ("mrorder-online", online),
 }

@@ -26,8 +26,10 @@ import pandas as pd
 import harness
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.experiments.mrorder import as_mapreduce, slots_of
+from harness.experiments.real import real_runner
+from harness.experiments.real_cluster import Target
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
-from harness.experiments.run import Ended, run_experiment
+from harness.experiments.run import run_experiment
 from harness.experiments.simulated import capacity_of
 from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
@@ -124,8 +126,8 @@ def _held(tasks: pd.DataFrame) -> list[Fraction]:
 
 
 def most_at_once(tasks: pd.DataFrame) -> int:
-    """The most tasks that worked at the same time, by their processes' own times."""
-    events = sorted([*((t, 1) for t in tasks["started_s"]), *((t, -1) for t in tasks["ended_s"])])
+    """The most tasks that held a container at the same time, from its grant to the end of the task's own process."""
+    events = sorted([*((t, 1) for t in tasks["granted_s"]), *((t, -1) for t in tasks["ended_s"])])
     running = most = 0
     for _, step in events:
         running += step
@@ -223,18 +225,16 @@ def run(out: Path, backend: str, orders: int, name: str) -> None:
         if not ((out / variant.name / "run.json").is_file() and _well(out / variant.name, experiment))
     ]
 
-    def ended(one: Ended) -> None:
-        click.echo(f"{one.variant.name}: {one.summary.get('makespan_s', 0):.1f} s", err=True)
+    def say(text: str) -> None:
+        click.echo(text, err=True)
 
-    if left:
-        run_experiment(
-            experiment,
-            left,
-            out,
-            backend=backend,
-            on_progress=lambda text: click.echo(text, err=True),
-            on_end=ended,
-        )
+    if not left:
+        return
+    with real_runner(experiment, backend, Target(), say) as runner:
+        for variant in left:
+            # Each by itself: what has been run stands, whatever happens to the others.
+            (one,) = run_experiment(experiment, [variant], out, backend=backend, runner=runner)
+            say(f"{variant.name}: {one.summary.get('makespan_s', 0):.1f} s" + (f" ({one.why})" if one.why else ""))
 
 
 @study.command(name="compare")

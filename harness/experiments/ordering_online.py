@@ -17,6 +17,7 @@ import click
 
 import harness
 from harness.experiments.ordering import EC2, MAP_MS, REDUCE_MS, testbed
+from harness.experiments.over_seeds import mean_of, spread
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
 from harness.policies.ordering import MapReduceJob, estimate_released
@@ -88,6 +89,10 @@ def _percent(before: float, after: float) -> float:
     return round(100 * (before / after - 1), 2)
 
 
+def _mean_gain(entry: dict[str, Any]) -> float:
+    return mean_of(entry["tct"])
+
+
 def measure_intervals(counts: Sequence[int], seeds: int, step_s: int) -> dict[str, Any]:
     """Table 3.4: for each number of Facebook jobs the best interval of each time policy, by total completion time."""
     rows = []
@@ -100,13 +105,11 @@ def measure_intervals(counts: Sequence[int], seeds: int, step_s: int) -> dict[st
             for interval_s in sorted({10, *range(step_s, 401, step_s)}):
                 runs = [ordered(load, when, interval_s, "tct") for load in loads]
                 gains = {
-                    key: round(
-                        sum(_percent(a[f"{key}_s"], b[f"{key}_s"]) for a, b in zip(plain, runs, strict=True)) / seeds, 2
-                    )
+                    key: spread([_percent(a[f"{key}_s"], b[f"{key}_s"]) for a, b in zip(plain, runs, strict=True)])
                     for key in ("tct", "flow", "makespan")
                 }
                 by_interval.append({"interval_s": interval_s, **gains})
-            best = max(by_interval, key=lambda entry: entry["tct"])
+            best = max(by_interval, key=_mean_gain)
             row["policies"][when] = {"best": best, "at_10_s": by_interval[0], "at_400_s": by_interval[-1]}
         rows.append(row)
         click.echo(f"{row}", err=True)
@@ -128,7 +131,7 @@ def measure_online(seeds: int) -> dict[str, Any]:
                     _percent(unordered(one)[f"{key}_s"], ordered(one, "tp-ati", 10.0, target)[f"{key}_s"])
                     for one in made
                 ]
-                row[key] = {"mean": round(sum(gains) / seeds, 2), "min": min(gains), "max": max(gains)}
+                row[key] = spread(gains)
             rows.append(row)
             click.echo(f"{row}", err=True)
     return {"seeds": seeds, "interval_s": 10, "testbed_gap_s": TESTBED_GAP_S, "rows": rows}
@@ -150,7 +153,7 @@ def _record(values: dict[str, Any], *arguments: str) -> None:
 @click.option("--most", type=click.IntRange(50, 400), default=400, show_default=True, help="Jobs of the largest load.")
 def intervals(seeds: int, step_s: int, most: int) -> None:
     """Table 3.4: which interval suits which time policy."""
-    values = measure_intervals([count for count in (50, 100, 200, 400) if count <= most], seeds, step_s)
+    values = measure_intervals([count for count in range(50, 401, 50) if count <= most], seeds, step_s)
     _record(values, "intervals", f"--seeds {seeds}", f"--step {step_s}", f"--most {most}")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.experiments.over_seeds import shown
+
 #: Table 3.5 of the thesis: makespan ALG, SIM; total completion time ALG, SIM; seconds taken by SIM.
 TABLE_3_5 = (
     (45, 45, 45, 45, 0.002),
@@ -149,10 +151,9 @@ def variation(record: dict[str, Any]) -> str:
             (
                 row["jobs"],
                 f"{row['variation_percent']} %",
-                f"{row['worst']['makespan_s']:.0f}",
-                *(f"{row[rule]['makespan_s']:.0f}" for rule in ("mk_jr", "mk_tct_jr")),
-                *(f"{row[rule]['makespan_speedup']:.3f}" for rule in ("mk_jr", "mk_tct_jr")),
-                *(f"{row[rule]['total_completion_time_speedup']:.3f}" for rule in ("mk_jr", "mk_tct_jr")),
+                *(shown(row[rule]["makespan_s"], ".0f") for rule in ("worst", "mk_jr", "mk_tct_jr")),
+                *(shown(row[rule]["makespan_speedup"], ".3f") for rule in ("mk_jr", "mk_tct_jr")),
+                *(shown(row[rule]["total_completion_time_speedup"], ".3f") for rule in ("mk_jr", "mk_tct_jr")),
             )
         )
     return markdown(

@@ -278,5 +278,5 @@ def test_more_jobs_than_orders_can_be_run_of_are_refused(tmp_path: Path) -> None
 
 
 def test_at_most_so_many_at_once() -> None:
-    table = pd.DataFrame({"started_s": [0, 1, 2, 5], "ended_s": [2, 5, 4, 6]})
+    table = pd.DataFrame({"granted_s": [0, 1, 2, 5], "ended_s": [2, 5, 4, 6]})
     assert estimator.most_at_once(table) == 2
