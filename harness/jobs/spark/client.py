@@ -98,7 +98,8 @@ class SparkClient:
         if self._scheduler is None:
             self._scheduler = scheduler_address(self.rest)
         home, data = self.site.home(self._progress), self.site.data(given, self._progress)
-        place = Place(home, self.site.shared.path, self.site.python, self._scheduler, self.site.loopback)
+        loopback = self.site.loopback and self._on_this_machine()
+        place = Place(home, self.site.shared.path, self.site.python, self._scheduler, loopback)
         name = f"{request.application.name}-{uuid.uuid4().hex[:12]}"
         planned = plan(
             request.application,
@@ -221,7 +222,7 @@ class SparkClient:
                     mend=f"bring the cluster up with NM_MEM_LIMIT={at_once + _NODE_MB}m in the environment, or with "
                     "nodes that offer less memory",
                 )
-        if (urlsplit(where).hostname or "") in ("127.0.0.1", "localhost", "::1"):
+        if self._on_this_machine():
             free = available_mb(Path("/proc/meminfo").read_text())
             if asked > free:
                 raise InputError(
@@ -230,6 +231,9 @@ class SparkClient:
                     where=where,
                     mend="ask for fewer or smaller executors, or wait",
                 )
+
+    def _on_this_machine(self) -> bool:
+        return (urlsplit(self.rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
     # --- why it failed ---
 

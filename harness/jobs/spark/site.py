@@ -84,7 +84,7 @@ def _schema(path: Path) -> str:
 class SparkSite(ABC):
     """A cluster as Spark needs it. ``shared``: where runs' files go; ``python``: the nodes' Python, with numpy."""
 
-    #: Whether all nodes are this machine, and know each other by its loopback.
+    #: Whether nodes of a ResourceManager on this machine's loopback know each other by it too.
     loopback: bool = False
 
     def __init__(self, shared: SharedFolder, python: str) -> None:
