@@ -81,6 +81,8 @@ class ControlCore:
         self._consumed: dict[str, Usage] = {}
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
         self._capacity: Any = None
+        #: min(d_i, S_i) at the last look, where dues are counted.
+        self._claims: dict[str, float] = {}
 
     def handle(self, event: Event) -> list[Action]:
         """The actions that an event asks for. Never raises for what comes from outside: that becomes RaiseAlarm."""
@@ -138,7 +140,7 @@ class ControlCore:
         now = snapshot.time_s
         if snapshot.period_s != self.period_s:
             snapshot = Snapshot(now, snapshot.capacity, snapshot.queues, self.period_s)
-        counted = CountedLedger(ledger.counted())
+        counted = CountedLedger(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {})
         try:
             plan = self.policy.plan(snapshot, counted)
         except Exception as error:
@@ -210,7 +212,8 @@ class ControlCore:
             used[leaf] = Usage(now[0] - before[0], now[1] - before[1])
             last[leaf] = now
         try:
-            ledger.observe(snapshot.time_s, used, event.active)
+            due = self._due(snapshot, ledger) if ledger.settings.count_due else None
+            ledger.observe(snapshot.time_s, used, event.active, due)
         except ValueError as error:
             return str(error)
         if snapshot.capacity is not self._capacity:
@@ -219,6 +222,23 @@ class ControlCore:
         if event.assumed is not None:
             ledger.assume(event.assumed)
         return ""
+
+    def _due(self, snapshot: Snapshot, ledger: Ledger) -> dict[str, float]:
+        """Leaf -> integral of min(d_i, S_i) since the last look, as if it had changed evenly in between."""
+        seconds = snapshot.time_s - ledger.time_s
+        resource, capacity = ledger.settings.resource, snapshot.capacity
+        claims: dict[str, float] = {}
+        for leaf, _ in self._leaf_weights:
+            demand = snapshot.queues[leaf].demand
+            if resource == "memory":
+                wanted = float(demand.memory_mb)
+            elif resource == "vcores":
+                wanted = float(demand.vcores)
+            else:
+                wanted = demand.dominant_share(capacity)
+            claims[leaf] = min(wanted, ledger.share(leaf))
+        before, self._claims = self._claims, claims
+        return {leaf: (claim + before.get(leaf, claim)) / 2 * seconds for leaf, claim in claims.items()}
 
 
 _NOTHING = Usage()

@@ -51,16 +51,18 @@ class _Account:
     arrived: bool = False  # active at some moment of this round
     assumed: float = 0.0  # what running tasks are assumed to use yet
     plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
+    surplus: float = 0.0  # integral of g - min(d, S) since the round began, where dues are counted
     window: SlidingWindow | None = None
 
     def state(self) -> list[Any]:
         window = None if self.window is None else self.window.state()
-        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window]
+        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window, self.surplus]
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> _Account:
-        counted, pseudo, arrived, assumed, plain, window = state
-        figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain))
+        # Accounts that were kept before dues were counted have no surplus.
+        counted, pseudo, arrived, assumed, plain, window, surplus = [*state, 0.0][:7]
+        figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain), float(surplus))
         if not all(math.isfinite(figure) for figure in figures):
             raise ValueError("a figure of an account is not finite")
         return cls(*figures, None if window is None else SlidingWindow.restored(window))
@@ -126,7 +128,13 @@ class Ledger:
         if self.remember:
             departed.update({leaf: account for leaf, account in before.items() if leaf not in weights})
 
-    def observe(self, time_s: float, used: Mapping[str, Usage], active: Collection[str] = ()) -> None:
+    def observe(
+        self,
+        time_s: float,
+        used: Mapping[str, Usage],
+        active: Collection[str] = (),
+        due: Mapping[str, float] | None = None,
+    ) -> None:
         """Account for what was used since the last observation.
 
         Parameters
@@ -135,6 +143,7 @@ class Ledger:
         used : leaf -> usage in the interval, taken as spread evenly over it (exact if the allocation was constant).
             An interval that crosses the begin of a round is cut there, pro rata.
         active : leaves with pending or running tasks at ``time_s``; only ``pseudo`` needs them.
+        due : leaf -> integral of min(d_i, S_i) over the interval, resource-seconds (None: dues are not counted).
         """
         interval = time_s - self.time_s
         if not interval >= 0:
@@ -147,7 +156,7 @@ class Ledger:
                 self._round = current
                 began = self._start_s + current * length
                 for account in (*self._accounts.values(), *self._departed.values()):
-                    account.counted, account.pseudo, account.arrived = 0.0, 0.0, False
+                    account.counted, account.pseudo, account.arrived, account.surplus = 0.0, 0.0, False, 0.0
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if interval > 0:
             counted_s = interval * fraction
@@ -168,9 +177,20 @@ class Ledger:
                 for leaf, account in (*self._accounts.items(), *self._departed.items()):
                     if leaf not in used:
                         self._fade(account, time_s, counted_s, 0.0)
+            if due is not None:
+                self._owe(due, used, interval, fraction)
         self.time_s = time_s
         if self.settings.pseudo and active:
             self._arrive(active)
+
+    def _owe(self, due: Mapping[str, float], used: Mapping[str, Usage], interval_s: float, fraction: float) -> None:
+        """Add what each leaf got beyond its due in an interval, of which ``fraction`` lies in this round."""
+        half_life = self.settings.half_life_s
+        beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
+        for leaf, amount in due.items():
+            account = self._accounts[leaf]
+            got = self._measure(used[leaf], interval_s) if leaf in used else 0.0
+            account.surplus = account.surplus * beta + (got - amount) * fraction
 
     def _fade(self, account: _Account, now_s: float, interval_s: float, amount: float) -> None:
         """Let an account's memory fade over an interval in which ``amount`` was added at a constant rate."""
@@ -192,6 +212,10 @@ class Ledger:
     def counted(self) -> Mapping[str, float]:
         """f_i of every leaf, resource-seconds of the settings' resource (``dominant``: seconds of the cluster)."""
         return {leaf: a.counted + a.pseudo + a.assumed for leaf, a in self._accounts.items()}
+
+    def surplus(self) -> Mapping[str, float]:
+        """What every leaf got beyond its due (negative: less) since the round began; 0 where dues are not counted."""
+        return {leaf: account.surplus for leaf, account in self._accounts.items()}
 
     def plain(self) -> Mapping[str, float]:
         """The integral of the allocation since the start, eq. (1), without discount, rounds or pseudo resources."""

@@ -29,7 +29,8 @@ class LedgerSettings:
     arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
     (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
     self-tuning). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
-    last so many seconds counts (a sliding window; a tumbling one is a round). ``theta`` weights per node (eq. 5.9) come
+    last so many seconds counts (a sliding window; a tumbling one is a round). ``count_due``: also what each leaf got
+    beyond its due, the integral of min(d_i, S_i), is counted. ``theta`` weights per node (eq. 5.9) come
     with the cluster, not from here.
     """
 
@@ -41,6 +42,7 @@ class LedgerSettings:
     adaptive_quantum: bool = False
     half_life_s: float | None = None
     window_s: float | None = None
+    count_due: bool = False
 
     def __post_init__(self) -> None:
         if self.window_s is not None and (self.half_life_s is not None or self.round_s is not None or self.pseudo):

@@ -42,6 +42,8 @@ class CountedLedger:
     """A ledger's figures at one instant, for callers that keep their own accounts."""
 
     by_leaf: Mapping[str, float] = field(default_factory=dict)
+    #: What each leaf got beyond its due (negative: less), same unit; empty where it is not counted.
+    surplus: Mapping[str, float] = field(default_factory=dict)
 
     def counted(self) -> Mapping[str, float]:
         return self.by_leaf

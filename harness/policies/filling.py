@@ -111,6 +111,53 @@ def satisfied(
     return enough
 
 
+def bounded_fill(
+    used: Sequence[float],
+    entitlements: Sequence[float],
+    least: Sequence[float],
+    most: Sequence[float],
+    amount: float,
+    horizon_s: float,
+) -> list[float]:
+    """`water_fill` of `amount` with least_i <= x_i <= most_i: the highest level that `amount` reaches, O(n log n).
+
+    Parameters
+    ----------
+    least, most : 0 <= least_i <= most_i, resource units, with sum least <= amount <= sum most.
+
+    Returns
+    -------
+    x_i = min(max(least_i, (level w_i - u_i) / H), most_i). H = 0: one after the other by u / w; endless: u is nil.
+    """
+    n = len(used)
+    x = list(least)
+    left = amount - math.fsum(least)
+    if horizon_s == 0:
+        for i in sorted(range(n), key=lambda i: used[i] / entitlements[i]):
+            given = min(most[i] - x[i], max(left, 0.0))
+            x[i] += given
+            left -= given
+        return x
+    known, span = ([0.0] * n, 1.0) if horizon_s == math.inf else (used, horizon_s)
+    points = []
+    for i in range(n):
+        points.append(((known[i] + span * least[i]) / entitlements[i], entitlements[i]))
+        points.append(((known[i] + span * most[i]) / entitlements[i], -entitlements[i]))
+    points.sort()
+    level, slope, pool = (points[0][0] if points else 0.0), 0.0, left * span
+    for at, change in points:
+        if slope > 0 and slope * (at - level) >= pool:
+            level += max(pool, 0.0) / slope
+            break
+        pool -= slope * (at - level)
+        level = at
+        slope += change
+    return [
+        min(max(low, (level * w - u) / span), high)
+        for u, w, low, high in zip(known, entitlements, least, most, strict=True)
+    ]
+
+
 class Joining:
     """What one more queue would get if it joined some queues that are filled: its part of R, 0 to 1.
 

@@ -132,7 +132,7 @@ class LongTermPolicy(Policy):
         used = used_by_queue(tree, ledger)
         resource = self.settings.resource
         demand, waiting = demands(tree, snapshot, resource)
-        shares = long_term_shares(tree, used, capacity_of(snapshot, resource), horizon, affinity, demand, waiting)
+        shares = self._shares(tree, snapshot, ledger, used, horizon, affinity, demand, waiting)
         weights = share_weights(tree, shares)
         reasons: dict[str, str] = {}
         min_shares: Mapping[str, Resource] = {}
@@ -151,6 +151,21 @@ class LongTermPolicy(Policy):
         return Plan(
             order=order, weights=named(tree, weights), min_shares=min_shares, scheduling_policies=drf, reasons=reasons
         )
+
+    def _shares(
+        self,
+        tree: Tree,
+        snapshot: Snapshot,
+        ledger: LedgerView,
+        used: list[float],
+        horizon_s: float,
+        affinity: float,
+        demand: list[float],
+        waiting: list[bool],
+    ) -> list[float]:
+        """Each queue's part of its parent's, from outside."""
+        capacity = capacity_of(snapshot, self.settings.resource)
+        return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
 
     def _lift(self, tree: Tree, snapshot: Snapshot, weights: list[float], late: list[int]) -> None:
         dominant = self.settings.resource == "dominant"

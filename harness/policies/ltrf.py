@@ -2,13 +2,77 @@
 
 from __future__ import annotations
 
-from harness.policies.longterm import LongTermPolicy
+import math
+from dataclasses import dataclass, replace
+
+from harness.model.errors import CallError
+from harness.model.plan import LedgerSettings
+from harness.model.snapshot import Snapshot
+from harness.policies.base import CountedLedger, LedgerView, number
+from harness.policies.longterm import LongTermPolicy, LongTermSettings, capacity_of, mean_task_s
+from harness.policies.reserve import reserve_shares
+from harness.policies.tree import Tree
+from harness.policies.weights import long_term_shares
+
+#: Dues are known only from looks. A queue of a quarter of the cluster gets its share within a quarter of a task length
+#: after its burst; by looks as far apart as that dues are off by more than a reserve (docs/decisions/horizon.md).
+LOOKS_PER_TASK = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LtrfSettings(LongTermSettings):
+    """Settings of ``ltrf`` besides."""
+
+    reserve_s: float | str = number(
+        0.0,
+        at_least=0,
+        words=("auto",),
+        doc="from outside: what was due comes first, and queues that pause keep a surplus of so many seconds of their "
+        "share; auto: one mean task length where the period is at most a tenth of that, else 0; 0: none",
+    )
 
 
 class Ltrf(LongTermPolicy):
     """The demanding leaf with the smallest accumulated / weight gets the next container; the tree is ignored."""
 
     name = "ltrf"
+    Settings = LtrfSettings
+    settings: LtrfSettings
 
     def shape(self) -> tuple[bool, float]:
         return True, 0.0
+
+    def ledger_settings(self) -> LedgerSettings:
+        base = super().ledger_settings()
+        if self.settings.reserve_s == 0:
+            return base
+        if self.settings.window != math.inf:
+            raise CallError("a reserve goes with no sliding window", where="--set", mend="drop window or reserve_s")
+        return replace(base, count_due=True)
+
+    def _shares(
+        self,
+        tree: Tree,
+        snapshot: Snapshot,
+        ledger: LedgerView,
+        used: list[float],
+        horizon_s: float,
+        affinity: float,
+        demand: list[float],
+        waiting: list[bool],
+    ) -> list[float]:
+        capacity = capacity_of(snapshot, self.settings.resource)
+        known = ledger.surplus if isinstance(ledger, CountedLedger) else {}
+        if self.settings.reserve_s == 0 or not known:
+            return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
+        surplus = [0.0] * len(used)
+        for q in tree.leaves:
+            value = known.get(tree.names[q], 0.0)
+            surplus[q] = value if -math.inf < value < math.inf else 0.0
+        task_s = mean_task_s(snapshot)
+        given = self.settings.reserve_s
+        if given == "auto" and snapshot.period_s > task_s / LOOKS_PER_TASK:
+            return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
+        reserve_s = task_s if given == "auto" else float(given)
+        refill_s = max(task_s, snapshot.period_s)
+        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, refill_s, demand, waiting)

@@ -69,7 +69,7 @@ def rank_weight(rank: int) -> float:
 MOST_FOR_IDLE = 100
 
 
-def _fill(
+def fill(
     members: Sequence[int],
     used: Sequence[float],
     entitlement: Sequence[float],
@@ -145,7 +145,7 @@ def level_shares(
             filled[siblings[0]] = filled[above]
             continue
         room = max(filled[above], tree.share[above] * capacity)
-        x, ratios = _fill(siblings, used, tree.entitlement, room, horizon_s, demand, waiting)
+        x, ratios = fill(siblings, used, tree.entitlement, room, horizon_s, demand, waiting)
         total = sum(x.values())
         for q, amount in x.items():
             filled[q] = amount
@@ -166,7 +166,14 @@ def flat_shares(
 ) -> list[float]:
     """Leaves filled against each other by their own weights; a parent has the sum of its leaves'. Parts of the parent's
     (NaN below a parent that got nothing: it says nothing about how to divide it)."""
-    x, ratios = _fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    x, ratios = fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    return parts_of_fill(tree, x, ratios, capacity, demand)
+
+
+def parts_of_fill(
+    tree: Tree, x: dict[int, float], ratios: dict[int, float], capacity: float, demand: Sequence[float] | None
+) -> list[float]:
+    """Parts of the parent's of all queues, from what leaves are filled with (see `fill`); NaN as in `flat_shares`."""
     filled: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
         filled[q] = amount
@@ -253,7 +260,7 @@ def leaf_parts(
 
     Of those who wait the parts of what they are filled with, of the others the ratio to all who wait.
     """
-    x, ratios = _fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
+    x, ratios = fill(tree.leaves, used, tree.entitlement, capacity, horizon_s, demand, waiting)
     total = sum(x.values())
     part: list[float] = [0] * len(tree.names)
     for q, amount in x.items():

@@ -1,0 +1,102 @@
+"""A reserve for queues whose demand comes and goes: what was due comes before what is owed. Pure arithmetic.
+
+Long-term fairness looks at what a queue has used. Whether it *loses* by sharing (LTYARN eq. 3) depends on what was due
+to it while it asked, the integral of min(d_i, S_i). A queue whose demand pauses loses at each new burst, because the
+containers that others hold have to end first, and is safe only if it had got more than its due before. That surplus is
+its reserve here: by default one mean task length of its share, about as long as a wait for containers can take.
+The law and what it was compared with: docs/decisions/horizon.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.policies.filling import Joining, bounded_fill
+from harness.policies.tree import Tree
+from harness.policies.weights import MOST_FOR_IDLE, flat_shares, parts_of_fill
+
+#: A queue that asks for less than this many times its share will pause before a longer backlog is half done: with
+#: tasks of one mean length it is through within so many task lengths. The same as HORIZON_TASKS.
+PAUSES_WITHIN = 4.0
+
+
+def reserve_shares(
+    tree: Tree,
+    used: Sequence[float],
+    surplus: Sequence[float],
+    capacity: float,
+    horizon_s: float,
+    reserve_s: float,
+    refill_s: float,
+    demand: Sequence[float],
+    waiting: Sequence[bool],
+) -> list[float]:
+    """Parts of the parent's for flat long-term fairness with a reserve (NaN as in `flat_shares`).
+
+    Leaves that wait are filled in three steps, each with what the ones before leave:
+
+    1. due: a leaf whose surplus is below what it needs gets its share, or what it asks for;
+    2. reserve: who will pause first (smallest demand / share) is filled up within ``refill_s``;
+    3. the rest by the law over the horizon, with what the first two steps gave as lower bounds.
+
+    A leaf with a long backlog needs no reserve, only no loss: it holds its share without a pause. A leaf that wants no
+    more than it holds gets, for the moment when its burst comes, the ratio that the law gives it, and at least that of
+    what it is due and short of.
+
+    Parameters
+    ----------
+    used, surplus : u of every queue, and of every leaf what it got beyond its due (negative: less), resource-seconds.
+    reserve_s : reserve, in seconds of the leaf's own share.
+    refill_s : within which time it is to be filled, seconds, above 0.
+    demand, waiting : of every queue, as in `flat_shares`; demand in resource units.
+    """
+    share = {q: capacity * tree.flat_share[q] for q in tree.leaves}
+    short = [q for q in tree.leaves if waiting[q]]
+    others = [q for q in tree.leaves if not waiting[q]]
+    left = max(capacity - sum(demand[q] for q in others), capacity / MOST_FOR_IDLE)
+    if not short or sum(demand[q] for q in short) <= left:
+        return flat_shares(tree, used, capacity, horizon_s, demand, waiting)
+    missing = {}
+    for q in tree.leaves:
+        pauses = not waiting[q] or demand[q] < PAUSES_WITHIN * share[q]
+        missing[q] = (reserve_s * share[q] if pauses else 0.0) - surplus[q]
+    least = _claims(short, share, missing, demand, left, refill_s)
+    amounts = bounded_fill(
+        [used[q] for q in short],
+        [tree.entitlement[q] for q in short],
+        least,
+        [demand[q] for q in short],
+        left,
+        horizon_s,
+    )
+    ratios = {}
+    if others:
+        joining = Joining([used[q] for q in short], [tree.entitlement[q] for q in short], capacity, horizon_s)
+        for q in others:
+            part = joining.part(used[q], tree.entitlement[q])
+            if missing[q] > 0:
+                part = max(part, (share[q] + missing[q] / refill_s) / capacity)
+            ratios[q] = min(part / (1 - part), MOST_FOR_IDLE) if part < 1 else MOST_FOR_IDLE
+    return parts_of_fill(tree, dict(zip(short, amounts, strict=True)), ratios, capacity, demand)
+
+
+def _claims(
+    short: Sequence[int],
+    share: dict[int, float],
+    missing: dict[int, float],
+    demand: Sequence[float],
+    left: float,
+    refill_s: float,
+) -> list[float]:
+    """Steps 1 and 2 for the leaves that wait: lower bounds, together at most ``left``."""
+    claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
+    total = sum(claims.values())
+    if total > left:
+        return [claims[q] * left / total for q in short]
+    spare = left - total
+    for q in sorted(short, key=lambda q: demand[q] / share[q]):
+        more = min(max(missing[q], 0.0) / refill_s, demand[q] - claims[q], spare)
+        if claims[q] > 0:
+            claims[q] += more
+            spare -= more
+    return [claims[q] for q in short]
