@@ -1,7 +1,7 @@
 """Alternating least squares by Spark's MLlib over lines "user,item,rating".
 
 als.py CALL.json: {"input": ["/data/ratings/part-00000.csv"], "rank": 5, "iterations": 10, "regularisation": 0.1,
-"seed": 1, "blocks": 2, "answer": ...}
+"seed": 1, "blocks": 2, "checkpoint": "file:///shared/x", "answer": ...}
 The answer: {"users": {id: [...]}, "items": {id: [...]}, "rmse": over the ratings it learnt from, "ratings": n}
 """
 
@@ -16,6 +16,8 @@ from pyspark.sql import functions as f
 
 def main(call):
     spark = SparkSession.builder.getOrCreate()
+    # Every iteration stands on all before it: cut every third, or their description outgrows the executors' stack.
+    spark.sparkContext.setCheckpointDir(call["checkpoint"])
     ratings = spark.read.csv(call["input"], schema="user int, item int, rating float").persist()
     model = ALS(
         rank=call["rank"],
@@ -24,6 +26,7 @@ def main(call):
         seed=call["seed"],
         numUserBlocks=call["blocks"],
         numItemBlocks=call["blocks"],
+        checkpointInterval=3,
     ).fit(ratings)
     error = f.col("prediction").cast("double") - f.col("rating").cast("double")
     seen = model.transform(ratings).agg(f.avg(error * error).alias("mse"), f.count("*").alias("n")).first()

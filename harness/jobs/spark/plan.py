@@ -24,7 +24,8 @@ _MASTER = "org.apache.spark.deploy.yarn.ApplicationMaster"
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
 #: Spark wants a heap of 450 MB (1.5 times what it sets aside); the serial collector counts a survivor space less.
 HEAP_MB = 512
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# A task of MLlib's ALS is a deep structure to read: with a stack of 1 MB it fails (StackOverflowError).
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 # What Spark's own launcher opens for Java 17.
 _OPENED = (
     *(f"java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
@@ -138,6 +139,7 @@ def call_of(
             numbers[name] = int(value)
     if program.name == "als":
         numbers["blocks"] = sizes.shuffle_tasks
+        numbers["checkpoint"] = f"file://{answer}.checkpoint"
     return {"input": [f"{data.path}/{name}" for name in data.files], **numbers, "answer": answer}
 
 
