@@ -123,6 +123,7 @@ class HiveClient:
         #: What was measured of the last run, however it ended.
         self.attempts: list[Attempt] = []
         self.zero_ms = 0
+        self._names: set[str] = set()
 
     def run(self, request: HiveRequest, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
         """To its end, checked.
@@ -130,7 +131,7 @@ class HiveClient:
         Raises RunInvalid for a query that failed (why, with its log's last lines), RunTimedOut, InputError, CallError.
         However it ends, nothing of it runs on.
         """
-        one, self.attempts = request.application, []
+        one, self.attempts, self._names = request.application, [], set()
         settings = settings_of(one, request.settings)
         data, tables = read_tables(request.input)
         output = request.output.absolute()
@@ -139,23 +140,23 @@ class HiveClient:
         given = self._room(request)
         hive, tez = engine.hive_jars(self._progress), engine.tez_jars(self._progress)
         output.parent.mkdir(parents=True, exist_ok=True)
-        tag, sql = f"hive-{uuid.uuid4().hex[:12]}", query_sql(one.query, settings, data.wanted / 1e9)
+        sql = query_sql(one.query, settings, data.wanted / 1e9)
         end = time.monotonic() + request.timeout_s
         with tempfile.TemporaryDirectory(prefix=".hive-", dir=output.parent, ignore_cleanup_errors=True) as folder:
             place = Place(Path(folder), tez, free_ports(["hive"])["hive"])
             os.chmod(place.work, 0o755)
             folders = _link(place.work / "tables", Path(data.path), tables)
-            self._configure(place, request, given, tag)
+            self._configure(place, request, given)
             (place.work / "query.sql").write_text(script(sql, folders), encoding="utf-8")
             try:
                 with self._server(place, hive, end):
                     self._progress(f"{one.name}: asking")
                     began, self.zero_ms = time.monotonic(), time.time_ns() // 1_000_000
-                    columns, rows = self._ask(request, place, hive, tag, end, on_step)
+                    columns, rows = self._ask(request, place, hive, end, on_step)
                     seconds = time.monotonic() - began
-                    self._settle(tag, min(end, time.monotonic() + _SETTLE_S))
+                    self._settle(place, min(end, time.monotonic() + _SETTLE_S))
             finally:
-                self._kill(tag)
+                self._kill(place)
                 self.attempts = histories(place.work / "history")
         # The same form as of Spark's queries.
         answer = json.dumps({"query": one.query, "columns": columns or columns_of(sql, data), "rows": rows}) + "\n"
@@ -165,8 +166,7 @@ class HiveClient:
         if request.check:
             self._progress("checking the answer")
             verdict = check_queries([one.query], settings, data, answer.encode())
-        apps = tuple(self.rest.apps(tags=[tag]))
-        return Done(apps, tuple(self.attempts), seconds, verdict, self.zero_ms)
+        return Done(tuple(self._apps(place)), tuple(self.attempts), seconds, verdict, self.zero_ms)
 
     def _room(self, request: HiveRequest) -> dict[str, str]:
         """The cluster's properties. Refuses what it has no room for, or cannot run."""
@@ -184,12 +184,12 @@ class HiveClient:
             )
         return given
 
-    def _configure(self, place: Place, request: HiveRequest, given: Mapping[str, str], tag: str) -> None:
+    def _configure(self, place: Place, request: HiveRequest, given: Mapping[str, str]) -> None:
         conf = place.work / "conf"
         for folder in (conf, place.work / "staging", place.work / "history"):
             folder.mkdir()
         hive = {**hive_properties(place, request.sizes), **request.properties}
-        tez = {**tez_properties(place, request.sizes, queue=request.queue, tag=tag), **request.properties}
+        tez = {**tez_properties(place, request.sizes, queue=request.queue), **request.properties}
         everything = site.render({**given, "hadoop.tmp.dir": str(place.work / "tmp")})
         for name in ("core-site.xml", "yarn-site.xml"):
             site.write(conf / name, everything)
@@ -227,7 +227,6 @@ class HiveClient:
         request: HiveRequest,
         place: Place,
         hive: Path,
-        tag: str,
         end: float,
         on_step: Callable[[list[AppStatus]], None],
     ) -> tuple[list[str], list[list[Any]]]:
@@ -254,7 +253,7 @@ class HiveClient:
                 if time.monotonic() >= end:
                     raise RunTimedOut(f"{request.application.name} had not ended after {request.timeout_s:g} s")
                 with contextlib.suppress(YarnfairError):
-                    on_step(self.rest.apps(tags=[tag]))
+                    on_step(self._apps(place))
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
         finally:
@@ -262,7 +261,7 @@ class HiveClient:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if process.returncode != 0:
-            raise RunInvalid(self._why(request, place, tag, err.read_text(errors="replace")))
+            raise RunInvalid(self._why(request, place, err.read_text(errors="replace")))
         try:
             return read_answer(out.read_text(encoding="utf-8", errors="replace"))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -271,27 +270,35 @@ class HiveClient:
                 f"{' | '.join(last_lines(err.read_text(errors='replace'), 3))}"
             ) from None
 
-    def _settle(self, tag: str, end: float) -> None:
+    def _settle(self, place: Place, end: float) -> None:
         """Waits until Tez' master, whose session the shell has closed, has told YARN that it ended well."""
         while time.monotonic() < end and not self._stop.is_set():
             with contextlib.suppress(YarnfairError):
-                if all(app.final for app in self.rest.apps(tags=[tag])):
+                if all(app.final for app in self._apps(place)):
                     return
             time.sleep(_POLL_S)
 
-    def _kill(self, tag: str) -> None:
+    def _apps(self, place: Place) -> list[AppStatus]:
+        """The run's applications, in order. Hive puts tags of its own over ours, but names each after its session.
+
+        A session has a folder as long as it is open: it is remembered.
+        """
+        self._names |= {f"HIVE-{folder.name}" for folder in (place.work / "scratch").glob("*/*")}
+        return [app for app in self.rest.apps() if app.name in self._names] if self._names else []
+
+    def _kill(self, place: Place) -> None:
         with contextlib.suppress(YarnfairError):
-            for app in self.rest.apps(tags=[tag]):
+            for app in self._apps(place):
                 if not app.final:
                     with contextlib.suppress(YarnfairError):
                         self.rest.kill(app.id, timeout_s=15.0)
 
-    def _why(self, request: HiveRequest, place: Place, tag: str, said: str) -> str:
+    def _why(self, request: HiveRequest, place: Place, said: str) -> str:
         """The reason of a failed query: Hive's own words, YARN's, and the failed attempt's."""
         errors = [line[7:].strip() for line in said.splitlines() if line.startswith("Error: ")]
         found = [f"{request.application.name} failed", " ".join(" ".join(errors[:1]).split())[:400]]
         with contextlib.suppress(YarnfairError):
-            for app in self.rest.apps(tags=[tag]):
+            for app in self._apps(place):
                 if app.final and app.final_status != "SUCCEEDED":
                     found.append(f"{app.id} {app.final_status}: {' '.join(app.diagnostics.split())[:300]}")
         failed = next((one for one in histories(place.work / "history") if one.outcome == "failed"), None)

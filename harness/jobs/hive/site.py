@@ -126,7 +126,7 @@ def hive_properties(place: Place, sizes: Sizes) -> dict[str, str]:
     }
 
 
-def tez_properties(place: Place, sizes: Sizes, *, queue: str, tag: str) -> dict[str, str]:
+def tez_properties(place: Place, sizes: Sizes, *, queue: str) -> dict[str, str]:
     """tez-site.xml. The cluster's own Hadoop jars, Tez' beside them; history as lines of JSON below ``work``."""
     opens, heap = " ".join(JAVA), int(sizes.task_mb * _HEAP)
     return {
@@ -134,7 +134,6 @@ def tez_properties(place: Place, sizes: Sizes, *, queue: str, tag: str) -> dict[
         "tez.use.cluster.hadoop-libs": "true",
         "tez.cluster.additional.classpath.prefix": f"{place.tez}/*",
         "tez.queue.name": queue,
-        "tez.application.tags": tag,
         "tez.staging-dir": f"{place.work}/staging",
         "tez.am.resource.memory.mb": str(sizes.am_mb),
         "tez.am.launch.cmd-opts": f"-Xmx{int(sizes.am_mb * _HEAP)}m {opens}",

@@ -67,8 +67,8 @@ def test_what_hive_and_tez_are_told() -> None:
     assert hive["hive.tez.container.size"] == "1000"
     assert "-Xmx600m" in hive["hive.tez.java.opts"]
     assert "--add-opens=java.base/java.net=ALL-UNNAMED" in hive["hive.tez.java.opts"]
-    tez = tez_properties(place, Sizes(task_mb=1000, am_mb=800, maps=3, reduces=2), queue="root.a", tag="t")
-    assert (tez["tez.queue.name"], tez["tez.application.tags"]) == ("root.a", "t")
+    tez = tez_properties(place, Sizes(task_mb=1000, am_mb=800, maps=3, reduces=2), queue="root.a")
+    assert tez["tez.queue.name"] == "root.a"
     assert tez["tez.grouping.split-count"] == "3"
     # Nothing is kept outside the run's own folder.
     paths = [value for value in {**hive, **tez}.values() if value.startswith("/")]
