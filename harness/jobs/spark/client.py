@@ -252,9 +252,11 @@ class SparkClient:
 def driver_lines(log: str) -> list[str]:
     """The lines of a driver's log that say why: the program's own exception where there is one, else its end."""
     lines = [line for line in log.splitlines() if not _LOGGED.match(line)]
-    for number in range(len(lines) - 1, -1, -1):
+    # Java's words after Python's own only say that the program ended so; before it, the first is what came first.
+    traces = [number for number, line in enumerate(lines) if line.startswith("Traceback ")]
+    for number in range(traces[-1] if traces else 0, len(lines)):
         if _EXCEPTION.match(lines[number]):
-            # What Java said stands below, up to its stack.
+            # What Java said to Python stands below, up to its stack.
             end = number + 1
             while end < min(number + 4, len(lines)) and not lines[end].lstrip().startswith("at "):
                 end += 1

@@ -233,6 +233,9 @@ pyspark.errors.exceptions.captured.AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] 
 py4j.protocol.Py4JJavaError: An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : java.io.FileNotFoundException: File file:/nosuch does not exist
 \tat org.apache.hadoop.fs.RawLocalFileSystem.X(X.java:1)
+26/11/22 00:44:09 ERROR ApplicationMaster: Uncaught exception:
+org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.X(X.scala:1)
 """
     assert driver_lines(java)[-1] == ": java.io.FileNotFoundException: File file:/nosuch does not exist"
     assert driver_lines("26/11/22 00:44:09 INFO X: y\nno space left\n") == ["no space left"]
