@@ -120,7 +120,7 @@ class Cloud:
         if count == 0:
             return []
         ordered_s = time.time()
-        nodes = self.accelerators.grow(node_type(kind, self.docker), count, timeout_s=180.0)
+        nodes = self.accelerators.grow(node_type(kind, self.docker), count, timeout_s=300.0)
         for node in nodes:
             self.events.append(
                 {

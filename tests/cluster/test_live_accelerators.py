@@ -177,6 +177,7 @@ def test_names_are_taken_once_and_unknown_ones_are_errors(running: Running) -> N
     assert [node.name for node in accelerators.grow(kind, 1, timeout_s=300)] == ["small-1"]
 
 
+@pytest.mark.long
 def test_the_driver_measures_grows_serves_and_shrinks(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SMALL)
     out = tmp_path / "out"
