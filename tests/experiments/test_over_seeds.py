@@ -56,7 +56,7 @@ def test_cells() -> None:
 #: Chapters 3 and 4: what is drawn from a seed is measured over five at least.
 REPEATED = [
     *("dynamicmr-borrowed", "dynamicmr-early", "dynamicmr-locality", "dynamicmr-outside", "dynamicmr-sepb"),
-    "mrorder-online",
+    *("mrorder-intervals", "mrorder-online"),
 ]
 
 
