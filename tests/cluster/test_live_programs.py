@@ -120,6 +120,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "harness", *arguments]
 
 
+@pytest.mark.long
 def test_programs_run_and_are_measured(given: Given, tmp_path: Path) -> None:
     path, out = experiment(tmp_path, MORE), tmp_path / "out"
     ran = subprocess.run(
