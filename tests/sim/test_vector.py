@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,23 @@ def test_every_task_runs_once_and_no_server_is_overfull(rule: str) -> None:
     # All the work was done, no more and no less, and never more at once than there is.
     assert np.allclose(np.array(run.utilisation) * run.makespan_s, work)
     assert max(run.utilisation + run.busy) <= 1 + 1e-9
-    assert run == simulate(world, rule, 0.3)
+    again = simulate(world, rule, 0.3)
+    assert all(np.array_equal(getattr(run, f.name), getattr(again, f.name)) for f in fields(run))
+    assert len(run.samples) == 0, "nothing was asked for"
+
+
+def test_samples_say_what_the_means_say() -> None:
+    world = synthetic(users=6, machines=10, hours=1.0, load=1.5, seed=3)
+    run = simulate(world, "qknober", 0.3, sample_s=5.0)
+    plain = simulate(world, "qknober", 0.3)
+    assert (run.makespan_s, run.soft_fairness) == (plain.makespan_s, plain.soft_fairness), "looking changes nothing"
+    assert run.samples.shape == (len(run.sample_s), 3 + 3)
+    assert run.shares.shape == (len(run.sample_s), 6)
+    assert run.sample_s[-1] < run.makespan_s <= run.sample_s[-1] + 5.0
+    assert run.samples[:, :3].mean(axis=0) == pytest.approx(run.utilisation, abs=0.01)
+    assert run.samples[0, 5] == 0
+    assert run.samples[:, 5].max() > 0, "somebody waits"
+    assert (run.shares.sum(axis=1) >= run.samples[:, :3].max(axis=1) - 1e-9).all()
 
 
 def test_the_knob_trades_fairness() -> None:
