@@ -94,9 +94,9 @@ class Holding:
         due = self._machine.next_s
         return None if due is None else float(due)
 
-    def arrive(self, job: JobSpec, now_s: float) -> None:
-        """A user submits a job."""
-        self.arrived[job.id] = now_s
+    def arrive(self, job: JobSpec, now_s: float, came_s: float | None = None) -> None:
+        """A user submits a job. ``came_s``: when it came, if that is noticed only now (a slow ResourceManager)."""
+        self.arrived[job.id] = now_s if came_s is None else came_s
         self._take(self._machine.arrive(self._estimate(job), now_s))
         if len(self.arrived) == len(self._specs):
             self._take(self._machine.close(now_s))

@@ -330,7 +330,7 @@ class _Run:
         if self.holding is None:
             self._submit(job)
         elif job.spec.id not in self.holding.arrived:
-            self.holding.arrive(job.spec, self.now_s())
+            self.holding.arrive(job.spec, self.now_s(), job.due_s)
 
     def _hand_on(self) -> None:
         if self.holding is not None:
