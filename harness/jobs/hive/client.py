@@ -279,11 +279,12 @@ class HiveClient:
             time.sleep(_POLL_S)
 
     def _apps(self, place: Place) -> list[AppStatus]:
-        """The run's applications, in order. Hive puts tags of its own over ours, but names each after its session.
+        """The run's applications, in order. Hive puts tags of its own over ours, but names each after its Tez session.
 
-        A session has a folder as long as it is open: it is remembered.
+        A session has a folder, with its resources beside it, as long as it is open: it is remembered.
         """
-        self._names |= {f"HIVE-{folder.name}" for folder in (place.work / "scratch").glob("*/*")}
+        folders = (place.work / "scratch").glob("**/_tez_session_dir/*")
+        self._names |= {f"HIVE-{folder.name.removesuffix('-resources')}" for folder in folders}
         return [app for app in self.rest.apps() if app.name in self._names] if self._names else []
 
     def _kill(self, place: Place) -> None:
