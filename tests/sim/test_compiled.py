@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import harness.sim
+from harness.sim import compiled
 from harness.sim.scheduler.api import Scheduler
 from harness.yarn.allocation.parse import parse_allocations
 
@@ -65,3 +68,15 @@ def test_of_two_processes_one_compiles_and_the_other_waits(tmp_path: Path) -> No
     # And never again.
     done = subprocess.run([sys.executable, "-c", ONCE, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("changed", ["scheduler/apps.py", "scheduler/move.py", "loop.py", "world.py", "kernel.py"])
+def test_a_change_anywhere_in_the_engine_is_another_folder(tmp_path: Path, changed: str) -> None:
+    # Numba looks at the outermost function's file alone: a stale callee would be taken from its cache.
+    sources = Path(harness.sim.__file__).parent
+    shutil.copytree(sources, tmp_path / "sim", ignore=shutil.ignore_patterns("__pycache__"))
+    before = compiled._digest(tmp_path / "sim")
+    assert before == compiled._digest(sources)
+    with (tmp_path / "sim" / changed).open("a") as file:
+        file.write("# another\n")
+    assert compiled._digest(tmp_path / "sim") != before

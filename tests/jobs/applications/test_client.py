@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -154,7 +155,9 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
         main(["job", "list", "--json"])
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["applications"]}
     assert rows["join"]["data"] == ["rankings", "uservisits"]
-    assert len(rows) == 14
+    suites = Counter(row["suite"] for row in rows.values())
+    # TPC-H's 22 queries by Spark and one application with all of them; by Hive.
+    assert suites == {"facebook": 4, "purdue": 10, "spark": 2, "tpch": 23, "hive": 22}
 
 
 def test_terasorts_maps_find_the_keys_that_cut_the_reduces(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from harness.jobs.applications.answers import CHECKS
 from harness.jobs.applications.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob, settings_of
-from harness.jobs.applications.client import _write_centres
+from harness.jobs.applications.client import write_centres
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.model.data import data_path
 
@@ -82,7 +82,7 @@ def answer(name: str, data: Path, work: Path) -> tuple[list[list[Path]], dict[st
     settings = settings_of(application, GIVEN.get(name, {}))
     inputs = [sorted((data / kind).glob("part-*")) for kind in application.data]
     if "classes" in settings:
-        _write_centres(inputs[0], settings["classes"], work / "centres.txt")
+        write_centres(inputs[0], settings["classes"], work / "centres.txt")
     call = Call(("in",), "out", 1, settings, sys.executable, data_path("workloads"), work)
     files = [file for files in inputs for file in files]
     for number, job in enumerate(application.jobs(call)):
