@@ -4,12 +4,15 @@
     python -m harness.experiments.real_record runs/real --command "..." -o docs/records/sim-against-real.json
 
 Every real run's trace (task times and what the cluster's parts took, no completion times) is simulated under the policy
-of every real run of the folder, and compared with that run. Nothing is measured here.
+of every real run of the folder, and compared with that run. Of further folders, with repeats of the same experiment,
+each run is simulated under its own policy, and repeats are compared with each other: how far a real cluster is from
+itself. Nothing is measured here.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -38,7 +41,10 @@ def compare(trace_of: Path, real: Path, folder: Path) -> dict[str, Any]:
         settings["period"] = str(policy["period_s"])
     (variant,) = variants_of(loaded, policies=[name], settings=settings, seeds=[int(info["seed"])])
     (ended,) = run_experiment(loaded, [variant], folder, processes=1)
-    found = against(ended.path, real)
+    return _rounded(against(ended.path, real))
+
+
+def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     del found["completion_difference_by_job"]
     return {
         key: {queue: round(value, _DIGITS) for queue, value in content.items()}
@@ -50,24 +56,39 @@ def compare(trace_of: Path, real: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def record(folder: Path, command: str) -> dict[str, Any]:
-    """Every pair of real runs of a folder.
-
-    Raises InputError when there is none, or one did not end well.
-    """
-    runs = {path.parent.name: path.parent for path in sorted(folder.glob("*/run.json"))}
-    if not runs:
+def _runs(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The real runs of a folder: variant -> (run directory, run.json). InputError where one did not end well."""
+    found = {path.parent.name: (path.parent, read_json(path)) for path in sorted(folder.glob("*/run.json"))}
+    if not found:
         raise InputError("no run directories", where=str(folder), mend="run an experiment on a real backend first")
-    infos = {name: read_json(path / "run.json") for name, path in runs.items()}
-    for name, info in infos.items():
+    for path, info in found.values():
         if info.get("exit") != 0 or "cluster" not in info:
-            raise InputError(f"exit {info.get('exit')}, or no real run", where=str(runs[name]), mend="run it again")
-    pairs = {}
+            raise InputError(f"exit {info.get('exit')}, or no real run", where=str(path), mend="run it again")
+    return found
+
+
+def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
+    """Every pair of real runs of the first folder; what the others, its repeats, add.
+
+    Raises InputError when a folder has no runs, one did not end well, or repeats are not of the same experiment.
+    """
+    repeats = [_runs(folder) for folder in folders]
+    runs = repeats[0]
+    first = next(iter(runs.values()))[1]
+    for folder, again in zip(folders, repeats, strict=True):
+        if again.keys() != runs.keys() or any(info["hash"] != first["hash"] for _, info in again.values()):
+            raise InputError("not a repeat of the first folder", where=str(folder), mend="run the same experiment")
+    pairs, simulated, real = {}, [], []
     with tempfile.TemporaryDirectory() as work:
-        for one, trace_of in runs.items():
-            for other, real in runs.items():
-                pairs[f"trace of {one}, policy of {other}"] = compare(trace_of, real, Path(work) / one / other)
-    first = next(iter(infos.values()))
+        for one, (trace_of, _) in runs.items():
+            for other, (path, _) in runs.items():
+                pairs[f"trace of {one}, policy of {other}"] = compare(trace_of, path, Path(work) / one / other)
+        for number, again in enumerate(repeats[1:]):
+            simulated.append(
+                {name: compare(path, path, Path(work) / str(number) / name) for name, (path, _) in again.items()}
+            )
+    for one_of, other_of in itertools.combinations(repeats, 2):
+        real.append({name: _rounded(against(one_of[name][0], other_of[name][0])) for name in runs})
     return {
         "command": command,
         "version": versions()["yarnfair"],
@@ -75,22 +96,24 @@ def record(folder: Path, command: str) -> dict[str, Any]:
             "experiment": first["experiment"]["experiment"],
             "hash": first["hash"],
             "machine": first["machine"],
-            "clusters": {name: info["cluster"]["id"] for name, info in infos.items()},
-            "measured": {name: info["measured"] for name, info in infos.items()},
+            "clusters": [{name: info["cluster"]["id"] for name, (_, info) in again.items()} for again in repeats],
+            "measured": {name: info["measured"] for name, (_, info) in runs.items()},
             "differences": pairs,
+            "differences_of_repeats": simulated,
+            "real_against_real": real,
         },
     }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.real_record FOLDER --command TEXT -o FILE``."""
+    """``python -m harness.experiments.real_record FOLDER... --command TEXT -o FILE``."""
     parser = argparse.ArgumentParser(prog="python -m harness.experiments.real_record", description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--command", required=True)
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args(argv)
     try:
-        write_json(given.output, plain(record(given.folder, given.command)))
+        write_json(given.output, plain(record(given.folders, given.command)))
     except YarnfairError as error:
         print(f"real_record: {error.line()}", file=sys.stderr)
         return error.exit_code

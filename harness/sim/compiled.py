@@ -30,7 +30,7 @@ def _digest(root: Path) -> str:
     digest = hashlib.blake2b(f"{sys.version}{platform.machine()}".encode(), digest_size=8)
     for path in sorted(root.rglob("*.py")):
         source = path.read_bytes()
-        # Functions that are compiled, and what their records look like. Numba itself looks at the file of the outermost.
+        # Compiled functions, and what their records look like. Numba itself looks at the outermost function's file.
         if any(word in source for word in (b"numba", b"np.dtype", b"@kernel", b"import kernel")):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + source)
     return digest.hexdigest()
