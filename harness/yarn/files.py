@@ -17,14 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
-
-import requests
-import urllib3
+from urllib.parse import unquote, urlsplit
 
 from harness.model.errors import CallError, InputError
-from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason
-from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
+from harness.yarn.errors import Refused, Unreachable, reason
+from harness.yarn.http import HttpOptions
+from harness.yarn.webhdfs import WebHdfs
 
 if TYPE_CHECKING:
     import paramiko
@@ -242,74 +240,19 @@ class WebHdfsPlace(AllocationPlace):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.base}{self.path}"
 
-    def _call(self, method: str, path: str, operation: str, *, data: bytes | None = None, **params: str) -> Any:
-        """One operation, following the NameNode's redirection to a DataNode; the response, its status checked."""
-        options = self.options
-        query = {"op": operation, **params}
-        if options.user and options.auth == "simple":
-            query["user.name"] = options.user
-        with requests.Session() as session:
-            session.trust_env = False
-            if options.ca_file:
-                session.verify = options.ca_file
-            if options.auth == "spnego":
-                session.auth = spnego()
-            times = (options.connect_timeout_s, options.read_timeout_s)
-            url = f"{self.base}/webhdfs/v1{quote(path)}"
-            try:
-                # The NameNode says only where to send the data: it must not get them itself.
-                with session.request(
-                    method, url, params=query, timeout=times, allow_redirects=False, stream=True
-                ) as response:
-                    status = response.status_code
-                    target = response.headers.get("Location", "")
-                    content: bytes = response.raw.read(MAX_BYTES + 1, decode_content=True)
-                if status in (301, 302, 307):
-                    if urlsplit(target).scheme not in ("http", "https"):
-                        raise BadAnswer("redirected to nowhere", where=self.name)
-                    with session.request(
-                        method, target, data=data, timeout=times, allow_redirects=False, stream=True
-                    ) as response:
-                        status = response.status_code
-                        content = response.raw.read(MAX_BYTES + 1, decode_content=True)
-            except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-                raise Unreachable(
-                    f"WebHDFS {operation}: {reason(error)}",
-                    where=self.name,
-                    mend="check the NameNode's address, and that its DataNodes' names resolve here",
-                ) from None
-        if len(content) > MAX_BYTES:
-            raise InputError("too large for an allocation file", where=self.name)
-        if not 200 <= status < 300:
-            exception, message = remote_exception(content, self.name)
-            told = f"{exception}: {message}" if exception else f"HTTP {status}"
-            raise Refused(f"WebHDFS {operation}: {told}", where=self.name, status=status, exception=exception)
-        return content
+    @property
+    def _hdfs(self) -> WebHdfs:
+        return WebHdfs(self.base, self.options)
 
     def read(self) -> bytes:
-        found: bytes = self._call("GET", self.path, "OPEN")
-        return found
+        return self._hdfs.call("GET", self.path, "OPEN")
 
     def _put(self, data: bytes) -> None:
-        folder, last = posixpath.split(self.path)
-        temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
         permission = "644"
         with contextlib.suppress(Refused):
-            told = parse_json(self._call("GET", self.path, "GETFILESTATUS"), self.name)
-            with contextlib.suppress(KeyError, TypeError):
-                permission = str(told["FileStatus"]["permission"])
-        try:
-            self._call("PUT", temporary, "CREATE", data=data, overwrite="false", permission=permission)
-            answer = parse_json(
-                self._call("PUT", temporary, "RENAME", destination=self.path, renameoptions="OVERWRITE") or b"null",
-                self.name,
-            )
-            if answer is not None and answer != {"boolean": True}:
-                raise Refused(f"WebHDFS RENAME: {answer}", where=self.name)
-        except BaseException:
-            with contextlib.suppress(InputError):
-                self._call("DELETE", temporary, "DELETE")
-            raise
+            before = self._hdfs.status(self.path)
+            permission = permission if before is None else before.permission
+        self._hdfs.write(self.path, data, permission=permission)
 
 
 def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace:

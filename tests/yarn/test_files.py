@@ -269,7 +269,7 @@ def test_over_sftp_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_over_webhdfs_data_goes_to_the_datanode_and_the_rename_replaces() -> None:
-    told = http(200, {"FileStatus": {"permission": "640"}})
+    told = http(200, {"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 3, "permission": "640"}})
     with FakeServer(http(201), http(200, NEW)) as data:
         to_data = http(307, b"", Location=f"{data.url}/data")
         with FakeServer(told, to_data, http(200), to_data) as name:
