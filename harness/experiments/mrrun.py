@@ -10,13 +10,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from harness.experiments.ended import EndedVariant
 from harness.experiments.mrspec import (
     Applications,
     LayoutExperiment,
@@ -74,29 +75,7 @@ class LoadedMR:
         return self.spec.experiment
 
 
-@dataclass(slots=True)
-class EndedMR:
-    """One run that ended."""
-
-    variant: MRVariant
-    path: Path
-    summary: dict[str, Any] = field(default_factory=dict)
-    exit_code: int = 0
-    why: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.variant.name
-
-    def document(self) -> dict[str, Any]:
-        """As ``run --json`` prints it."""
-        return {
-            **self.variant.identity(),
-            "directory": str(self.path),
-            "exit": self.exit_code,
-            **({"why": self.why} if self.why else {}),
-            "summary": self.summary,
-        }
+EndedMR = EndedVariant[MRVariant]
 
 
 def load_mr(document: YamlDocument) -> LoadedMR:

@@ -12,7 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
+from harness.experiments.ended import EndedVariant
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.experiments.vectors import load_trace
 from harness.jobs.google import synthetic
@@ -87,28 +88,7 @@ class VectorVariant:
         }
 
 
-@dataclass(slots=True)
-class EndedVector:
-    """One run that ended."""
-
-    variant: VectorVariant
-    path: Path
-    summary: dict[str, Any] = field(default_factory=dict)
-    exit_code: int = 0
-    why: str | None = None
-
-    @property
-    def name(self) -> str:
-        return self.variant.name
-
-    def document(self) -> dict[str, Any]:
-        """As ``run --json`` prints it."""
-        return {
-            **self.variant.identity(),
-            "directory": str(self.path),
-            "exit": self.exit_code,
-            "summary": self.summary,
-        }
+EndedVector = EndedVariant[VectorVariant]
 
 
 @dataclass(frozen=True, slots=True)

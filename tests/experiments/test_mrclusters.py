@@ -115,8 +115,9 @@ def test_a_run_leaves_directories_and_one_document(tmp_path: Path, capsys: pytes
 
 def test_the_comparison_fits_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(write(tmp_path), "--out", str(tmp_path / "o"), "--policy", "fawkes-eq", "--set", "tau=5") == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, report = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
+    assert report == f"report: {tmp_path / 'o' / 'report.html'}"
     assert lines[0].split() == ["eq"]
     assert json.loads((tmp_path / "o" / "fawkes-eq" / "run.json").read_text())["policy"]["settings"]["tau"] == "5"
 
