@@ -92,6 +92,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     assert left == []
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(running: Running) -> Iterator[None]:
+    """Each test finds the cluster empty, also after one that failed."""
+    yield
+    running.replayer.kill_all()
+
+
 def until(what: str, met: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not met():
@@ -108,7 +115,8 @@ def job(name: str, queue: str, tasks: int, seconds: float, kind: str = "mapreduc
 def test_every_weighting_writes_minimum_shares_that_the_scheduler_then_goes_by(running: Running) -> None:
     before = parse_allocations(running.place.read(), source="file")
     running.replayer.submit(job("filler", "root.c-2", 20, 600.0))
-    until("c-2 runs", lambda: running.client.rest.scheduler().queues["root.c-2"].containers_pending > 5)
+    # All of it: while containers start, a weighting that looks at what waits changes its mind.
+    until("c-2 has it all", lambda: running.client.rest.scheduler().queues["root.c-2"].used.memory_mb == 12288)
     weightings = [name for name in policy_names() if name.startswith("fawkes-")]
     assert len(weightings) == 11
     found = {}
@@ -134,7 +142,6 @@ def test_every_weighting_writes_minimum_shares_that_the_scheduler_then_goes_by(r
     assert found["fawkes-eq"] == 4096
     for name in ("fawkes-td", "fawkes-dd", "fawkes-pu"):
         assert found[name] == 8192, name
-    running.replayer.kill_all()
 
 
 def test_containers_move_for_a_minimum_share_and_only_for_it(running: Running) -> None:
@@ -158,4 +165,3 @@ def test_containers_move_for_a_minimum_share_and_only_for_it(running: Running) -
     assert rest.app(holder).state == "RUNNING"
     controller.release()
     controller.store.close()
-    rest_of.kill_all()
