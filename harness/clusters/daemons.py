@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
+from harness.model.errors import InputError
+
 RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
@@ -12,6 +16,14 @@ _OPENS = [
     for package in ("java.lang", "java.util", "java.net")
     for word in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")
 ]
+
+
+def java_program() -> str:
+    """This machine's ``java``. InputError where there is none."""
+    java = shutil.which("java")
+    if java is None:
+        raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
+    return java
 
 
 def java_words(main: str, conf: str, class_path: str, heap_mb: int) -> list[str]:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.clusters import jars, processes, site
-from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_words
+from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_program, java_words
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
@@ -81,9 +81,7 @@ class LocalCluster:
         What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
         it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
         """
-        java = shutil.which("java")
-        if java is None:
-            raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
+        java = java_program()
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
             before = self.folder.load()

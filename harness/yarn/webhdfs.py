@@ -20,7 +20,7 @@ import requests
 import urllib3
 
 from harness.model.errors import CallError, InputError
-from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason
 from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
@@ -49,6 +49,15 @@ class WebHdfs:
     base: str
     options: HttpOptions = field(default_factory=HttpOptions)
 
+    def _session(self) -> requests.Session:
+        session = requests.Session()
+        session.trust_env = False
+        if self.options.ca_file:
+            session.verify = self.options.ca_file
+        if self.options.auth == "spnego":
+            session.auth = spnego()
+        return session
+
     @contextlib.contextmanager
     def _answer(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None, params: dict[str, str]
@@ -58,12 +67,7 @@ class WebHdfs:
         query = {"op": operation, **params}
         if options.user and options.auth == "simple":
             query["user.name"] = options.user
-        with requests.Session() as session:
-            session.trust_env = False
-            if options.ca_file:
-                session.verify = options.ca_file
-            if options.auth == "spnego":
-                session.auth = spnego()
+        with self._session() as session:
             times = (options.connect_timeout_s, options.read_timeout_s)
             url = f"{self.base}/webhdfs/v1{quote(path)}"
             try:
@@ -83,7 +87,7 @@ class WebHdfs:
                     yield self._checked(second, operation, where)
             except _ERRORS as error:
                 raise Unreachable(
-                    f"WebHDFS {operation}: {_words(error)}",
+                    f"WebHDFS {operation}: {reason(error)}",
                     where=where,
                     mend="check the NameNode's address, and that its DataNodes' names resolve here",
                 ) from None
@@ -185,12 +189,7 @@ class WebHdfs:
         url = f"{self.base}/conf"
         where = url
         try:
-            with requests.Session() as session:
-                session.trust_env = False
-                if self.options.ca_file:
-                    session.verify = self.options.ca_file
-                if self.options.auth == "spnego":
-                    session.auth = spnego()
+            with self._session() as session:
                 times = (self.options.connect_timeout_s, self.options.read_timeout_s)
                 # Which form is wanted, older releases take from the parameter, newer ones from the header.
                 asked = {"name": "fs.defaultFS", "format": "json"}
@@ -199,7 +198,7 @@ class WebHdfs:
                 ) as answer:
                     content: bytes = answer.raw.read(_ANSWER_BYTES, decode_content=True)
         except _ERRORS as error:
-            raise Unreachable(f"the NameNode: {_words(error)}", where=where, mend="check its address") from None
+            raise Unreachable(f"the NameNode: {reason(error)}", where=where, mend="check its address") from None
         told = parse_json(content, where)
         value = (told.get("property") or {}).get("value") if isinstance(told, dict) else None
         if not isinstance(value, str) or urlsplit(value).scheme != "hdfs":
@@ -210,11 +209,6 @@ class WebHdfs:
 def missing(error: Refused) -> bool:
     """Whether HDFS has refused because there is no such file."""
     return "FileNotFound" in error.exception or error.status == 404
-
-
-def _words(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(str(text).split())[:300] or type(error).__name__
 
 
 def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, str]:

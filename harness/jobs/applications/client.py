@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -25,6 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.clusters import jars, site
+from harness.clusters.daemons import java_program
 from harness.jobs.applications.answers import CHECKS, Verdict, output_files
 from harness.jobs.applications.catalogue import Application, Call, HadoopJob, settings_of
 from harness.jobs.applications.history import Attempt, histories
@@ -217,10 +217,7 @@ class Client:
         stop: threading.Event | None = None,
     ) -> None:
         self.rest, self._progress, self._stop = rest, progress, stop or threading.Event()
-        java = shutil.which("java")
-        if java is None:
-            raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
-        self.java = java
+        self.java = java_program()
 
     def run(self, request: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
         """To its end, checked.

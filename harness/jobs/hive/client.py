@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.clusters import processes, site
+from harness.clusters.daemons import java_program
 from harness.clusters.local import free_ports
 from harness.jobs.applications.client import (
     Done,
@@ -116,10 +116,7 @@ class HiveClient:
         stop: threading.Event | None = None,
     ) -> None:
         self.rest, self._progress, self._stop = rest, progress, stop or threading.Event()
-        java = shutil.which("java")
-        if java is None:
-            raise InputError("no Java on the PATH", mend="install a JRE 17 (openjdk-17-jre-headless)")
-        self.java = java
+        self.java = java_program()
         #: What was measured of the last run, however it ended.
         self.attempts: list[Attempt] = []
         self.zero_ms = 0
