@@ -8,15 +8,13 @@ Every number of a summary over the seeds (mean, least, greatest), and slowdowns 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.experiments.record_file import record_main
 from harness.experiments.records import Runs, collect, spread
-from harness.model.errors import YarnfairError
-from harness.results.store import write_json
 
 #: What of a summary depends on the machine, or says nothing by itself.
 LEFT_OUT = ("wall_s", "events", "finished")
@@ -65,18 +63,8 @@ def record(folder: Path, command: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes one record."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.mrrecords", description=__doc__)
-    parser.add_argument("source", type=Path, help="a folder of run directories")
-    parser.add_argument("--command", default="", help="what made the runs")
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    try:
-        write_json(given.out, record(given.source, given.command))
-    except YarnfairError as error:
-        print(error.line(), file=sys.stderr)
-        return error.exit_code
-    return 0
+    """``python -m harness.experiments.mrrecords FOLDER --command TEXT -o FILE``."""
+    return record_main("harness.experiments.mrrecords", __doc__, lambda found, by: record(found[0], by), arguments)
 
 
 if __name__ == "__main__":

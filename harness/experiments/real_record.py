@@ -11,7 +11,6 @@ itself. Nothing is measured here.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 import tempfile
@@ -19,12 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.experiments.record_file import record_main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import read_trace
-from harness.model.errors import InputError, YarnfairError
-from harness.results.store import plain, read_json, versions, write_json
+from harness.model.errors import InputError
+from harness.results.store import read_json, versions
 
 _DIGITS = 4
 
@@ -107,17 +107,7 @@ def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """``python -m harness.experiments.real_record FOLDER... --command TEXT -o FILE``."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.real_record", description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--command", required=True)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args(argv)
-    try:
-        write_json(given.output, plain(record(given.folders, given.command)))
-    except YarnfairError as error:
-        print(f"real_record: {error.line()}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return record_main("harness.experiments.real_record", __doc__, record, argv, many=True)
 
 
 if __name__ == "__main__":

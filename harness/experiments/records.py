@@ -8,7 +8,6 @@ A record says which command made it, with which version, and holds the values; n
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +19,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.experiments.record_file import record_main
 from harness.model.data import data_path
-from harness.model.errors import InputError, YarnfairError
+from harness.model.errors import InputError
 from harness.policies import make_policy
 from harness.policies.allocate import allocate
 from harness.policies.rates_scenario import answer_document, read_rates, slot_chooser
 from harness.policies.scenario import read_scenario, read_top
 from harness.results.catalogue import flat
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
-from harness.results.store import read_json, versions, write_json
+from harness.results.store import read_json, versions
 from harness.sim.rates import simulate_rates
 
 #: Measures of a summary that a record keeps, over seeds.
@@ -273,18 +273,12 @@ def examples() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes one record."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.records", description=__doc__)
-    parser.add_argument("source", help="a folder of run directories, or 'examples'")
-    parser.add_argument("--command", default="", help="what made the runs")
-    parser.add_argument("-o", "--out", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    try:
-        write_json(given.out, examples() if given.source == "examples" else record(Path(given.source), given.command))
-    except YarnfairError as error:
-        print(error.line(), file=sys.stderr)
-        return error.exit_code
-    return 0
+    """``python -m harness.experiments.records FOLDER|examples --command TEXT -o FILE``."""
+
+    def make(sources: list[Path], command: str) -> dict[str, Any]:
+        return examples() if sources == [Path("examples")] else record(sources[0], command)
+
+    return record_main("harness.experiments.records", __doc__, make, arguments)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ for them, and how far a queue that asked was below its minimum share. Nothing is
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -19,8 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.model.errors import InputError, YarnfairError
-from harness.results.store import plain, read_json, versions, write_json
+from harness.experiments.record_file import record_main
+from harness.model.errors import InputError
+from harness.results.store import read_json, versions
 
 _DIGITS = 4
 
@@ -116,17 +116,7 @@ def record(folder: Path, command: str) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """``python -m harness.experiments.weighting_record FOLDER --command TEXT -o FILE``."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.weighting_record", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--command", required=True)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args(argv)
-    try:
-        write_json(given.output, plain(record(given.folder, given.command)))
-    except YarnfairError as error:
-        print(f"weighting_record: {error.line()}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return record_main("harness.experiments.weighting_record", __doc__, lambda found, by: record(found[0], by), argv)
 
 
 if __name__ == "__main__":
