@@ -215,15 +215,16 @@ def study() -> None:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--backend", type=click.Choice(["local", "docker"]), default="local", show_default=True)
 @click.option("--orders", type=click.IntRange(1, 120), default=24, show_default=True, help="How many of all orders.")
+@click.option("--now", type=click.IntRange(1, 120), default=120, help="At most so many at once; the rest another time.")
 @click.option("--experiment", "name", default=EXPERIMENT, show_default=True, help="Another file of the kind.")
-def run(out: Path, backend: str, orders: int, name: str) -> None:
+def run(out: Path, backend: str, orders: int, now: int, name: str) -> None:
     """Run the orders that OUT does not hold yet, on a cluster that is brought up for them."""
     experiment = load_experiment(name)
     left = [
         variant
         for variant in order_variants(experiment, orders)
         if not ((out / variant.name / "run.json").is_file() and _well(out / variant.name, experiment))
-    ]
+    ][:now]
 
     def say(text: str) -> None:
         click.echo(text, err=True)
