@@ -19,7 +19,7 @@ from harness.jobs.replay import JobRecord, stages_in_order
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
 from harness.sim.setup import Samples, SimResult
-from harness.sim.simulate import shares_of
+from harness.sim.longterm import shares_of
 from harness.yarn.answers import AppStatus, SchedulerStatus
 
 

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.ledger.decay import WINDOW_PARTS
 from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
-from harness.model.plan import Order, Plan, SchedulingPolicy
+from harness.model.plan import Plan, SchedulingPolicy
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -28,29 +27,17 @@ from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.feed import Feed
+from harness.sim.longterm import long_term_arrays, shares_of, wait_ms
 from harness.sim.loop import run_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.scheduler.api import Scheduler
-from harness.sim.scheduler.longstate import (
-    DOMINANT,
-    MEMORY,
-    NO_WINDOW,
-    RULE_ACCUMULATED,
-    RULE_ARRIVAL,
-    RULE_HORIZON,
-    RULE_STOCK,
-    RULE_USER,
-    VCORES,
-    XG,
-    X,
-)
+from harness.sim.scheduler.longstate import RULE_USER
 from harness.sim.scheduler.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.table import JobTable, SampleLog, TaskLog
 from harness.sim.world import NEVER
 from harness.yarn.allocation.manager import queue_tree
 
-_MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
 #: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
 _PAUSE_EVENTS, _PAUSE_MS = 200_000, 3_600_000
 #: How often T_wait is derived anew from T_avg (LTYARN eq. 7), where it is to be.
@@ -195,49 +182,11 @@ class Simulation:
 
     def _set_long_term(self) -> None:
         """Arrays of integrals and orders, beside the scheduler's."""
-        setup, sched = self.setup, self.scheduler
-        S = sched.S
-        x, xg = np.zeros(len(S.q), X), np.zeros(1, XG)
-        x["entitlement"] = 1.0
-        share = shares_of(self.tree, setup.entitlements)
-        leaves = [q.path for q in self.tree if q.leaf]
-        flat_sum = sum(float(setup.entitlements.get(path, 1.0)) for path in leaves)
-        for queue, index in zip(self.tree, self.order, strict=True):
-            entitlement = float(setup.entitlements.get(queue.path, 1.0))
-            x["entitlement"][index] = entitlement
-            x["share"][index] = share[queue.path]
-            x["flat_share"][index] = entitlement / flat_sum if queue.leaf else 0.0
-        x["backlog_ms"] = -1
-        x["last_start_ms"] = -1
-        order = self.plan.order if self.plan is not None and setup.mode == "inside" else Order()
-        ledger = self.plan.order.ledger if self.plan is not None else Order().ledger
-        xg["on"] = 1
-        xg["n"] = len(self.order)
-        xg["measure"] = _MEASURES[setup.resource]
-        xg["ledger"] = _MEASURES[ledger.resource]
-        xg["discount"] = ledger.discount
-        if ledger.round_s is not None and math.isfinite(ledger.round_s):
-            xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
-        xg["pseudo"] = int(ledger.pseudo)
-        win = NO_WINDOW.copy()
-        if ledger.half_life_s is not None:
-            xg["half_life_ms"] = ledger.half_life_s * 1000.0
-        if ledger.window_s is not None:
-            xg["part_ms"] = ledger.window_s * 1000.0 / WINDOW_PARTS
-            win = np.zeros((len(S.q), WINDOW_PARTS + 1))
-        if ledger.quantum_s is not None:
-            xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
-            x["q_ms"] = -1.0
-        xg["flat"] = int(order.flat)
-        xg["t_wait_ms"] = _wait_ms(order)
-        rules = {"stock": RULE_STOCK, "accumulated": RULE_ACCUMULATED, "arrival": RULE_ARRIVAL, "keys": RULE_USER}
-        rule = rules[order.measure]
-        if rule == RULE_ACCUMULATED and order.horizon_s > 0:
-            rule = RULE_HORIZON
-        xg["rule"] = rule
-        xg["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
-        S.g["hooks"] = 1
-        sched.S = S._replace(x=x, xg=xg, win=win)
+        sched = self.scheduler
+        arrays = long_term_arrays(self.setup, self.tree, self.order, self.plan, len(sched.S.q))
+        arrays["xg"]["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
+        sched.S.g["hooks"] = 1
+        sched.S = sched.S._replace(**arrays)
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world
@@ -379,7 +328,7 @@ class Simulation:
         """T_wait from the tasks that have ended so far."""
         snapshot, _, reals = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
         plan = self.setup.policy.plan(snapshot, _Figures(self.observer.counted(reals)))
-        self.scheduler.S.xg["t_wait_ms"] = _wait_ms(plan.order)
+        self.scheduler.S.xg["t_wait_ms"] = wait_ms(plan.order)
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
@@ -492,20 +441,3 @@ def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) ->
         simulation.on_tick = simulation.replan
         simulation.world.g["next_tick_ms"] = _REPLAN_MS
     return simulation.run(on_progress)
-
-
-def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
-    """S_i / R of every queue, level by level: its parent's, times its weight over its siblings' (all of them)."""
-    share = {"root": 1.0}
-    for queue in tree:
-        if queue.parent is None:
-            continue
-        siblings = sum(float(entitlements.get(q.path, 1.0)) for q in tree.children(queue.parent))
-        share[queue.path] = share[queue.parent] * float(entitlements.get(queue.path, 1.0)) / siblings
-    return share
-
-
-def _wait_ms(order: Order) -> int:
-    if order.t_wait_s is None or order.t_wait_s >= 1e12:
-        return -1
-    return round(order.t_wait_s * 1000)

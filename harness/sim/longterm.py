@@ -1,0 +1,96 @@
+"""What a run's scheduler keeps of long-term fairness: entitlements, shares, measure, order and memory, as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.ledger.decay import WINDOW_PARTS
+from harness.model.plan import Order, Plan
+from harness.model.queues import QueueTree
+from harness.sim.scheduler.longstate import (
+    DOMINANT,
+    MEMORY,
+    NO_WINDOW,
+    RULE_ACCUMULATED,
+    RULE_ARRIVAL,
+    RULE_HORIZON,
+    RULE_STOCK,
+    RULE_USER,
+    VCORES,
+    XG,
+    X,
+)
+from harness.sim.setup import SimSetup
+
+_MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
+_RULES = {"stock": RULE_STOCK, "accumulated": RULE_ACCUMULATED, "arrival": RULE_ARRIVAL, "keys": RULE_USER}
+
+
+def long_term_arrays(
+    setup: SimSetup, tree: QueueTree, order: Sequence[int], plan: Plan | None, size: int
+) -> dict[str, Any]:
+    """The fields ``x`` (a row a queue), ``xg`` (one row) and ``win`` of the scheduler's state, at the start of a run.
+
+    Parameters
+    ----------
+    order : the queues' rows, in the tree's order.
+    plan : the policy's plan for the empty cluster: inside, its order holds; its ledger's settings in either mode.
+    size : rows of the scheduler's table of queues.
+    """
+    x, xg = np.zeros(size, X), np.zeros(1, XG)
+    x["entitlement"] = 1.0
+    share = shares_of(tree, setup.entitlements)
+    flat_sum = sum(float(setup.entitlements.get(q.path, 1.0)) for q in tree if q.leaf)
+    for queue, index in zip(tree, order, strict=True):
+        entitlement = float(setup.entitlements.get(queue.path, 1.0))
+        x["entitlement"][index] = entitlement
+        x["share"][index] = share[queue.path]
+        x["flat_share"][index] = entitlement / flat_sum if queue.leaf else 0.0
+    x["backlog_ms"] = -1
+    x["last_start_ms"] = -1
+    rule = plan.order if plan is not None and setup.mode == "inside" else Order()
+    ledger = plan.order.ledger if plan is not None else Order().ledger
+    xg["on"] = 1
+    xg["n"] = len(order)
+    xg["measure"] = _MEASURES[setup.resource]
+    xg["ledger"] = _MEASURES[ledger.resource]
+    xg["discount"] = ledger.discount
+    if ledger.round_s is not None and math.isfinite(ledger.round_s):
+        xg["round_ms"] = xg["round_end_ms"] = max(round(ledger.round_s * 1000), 1)
+    xg["pseudo"] = int(ledger.pseudo)
+    win = NO_WINDOW.copy()
+    if ledger.half_life_s is not None:
+        xg["half_life_ms"] = ledger.half_life_s * 1000.0
+    if ledger.window_s is not None:
+        xg["part_ms"] = ledger.window_s * 1000.0 / WINDOW_PARTS
+        win = np.zeros((size, WINDOW_PARTS + 1))
+    if ledger.quantum_s is not None:
+        xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
+        x["q_ms"] = -1.0
+    xg["flat"] = int(rule.flat)
+    xg["t_wait_ms"] = wait_ms(rule)
+    horizon = rule.measure == "accumulated" and rule.horizon_s > 0
+    xg["rule"] = RULE_HORIZON if horizon else _RULES[rule.measure]
+    return {"x": x, "xg": xg, "win": win}
+
+
+def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
+    """S_i / R of every queue, level by level: its parent's, times its weight over its siblings' (all of them)."""
+    share = {"root": 1.0}
+    for queue in tree:
+        if queue.parent is None:
+            continue
+        siblings = sum(float(entitlements.get(q.path, 1.0)) for q in tree.children(queue.parent))
+        share[queue.path] = share[queue.parent] * float(entitlements.get(queue.path, 1.0)) / siblings
+    return share
+
+
+def wait_ms(order: Order) -> int:
+    """T_wait in milliseconds for the scheduler's arrays; -1: nobody is ever starved."""
+    if order.t_wait_s is None or order.t_wait_s >= 1e12:
+        return -1
+    return round(order.t_wait_s * 1000)
