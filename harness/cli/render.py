@@ -61,7 +61,8 @@ def validate(file: str, as_json: bool) -> int:
     Exit code 1 if there is any.
     """
     from harness.yarn.allocation.parse import read_bytes
-    from harness.yarn.allocation.validate import Finding, validate_allocations
+    from harness.yarn.allocation.validate import validate_allocations
+    from harness.yarn.allocation.values import Finding
 
     verdict = validate_allocations(read_bytes(file), source=file)
 
