@@ -257,10 +257,11 @@ class _Run:
         result, summary = self._write(finished=finished)
         measured = self.directory.info["measured"] = latencies(self.jobs)
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
-        header = run_header(self.experiment, source, measured)
+        # The masters of programs act on an answer at once.
+        header = run_header(self.experiment, source, measured, 1 if self.load is None else 0)
         jobs = run_jobs(self.jobs, self.variant.seed)
         if self.load is not None:
-            jobs = self.load.lines(jobs, self.jobs, float(header.delays.am_start_ms or 0))
+            jobs = self.load.lines(jobs, self.jobs, header.delays)
         lines = write_trace(header, jobs)
         self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))

@@ -24,7 +24,7 @@ from harness.jobs.applications.places import LocalPlace, place_of
 from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate, read_manifest, read_size
-from harness.jobs.recorded import JobLine
+from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark.site import site_of
 from harness.jobs.spec import DataSpec, ProgramsWorkload
@@ -125,6 +125,47 @@ def container_overhead_s(job: JobRun) -> float:
     master_mb_s = job.spec.am.memory_mb * (status.finished_ms - status.launched_ms) / 1000.0
     worked_s = sum(task.ended_ms - task.started_ms for task in tasks) / 1000.0
     return max((status.memory_seconds - master_mb_s) / task_mb - worked_s, 0.0) / len(tasks)
+
+
+def executor_start_s(job: JobRun) -> float | None:
+    """How long before they registered a Spark job's executors were granted, by the memory that the RM counted."""
+    status, record, count = job.status, job.record, job.spec.executors
+    if status is None or not status.final or not status.launched_ms or len(record.executors_ms) != count or not count:
+        return None
+    lived_s = (status.finished_ms - status.launched_ms) / 1000.0
+    held_s = (status.memory_seconds - job.spec.am.memory_mb * lived_s) / (job.spec.executor_demand.memory_mb * count)
+    worked_s = status.finished_ms / 1000.0 - sum(record.executors_ms) / count / 1000.0
+    return max(held_s - worked_s, 0.0)
+
+
+def _with_overheads(line: JobLine, job: JobRun, delays: DelaysLine) -> JobLine:
+    """A job of a trace with what its containers and its master took beside the tasks' work.
+
+    Neither MapReduce's master nor Spark's says when a container was granted, or when it was through with exiting. But
+    the ResourceManager counts memory over time: what it counted beyond the master and the tasks' own times is spread
+    evenly over the job's containers. What heartbeats take besides on average is left out: the simulator has them too.
+    """
+    node_s, am_s = (delays.node_heartbeat_ms or 1000) / 2000.0, (delays.am_heartbeat_ms or 1000) / 2000.0
+    if line.kind == "spark":
+        start_s = executor_start_s(job)
+        if start_s is None or line.executors is None:
+            return line
+        executors = line.executors.model_copy(update={"start_s": round(max(start_s - am_s, 0.0), 3)})
+        return line.model_copy(update={"executors": executors})
+    more_s = round(max(container_overhead_s(job) - node_s - am_s, 0.0), 3)
+    changed: dict[str, Any] = {
+        "stages": [
+            stage.model_copy(update={"starts_s": [more_s] * len(stage.tasks_s)}) if more_s else stage
+            for stage in line.stages
+        ]
+    }
+    if line.am_start_s is not None:
+        # The history has when the first task was scheduled: it is asked for at the heartbeat after.
+        changed["am_start_s"] = round(line.am_start_s + am_s, 3)
+    last_ms = max((task.ended_ms for task in job.record.tasks), default=0)
+    if last_ms and job.status is not None and job.status.finished_ms:
+        changed["am_end_s"] = round(max((job.status.finished_ms - last_ms) / 1000.0 - node_s - am_s, 0.0), 3)
+    return line.model_copy(update=changed)
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------
@@ -243,32 +284,10 @@ class ProgramLoad:
         assert self.mapreduce is not None
         return self.mapreduce.check(job.spec.id)
 
-    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], am_start_ms: float) -> list[JobLine]:
-        """A trace's jobs, with what programs took beside their tasks' work. ``am_start_ms``: the trace's.
-
-        MapReduce's master does not say when a container was granted and when it was through with exiting. But the
-        ResourceManager counts memory over time: what it counted beyond the master and the tasks' own times is spread
-        evenly over the job's containers. What a Spark driver took longer than other masters until its first executor
-        was there is the driver's first stage's.
-        """
+    def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysLine) -> list[JobLine]:
+        """A trace's jobs, with what programs took beside their tasks' work. ``delays``: the trace's."""
         by_id = {job.spec.id: job for job in jobs}
-        found = []
-        for line in lines:
-            job = by_id[line.job]
-            if line.job in self and line.kind == "mapreduce" and (more_s := container_overhead_s(job)) > 0:
-                stages = [
-                    stage.model_copy(update={"starts_s": [round(more_s, 3)] * len(stage.tasks_s)})
-                    for stage in line.stages
-                ]
-                line = line.model_copy(update={"stages": stages})
-            elif line.job in self and line.kind == "spark" and job.record.submitted_ms and job.status is not None:
-                until_ms = job.record.submitted_ms - job.status.launched_ms - am_start_ms
-                first = line.stages[0]
-                longer = [round(first.tasks_s[0] + max(until_ms, 0.0) / 1000.0, 3)]
-                stages = [first.model_copy(update={"tasks_s": longer}), *line.stages[1:]]
-                line = line.model_copy(update={"stages": stages})
-            found.append(line)
-        return found
+        return [_with_overheads(line, by_id[line.job], delays) if line.job in self else line for line in lines]
 
     def document(self, hadoop: str, data: Mapping[DataSpec, Path]) -> dict[str, Any]:
         """Versions and settings of the engines, and the data, for ``run.json``."""

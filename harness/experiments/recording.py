@@ -33,9 +33,12 @@ _TASK = Resource(1024, 1)
 # --- from a run of ours -----------------------------------------------------------------------------------------------
 
 
-def delays_of(experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, float]]) -> DelaysLine:
+def delays_of(
+    experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, float]], response_heartbeats: int = 1
+) -> DelaysLine:
     """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
 
+    ``response_heartbeats``: of masters, where the experiment does not say.
     A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
     reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
     """
@@ -52,14 +55,21 @@ def delays_of(experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, 
     return DelaysLine(
         node_heartbeat_ms=node_ms,
         am_heartbeat_ms=am_ms,
-        am_response_heartbeats=1 if given.am_response_heartbeats is None else given.am_response_heartbeats,
+        am_response_heartbeats=response_heartbeats
+        if given.am_response_heartbeats is None
+        else given.am_response_heartbeats,
         am_start_ms=None if am_start is None else max(round(am_start), 0),
         container_start_ms=around,
         update_ms=given.update_ms,
     )
 
 
-def run_header(experiment: LoadedExperiment, source: str, measured: Mapping[str, Mapping[str, float]]) -> Header:
+def run_header(
+    experiment: LoadedExperiment,
+    source: str,
+    measured: Mapping[str, Mapping[str, float]],
+    response_heartbeats: int = 1,
+) -> Header:
     """The first line of a run's trace."""
     spec = experiment.spec
     limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
@@ -73,7 +83,7 @@ def run_header(experiment: LoadedExperiment, source: str, measured: Mapping[str,
         },
         max_am_share=spec.max_am_share,
         conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
-        delays=delays_of(experiment, measured),
+        delays=delays_of(experiment, measured, response_heartbeats),
     )
 
 
@@ -85,7 +95,8 @@ def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, A
 
 
 def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
-    """The jobs of a run that were submitted: the time that each task worked, and what its container took to start.
+    """The jobs of a run that were submitted: the time that each task worked, what its container and the job's master
+    took to start.
 
     A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
     it waits for has ended, because its own time would hold its waiting.
@@ -107,7 +118,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
         spec = job.spec
         lines.append(
             job_line(
-                replace(spec, submit_s=max(job.submitted_s, 0.0)),
+                replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s(job)),
                 [times[stage.name] for stage in spec.stages],
                 None if spec.kind == "spark" else [starts[stage.name] for stage in spec.stages],
                 started_s=_seconds(job.started_s),
@@ -115,6 +126,13 @@ def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
             )
         )
     return lines
+
+
+def am_start_s(job: JobRun) -> float | None:
+    """From the launch of the master's container to its first heartbeat, seconds; None where it did not come so far."""
+    if job.status is None or not job.status.launched_ms or not job.record.first_heartbeat_ms:
+        return None
+    return max(job.record.first_heartbeat_ms - job.status.launched_ms, 0) / 1000.0
 
 
 def _seconds(value: float) -> float | None:

@@ -107,16 +107,24 @@ class StageLine(Strict):
 
 
 class ExecutorsLine(Strict):
-    """Of a Spark application: containers that are held to its end, and how many tasks run in each at once."""
+    """Of a Spark application: containers that are held to its end, and how many tasks run in each at once.
+
+    ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
+    """
 
     count: int = Field(ge=1, le=MOST_TASKS)
     slots: int = Field(default=1, ge=1, le=4096)
     memory_mb: int = Field(ge=1, le=2**40)
     vcores: int = Field(ge=1, le=2**20)
+    start_s: Seconds | None = None
 
 
 class JobLine(Strict):
-    """One application."""
+    """One application.
+
+    ``am_start_s``: from the grant of its master's container to the master's first heartbeat (None: as the first line's
+    delays say); ``am_end_s``: from when the master knows that all tasks have ended until the application has.
+    """
 
     job: Name
     queue: Name
@@ -129,6 +137,8 @@ class JobLine(Strict):
     after_job: Name | None = None
     think_s: Seconds = 0.0
     executors: ExecutorsLine | None = None
+    am_start_s: Seconds | None = None
+    am_end_s: Seconds = 0.0
     detail: Detail = "tasks"
     #: For comparing; not replayed.
     started_s: Seconds | None = None
@@ -176,6 +186,9 @@ class JobLine(Strict):
             executors=executors.count if executors else 0,
             executor_demand=Resource(executors.memory_mb, executors.vcores) if executors else Resource(),
             executor_slots=executors.slots if executors else 1,
+            am_start_s=self.am_start_s,
+            executor_start_s=executors.start_s if executors else None,
+            am_end_s=self.am_end_s,
         )
 
 
@@ -215,11 +228,18 @@ def job_line(
             slots=job.executor_slots,
             memory_mb=job.executor_demand.memory_mb,
             vcores=job.executor_demand.vcores,
+            start_s=_rounded(job.executor_start_s),
         )
         if job.kind == "spark"
         else None,
+        am_start_s=_rounded(job.am_start_s),
+        am_end_s=round(job.am_end_s, 3),
         **more,
     )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,10 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What one application master recorded. Times are 0 where it did not come so far; ``why``: of a failed job."""
+    """What one application master recorded. Times are 0 where it did not come so far; ``why``: of a failed job.
+
+    ``executors_ms``: of a Spark program, when each of its executors had registered.
+    """
 
     master: str = ""
     submitted_ms: int = 0
@@ -185,6 +188,7 @@ class JobRecord:
     why: str = ""
     tasks: tuple[TaskRecord, ...] = ()
     troubles: tuple[str, ...] = ()
+    executors_ms: tuple[int, ...] = ()
 
 
 def read_records(text: str, where: str) -> JobRecord:

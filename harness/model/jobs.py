@@ -58,6 +58,10 @@ class JobSpec:
     ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
     ``executor_slots`` at once each. ``service``: its tasks hold containers until ``lifetime_s`` after the submission.
     Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
+
+    What its parts take beside its tasks (None: what the run's delays say): ``am_start_s`` from the grant of its
+    master's container to the master's first heartbeat, ``executor_start_s`` from when the master has an executor's
+    container until that takes tasks, ``am_end_s`` from when the master knows that all tasks have ended until it ends.
     """
 
     id: str
@@ -74,6 +78,9 @@ class JobSpec:
     executor_demand: Resource = field(default_factory=Resource)
     executor_slots: int = 1
     lifetime_s: float | None = None
+    am_start_s: float | None = None
+    executor_start_s: float | None = None
+    am_end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

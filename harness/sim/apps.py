@@ -54,7 +54,7 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
             job.am_first = 0
             seal(W, j, now)
         if job.stages_done == job.stages:
-            finish(S, W, j, now)
+            _through(S, W, j, now)
         elif job.ex_owed > 0 and _ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed
             job.ex_owed = 0
@@ -69,7 +69,7 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
         return
     seal(W, j, now)
     if job.stages_done == job.stages:
-        finish(S, W, j, now)
+        _through(S, W, j, now)
         return
     for s in range(job.stages):
         st = W.stages[j, s]
@@ -84,6 +84,17 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
             st.asked += fresh
             st.redo_asked = st.redo_n
             st.wanted += more
+
+
+@kernel
+def _through(S: Any, W: Any, j: int, now: int) -> Any:
+    """All tasks have ended: the AM ends the job, when it has done what it does besides (commit, history)."""
+    job = W.jobs[j]
+    if job.over_ms == 0 and job.am_end_ms > 0:
+        job.over_ms = now + job.am_end_ms
+        push(W, job.over_ms, E_ACT, job.gen, j)
+    elif now >= job.over_ms:
+        finish(S, W, j, now)
 
 
 @kernel
@@ -231,6 +242,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
     job.restarts += 1
     job.am_ms = NEVER
     job.act_ms = 0
+    job.over_ms = 0
     drain(S, W, now)
     settle(S, job.queue, now)
     if S.xg[0].quantum == 1:

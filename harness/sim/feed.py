@@ -133,6 +133,9 @@ class Feed:
             ("submit_ms", NEVER),
             ("am_ms", NEVER),
             ("first_am_ms", NEVER),
+            ("am_start_ms", -1 if job.am_start_s is None else whole_ms(job.am_start_s)),
+            ("ex_start_ms", -1 if job.executor_start_s is None else whole_ms(job.executor_start_s)),
+            ("am_end_ms", whole_ms(job.am_end_s)),
             ("lifetime_ms", NEVER if job.lifetime_s is None or job.kind != "service" else whole_ms(job.lifetime_s)),
             ("think_ms", whole_ms(job.think_s)),
             ("ex_mb", job.executor_demand.memory_mb),
@@ -260,7 +263,14 @@ class Feed:
 
         if job.kind not in JOB_KINDS:
             raise refuse(f"its kind is {job.kind!r}", f"one of {', '.join(JOB_KINDS)}")
-        for label, value in (("submit_s", job.submit_s), ("think_s", job.think_s), ("lifetime_s", job.lifetime_s or 0)):
+        for label, value in (
+            ("submit_s", job.submit_s),
+            ("think_s", job.think_s),
+            ("lifetime_s", job.lifetime_s or 0),
+            ("am_start_s", job.am_start_s or 0),
+            ("am_end_s", job.am_end_s),
+            ("executor_start_s", job.executor_start_s or 0),
+        ):
             if not (0 <= value <= LONGEST_S):
                 raise refuse(f"{label} is {value!r}", f"give seconds from 0 to {LONGEST_S:g}")
         if len(job.stages) > MAX_STAGES:

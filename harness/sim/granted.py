@@ -69,9 +69,13 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     if S.xg[0].quantum == 1:
         g.cross_ms = now  # counted before the next choice
         job.cross_ms = now
-    start = am_hears(W, j, now) + g.am_lag_ms + g.container_start_ms
+    heard = am_hears(W, j, now) + g.am_lag_ms
+    start = heard + g.container_start_ms
     run.start_ms = start
     if job.kind == SPARK:
+        if job.ex_start_ms >= 0:
+            start = heard + job.ex_start_ms
+            run.start_ms = start
         run.kind = R_EXECUTOR
         job.ex_wanted -= 1
         into_executors(W, c, j)
@@ -111,7 +115,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
 def am_up(W: Any, j: int, now: int) -> Any:
     g, job = W.g[0], W.jobs[j]
     job.am_ms = now
-    job.am0_ms = now + g.am_start_ms
+    job.am0_ms = now + (g.am_start_ms if job.am_start_ms < 0 else job.am_start_ms)
     if job.first_am_ms == NEVER:
         job.first_am_ms = now
     job.state = J_RUNNING

@@ -125,6 +125,10 @@ JOB = np.dtype(
         ("am0_ms", "i8"),  # the AM's first heartbeat
         ("first_am_ms", "i8"),  # of the first attempt
         ("act_ms", "i8"),  # latest AM heartbeat that is in the event heap
+        ("am_start_ms", "i8"),  # from its grant to that heartbeat, -1: as all
+        ("ex_start_ms", "i8"),  # an executor's, -1: as all
+        ("am_end_ms", "i8"),  # from when it has heard of all tasks until it ends
+        ("over_ms", "i8"),  # when that is, 0: not yet
         ("lifetime_ms", "i8"),
         ("think_ms", "i8"),
         ("ex_mb", "i8"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,13 @@ def test_files_that_are_nothing(tmp_path: Path, text: str) -> None:
         read_trace(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_trace(tmp_path / "none")
+
+
+def test_what_a_jobs_own_parts_took_is_kept(trace: Path) -> None:
+    read = read_trace(trace)
+    spark = next(job for job in read.jobs if job.kind == "spark").spec()
+    assert (spark.am_start_s, spark.executor_start_s, spark.am_end_s) == (None, None, 0.0)
+    own = replace(spark, am_start_s=2.5, executor_start_s=1.25, am_end_s=0.5)
+    trace.write_text("\n".join(write_trace(read.header, [job_line(own, times(spark, 5))])) + "\n")
+    (again,) = read_trace(trace).jobs
+    assert again.spec() == replace(own, stages=again.spec().stages)

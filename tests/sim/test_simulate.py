@@ -89,6 +89,36 @@ def test_one_job_by_hand(cases: Any) -> None:
     )
 
 
+def test_a_job_may_say_what_its_master_takes(cases: Any) -> None:
+    """Start and end of one master, given with the job, go before the run's; another job of the run has the run's."""
+    quiet = Delays(am_response_heartbeats=0, am_start_ms=2000)
+    plain = cases.mapreduce("j", "a", 1, seconds=10.0)
+    own = replace(plain, id="k", am_start_s=5.0, am_end_s=3.5)
+    ends = {}
+    for job in (plain, own):
+        result = simulate(cases.setup([job], count=1, delays=quiet))
+        assert result.tasks is not None
+        first = round(result.tasks["granted_ms"][0] / 1000 - result.jobs["started_s"][0])
+        ends[job.id] = first, result.jobs["finished_s"][0] - result.tasks["end_ms"][0] / 1000
+    # Asked for at the master's first heartbeat, granted at the node's next.
+    assert ends["j"][0] == 3
+    assert ends["k"][0] == 6
+    assert ends["k"][1] == pytest.approx(ends["j"][1] + 3.5)
+
+
+def test_an_executor_may_say_what_its_start_takes(cases: Any) -> None:
+    stages = (Stage("x", 1, cases.ONE, cases.constant(5.0)),)
+    job = JobSpec("s", "root.a", "spark", cases.ONE, stages, executors=1, executor_demand=Resource(2048, 2))
+    quiet = Delays(am_response_heartbeats=0, container_start_ms=1000)
+    took = {}
+    for start_s in (None, 1.0, 7.0):
+        result = simulate(cases.setup([replace(job, executor_start_s=start_s)], count=1, delays=quiet))
+        assert result.tasks is not None
+        took[start_s] = int(result.tasks["start_ms"][0] - result.tasks["granted_ms"][0])
+    assert took[None] == took[1.0]
+    assert took[7.0] == took[1.0] + 6000
+
+
 def test_integrals_equal_those_of_the_task_log(cases: Any) -> None:
     result = simulate(cases.mixed())
     samples = result.samples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.client import SparkClient, SparkRequest, Submitted, engine_document
+from harness.jobs.spark.events import asked_ms, read_events
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import SparkSite, read_input
 from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
@@ -100,8 +102,9 @@ class SparkPrograms:
     def record(self, job_id: str) -> JobRecord:
         """What the driver has logged so far of its tasks. Raises InputError."""
         submitted = self._submitted[job_id]
-        attempts = self._attempts[job_id] = self.client.attempts(submitted)
-        return record_of(attempts)
+        lines = self.client.events(submitted)
+        attempts = self._attempts[job_id] = read_events(lines)
+        return record_of(attempts, asked_ms(lines))
 
     def why(self, job_id: str, status: AppStatus) -> str:
         """Why a job failed, with its log's last lines."""
@@ -127,23 +130,52 @@ def _stage_of(attempt: Attempt) -> tuple[str, int]:
     return stage, int(number)
 
 
-def record_of(attempts: Sequence[Attempt]) -> JobRecord:
+def _groups(attempts: Sequence[Attempt]) -> list[tuple[str, dict[tuple[str, int], int]]]:
+    """The stages in their order: name, and (Spark's stage, number of the task) -> number here, in order of starts.
+
+    Stages that ran side by side (two inputs of a join) are one: their tasks shared the executors' slots.
+    """
+    tasks: dict[str, dict[int, int]] = defaultdict(dict)
+    spans: dict[str, tuple[int, int]] = {}
+    for one in attempts:
+        if one.kind == "task":
+            name, number = _stage_of(one)
+            tasks[name][number] = min(one.started_ms, tasks[name].get(number, one.started_ms))
+            first, last = spans.get(name, (one.started_ms, 0))
+            spans[name] = min(first, one.started_ms), max(last, one.started_ms, one.ended_ms)
+    groups: list[list[str]] = []
+    until = 0
+    for name in sorted(spans, key=lambda name: (spans[name][0], name)):
+        if groups and spans[name][0] < until:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+        until = max(until, spans[name][1])
+    found = []
+    for group in groups:
+        starts = sorted((at, name, number) for name in group for number, at in tasks[name].items())
+        found.append(("+".join(sorted(group)), {(name, number): n for n, (_, name, number) in enumerate(starts)}))
+    return found
+
+
+def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
     """The tasks as a run's tables have them: stages numbered in their order, from 1 (`stages_of` has the driver first).
 
-    A task runs in an executor's container, which is there before: it was asked for, granted and launched when it began.
+    ``asked``: when the driver asked for its executors, milliseconds since 1970, 0: not known. A task runs in an
+    executor's container, which is there before: it was asked for, granted and launched when it began.
     """
     tasks = [one for one in attempts if one.kind == "task"]
-    order = {name: at for at, name in enumerate(sorted({_stage_of(one)[0] for one in tasks}))}
+    order = {key: (2 * at + 1, n) for at, (_, numbers) in enumerate(_groups(tasks)) for key, n in numbers.items()}
     last_ms = max((max(one.started_ms, one.ended_ms) for one in attempts), default=0)
     rows = []
     for one in tasks:
-        name, number = _stage_of(one)
+        stage, number = order[_stage_of(one)]
         started, ended = one.started_ms, one.ended_ms or last_ms
         outcome = one.outcome if one.outcome != "unknown" else "killed"
         attempt = int(one.attempt.rpartition("_")[2])
         rows.append(
             TaskRecord(
-                2 * order[name] + 1,
+                stage,
                 number,
                 attempt,
                 one.container or "-",
@@ -153,39 +185,55 @@ def record_of(attempts: Sequence[Attempt]) -> JobRecord:
                 outcome,
             )
         )
-    first_ms = min((one.started_ms for one in attempts), default=0)
     why = next((one.error for one in tasks if one.outcome == "failed"), "")
-    # The driver does not say when it first called the RM: `submitted_ms` is the first executor's registration.
-    return JobRecord(submitted_ms=first_ms, ended_ms=last_ms, tasks=tuple(rows), why=why)
+    return JobRecord(
+        first_heartbeat_ms=asked,
+        ended_ms=last_ms,
+        tasks=tuple(rows),
+        why=why,
+        executors_ms=tuple(one.started_ms for one in attempts if one.kind == "executor"),
+    )
+
+
+def _ready_ms(registered: Sequence[int], wanted: int) -> int:
+    """When a driver begins: with four fifths of its executors, or half a minute after the first (Spark 4.0.5,
+    ``spark.scheduler.minRegisteredResourcesRatio`` and ``maxRegisteredResourcesWaitingTime``); 0: none came."""
+    times = sorted(registered)
+    enough = math.ceil(0.8 * wanted)
+    if not times:
+        return 0
+    return min(times[enough - 1], times[0] + 30_000) if len(times) >= enough > 0 else times[0] + 30_000
 
 
 def stages_of(attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | None) -> tuple[Stage, ...]:
     """The stages with each task's time, one after the other, and between them the driver as a stage of one task.
 
-    The first of these is from the first executor on, the last one until the application ended.
+    The first of these is from when enough executors were there, the last one until the application ended.
     """
-    tasks: dict[str, dict[int, Attempt]] = defaultdict(dict)
+    tasks: dict[tuple[str, int], Attempt] = {}
     for one in attempts:
-        if one.kind == "task":
-            name, number = _stage_of(one)
-            if one.outcome == "finished" or number not in tasks[name]:
-                tasks[name][number] = one
+        if one.kind == "task" and (one.outcome == "finished" or _stage_of(one) not in tasks):
+            tasks[_stage_of(one)] = one
     if not tasks:
         return ()
     stages: list[Stage] = []
-    now = min(one.started_ms for one in attempts)
+    first_ms = min(one.started_ms for one in tasks.values())
+    ready_ms = _ready_ms([one.started_ms for one in attempts if one.kind == "executor"], spec.executors)
+    now = min(ready_ms or first_ms, first_ms)
 
     def add(name: str, seconds: Sequence[float]) -> None:
         after = (stages[-1].name,) if stages else ()
         times = tuple(max(value, 0.001) for value in seconds)
         stages.append(Stage(name, len(times), spec.executor_demand, Duration("listed", values_s=times), after))
 
-    for at, (name, own) in enumerate(sorted(tasks.items())):
-        began = min(one.started_ms for one in own.values())
+    groups = _groups(attempts)
+    for at, (name, numbers) in enumerate(groups):
+        own = [tasks[key] for key in numbers]
+        began = min(one.started_ms for one in own)
         add(f"{DRIVER} {at}", [(began - now) / 1000.0])
         # What never ended was cut with its job: a moment.
-        add(name, [max(own[number].ended_ms - own[number].started_ms, 1) / 1000.0 for number in sorted(own)])
-        now = max(now, max(max(one.started_ms, one.ended_ms) for one in own.values()))
+        add(name, [max(one.ended_ms - one.started_ms, 1) / 1000.0 for one in own])
+        now = max(now, *(max(one.started_ms, one.ended_ms) for one in own))
     if status is not None and status.finished_ms > now:
-        add(f"{DRIVER} {len(tasks)}", [(status.finished_ms - now) / 1000.0])
+        add(f"{DRIVER} {len(groups)}", [(status.finished_ms - now) / 1000.0])
     return tuple(stages)

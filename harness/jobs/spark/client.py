@@ -127,10 +127,14 @@ class SparkClient:
 
     def attempts(self, submitted: Submitted) -> list[Attempt]:
         """What was measured so far: executors and tasks, of a job that was killed or failed too."""
+        return read_events(self.events(submitted))
+
+    def events(self, submitted: Submitted) -> list[str]:
+        """The lines of the event log, as far as it was written."""
         for name in (f"{submitted.app}_1", f"{submitted.app}_1.inprogress", submitted.app):
             content = self.site.shared.read(name)
             if content is not None:
-                return read_events(content.decode(errors="replace").splitlines())
+                return content.decode(errors="replace").splitlines()
         return []
 
     def collect(self, submitted: Submitted, app: AppStatus) -> Done:

@@ -97,3 +97,21 @@ def read_events(lines: Iterable[str]) -> list[Attempt]:
         if "ended_ms" not in one and last_ms:
             one.update(ended_ms=last_ms, outcome="finished")
     return [Attempt(job=application, **one) for one in [*executors.values(), *tasks.values()]]
+
+
+def asked_ms(lines: Iterable[str]) -> int:
+    """When the driver was up and asked for its executors, milliseconds since 1970; 0: it did not come so far.
+
+    It does not note that. Its own block manager is registered in the same breath: executors are asked for when the
+    context is made, of which that is the last step that has a time (Spark 4.0.5, ``SparkContext``'s constructor).
+    """
+    for line in lines:
+        if '"SparkListenerBlockManagerAdded"' not in line:
+            continue
+        try:
+            event = json.loads(line)
+            if event["Block Manager ID"]["Executor ID"] == "driver":
+                return int(event["Timestamp"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return 0

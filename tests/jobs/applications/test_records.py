@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.experiments.real_curves import JobRun, tasks_table
-from harness.experiments.real_programs import container_overhead_s
+from harness.experiments.real_programs import ProgramLoad, container_overhead_s
+from harness.experiments.recording import run_jobs
 from harness.jobs.applications.history import Attempt, record_of
+from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.applications.spark_programs import record_of as spark_record
 from harness.jobs.applications.spark_programs import stages_of
+from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord
+from harness.jobs.spec import ProgramSpec, ProgramsWorkload
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
@@ -138,3 +143,103 @@ def test_a_spark_programs_stages_and_the_driver_between_them() -> None:
         ("stage_0002_0", 0, "killed"),
     ]
     assert stages_of([], spec, None) == ()
+
+
+def test_stages_side_by_side_are_one() -> None:
+    """Two inputs of a join: a second stage begins before the first has ended."""
+    attempts = [
+        attempt("executor", "executor_1", 10_000, 40_000),
+        attempt("executor", "executor_2", 11_000, 40_000),
+        attempt("task", "stage_0000_0_task_000000", 12_000, 16_000),
+        attempt("task", "stage_0001_0_task_000000", 12_500, 13_000),
+        attempt("task", "stage_0000_0_task_000001", 13_000, 14_000),
+        attempt("task", "stage_0002_0_task_000000", 16_000, 17_000),
+    ]
+    spec = JobSpec(
+        "s-1", "root.s", "spark", Resource(1024, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
+        executors=2, executor_demand=Resource(1024, 1),
+    )  # fmt: skip
+    stages = stages_of(attempts, spec, status(finished_ms=17_000))
+    assert [(stage.name, stage.duration.values_s) for stage in stages] == [
+        ("driver 0", (1.0,)),
+        ("stage_0000_0+stage_0001_0", (4.0, 0.5, 1.0)),
+        ("driver 1", (0.001,)),
+        ("stage_0002_0", (1.0,)),
+    ]
+    job = JobRun(JobSpec("s-1", "root.s", "spark", Resource(), stages), record=spark_record(attempts, 9000))
+    assert (job.record.first_heartbeat_ms, job.record.executors_ms) == (9000, (10_000, 11_000))
+    table = tasks_table([job], 0)
+    assert sorted(zip(table["stage"], table["task"], table["ended_s"], strict=True)) == [
+        ("stage_0000_0+stage_0001_0", 0, 16.0),
+        ("stage_0000_0+stage_0001_0", 1, 13.0),
+        ("stage_0000_0+stage_0001_0", 2, 14.0),
+        ("stage_0002_0", 0, 17.0),
+    ]
+
+
+def load_of(spec: JobSpec, application: str) -> ProgramLoad:
+    executors = {"count": spec.executors, "demand": {"memory_mb": 1000}} if spec.kind == "spark" else None
+    program: dict[str, Any] = {"application": application, "input": ["d"], "maps": 2, "executors": executors}
+    workload = ProgramsWorkload.model_validate(
+        {
+            "kind": "programs",
+            "am": {"memory_mb": 1000},
+            "task": {"memory_mb": 500},
+            "data": {"d": {"kind": "text", "size": "1KB"}},
+            "submission": {"think_s": 0},
+            "programs": [{key: value for key, value in program.items() if value is not None}],
+        }
+    )
+    one = ProgramSpec.model_validate(workload.programs[0].model_dump())
+    return ProgramLoad([ProgramJob(spec, one, (), workload, 2, 0, spec.executors, 1, 1, spec.id)])
+
+
+def line_of(job: JobRun, application: str) -> JobLine:
+    job.submitted_s = 0.0
+    (line,) = load_of(job.spec, application).lines(
+        run_jobs([job], 1), [job], DelaysLine(node_heartbeat_ms=400, am_heartbeat_ms=1000)
+    )
+    return line
+
+
+def test_a_mapreduce_master_and_its_containers_have_their_own_overheads() -> None:
+    stage = Stage("map", 2, Resource(500, 1), Duration("constant", value_s=1.0))
+    spec = JobSpec("a-1", "root.a", "mapreduce", Resource(1000, 1), (stage,))
+    record = record_of(HISTORY[:8], reduces_first=False)
+    # Launched a second before its first task was scheduled, through 4.3 s after the last had ended.
+    counted = 1000 * 10 + 500 * (7 + 2 * 1.5)
+    app = status(launched_ms=1, finished_ms=10_001, memory_seconds=int(counted))
+    line = line_of(JobRun(spec, status=app, record=record), "wordcount")
+    # Half of both heartbeats, 0.7 s, is the simulator's own of the containers and of the end; half of the master's
+    # passes until it asks.
+    assert line.stages[0].tasks_s == [3.0, 4.0]
+    assert line.stages[0].starts_s == [0.8, 0.8]
+    assert line.am_start_s == pytest.approx(0.999 + 0.5)
+    assert line.am_end_s == pytest.approx(10.001 - 5.7 - 0.7)
+    assert (line.spec().am_start_s, line.spec().am_end_s) == (line.am_start_s, line.am_end_s)
+
+
+def test_a_spark_driver_and_its_executors_have_their_own_overheads() -> None:
+    attempts = [
+        attempt("executor", "executor_1", 10_000, 40_000),
+        attempt("executor", "executor_2", 12_000, 40_000),
+        attempt("task", "stage_0000_0_task_000000", 13_000, 16_000),
+    ]
+    spec = JobSpec(
+        "s-1", "root.s", "spark", Resource(1000, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
+        executors=2, executor_demand=Resource(1000, 1),
+    )  # fmt: skip
+    # Up to 20 s; the executors had registered 10 and 8 s before, and were held 4 s longer each.
+    counted = 1000 * 19 + 1000 * (8 + 10 + 2 * 4)
+    app = status(launched_ms=1000, finished_ms=20_000, memory_seconds=counted)
+    spec = replace(spec, stages=stages_of(attempts, spec, app))
+    line = line_of(JobRun(spec, status=app, record=spark_record(attempts, 6000)), "kmeans")
+    assert line.am_start_s == 5.0
+    assert line.executors is not None
+    assert line.executors.start_s == pytest.approx(4.0 - 0.5)
+    assert line.spec().executor_start_s == line.executors.start_s
+    assert line.am_end_s == 0
+    # Cut before the executors came: what was measured, and no more.
+    cut = line_of(JobRun(spec, status=app, record=spark_record(attempts[:1], 6000)), "kmeans")
+    assert cut.executors is not None
+    assert cut.executors.start_s is None

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from harness.jobs.applications.history import attempts_table, summary
-from harness.jobs.spark.events import read_events
+from harness.jobs.spark.events import asked_ms, read_events
 
 APP = "application_1795307521534_0001"
 
@@ -85,3 +85,13 @@ def test_executors_are_held_until_the_application_ends() -> None:
     table = attempts_table(found, 1000)
     assert table["started_s"].tolist()[:3] == [1.0, 1.5, 2.0]
     assert read_events([]) == []
+
+
+def test_when_the_driver_asked_for_its_executors() -> None:
+    def added(name: str, at: int) -> str:
+        block = {"Executor ID": name, "Host": "node", "Port": 1}
+        return json.dumps({"Event": "SparkListenerBlockManagerAdded", "Block Manager ID": block, "Timestamp": at})
+
+    others = [json.dumps(event) for event in EVENTS]
+    assert asked_ms([*others, added("1", 1700), added("driver", 1500), "{cut"]) == 1500
+    assert asked_ms([*others, '{"Event":"SparkListenerBlockManagerAdded"']) == 0
