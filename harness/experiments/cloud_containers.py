@@ -40,8 +40,6 @@ MASTER = Resource(STEP_MB, 0)
 _PYTHON = "/usr/bin/python3"
 _FOLLOW_S = 0.5
 _MOST_TRIES = 3
-#: A master that has a container and is not launched for so long was lost by the RM (harness.experiments.real).
-_LOST_MASTER_S = 30.0
 #: Accelerators go a little before the end of the paid hour, because going takes time: parts of the hour, seconds.
 _BEFORE_END = (0.05, 3.0)
 _ALLOCATIONS = """<?xml version="1.0"?>
@@ -217,13 +215,7 @@ class Cloud:
                     run.ended, run.finished_s = True, status.finished_ms / 1000.0
                     run.failed = status.final_status != "SUCCEEDED"
                     run.record = self.replayer.record(run.spec.id)
-                elif (
-                    status.state == "ACCEPTED"
-                    and not status.launched_ms
-                    and status.running_containers > 0
-                    and time.time() - status.started_ms / 1000.0 > _LOST_MASTER_S
-                    and run.tries < _MOST_TRIES
-                ):
+                elif run.lost.seen(status, time.monotonic()) and run.tries < _MOST_TRIES:
                     self.client.rest.kill(status.id)
                     self._submit(run, stages[run.spec.id], run.submitted_s)
             if all(run.ended for run in runs):

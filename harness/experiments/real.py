@@ -26,7 +26,6 @@ from harness.experiments.real_cluster import RealCluster, Target, file_text, ope
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real_programs import ProgramLoad, Programs, allow_memory, check_memory, has_programs, make_data
 from harness.experiments.real_start import (
-    LOST_MASTER_S,
     MOST_TRIES,
     await_nodes,
     client_of,
@@ -246,9 +245,9 @@ class _Run:
             self._write(finished=False)
             raise
         if not finished:
-            self._kill()
             if limits.duration_s is None:
-                why = f"not ended after {limits.time_limit_s:g} s"
+                why = f"not ended after {limits.time_limit_s:g} s: {self._open_words()}"
+            self._kill()
         self.stop.set()
         if self.controller is not None:
             self.controller.join(30.0)
@@ -326,6 +325,16 @@ class _Run:
             )
             time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
 
+    def _open_words(self) -> str:
+        """How many jobs have not ended, and how the first of them stands."""
+        open_jobs = [job for job in self.jobs if not job.ended]
+        first = next((job for job in open_jobs if job.status is not None), None)
+        words = f"{len(open_jobs)} of {len(self.jobs)} jobs had not"
+        if first is None or first.status is None:
+            return words
+        holds = f"{first.status.running_containers} container(s)"
+        return f"{words}, the first {first.spec.id} ({first.status.id} {first.status.state}, {holds})"
+
     def _came(self, job: JobRun) -> None:
         """A user submits a job: at once to the RM, or under mrorder to the queue before it."""
         if self.holding is None:
@@ -400,7 +409,7 @@ class _Run:
             elif status.state in FINAL_STATES:
                 self._ended(job, status)
                 ended.append(job)
-            elif self._lost_master(status):
+            elif job.lost.seen(status, time.monotonic()):
                 self._again(job, status)
         return ended
 
@@ -427,17 +436,8 @@ class _Run:
         # Masters have one attempt (a second one would find half of the work done), also against preemption.
         return status.state == "FAILED" and re.search(r"exitCode: -102\b", status.diagnostics) is not None
 
-    def _lost_master(self, status: AppStatus) -> bool:
-        waited_ms = time.time_ns() // 1_000_000 - status.started_ms
-        return (
-            status.state == "ACCEPTED"
-            and not status.launched_ms
-            and status.running_containers > 0
-            and waited_ms > LOST_MASTER_S * 1000
-        )
-
     def _again(self, job: JobRun, status: AppStatus) -> None:
-        text = f"{job.spec.id}: the RM gave {status.id} a container and never launched its master"
+        text = f"{job.spec.id}: the RM gave {status.id} a container and did not take it for its master"
         self.decisions.append({"time_s": self.now_s(), "alarm": "lost-master", "text": text})
         self.client.rest.kill(status.id)
         if job.tries - job.preempted < MOST_TRIES:

@@ -18,8 +18,8 @@ import pandas as pd
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
-from harness.sim.setup import Samples, SimResult
 from harness.sim.longterm import shares_of
+from harness.sim.setup import Samples, SimResult
 from harness.yarn.answers import AppStatus, SchedulerStatus
 
 
@@ -125,6 +125,28 @@ class Curves:
         )
 
 
+#: A master whose container the RM does not take for so long is lost. The RM asks for it in two ways: as it adds the
+#: application, when the scheduler may already give it and nobody keeps it, and when it hears that there is one, which
+#: then finds none and is tried again for ever (RMAppAttemptImpl.ScheduleTransition, retryFetchingAMContainer).
+LOST_MASTER_S = 10.0
+
+
+class LostMaster:
+    """Watches one application for a lost master."""
+
+    def __init__(self) -> None:
+        self._app, self._since_s = "", math.nan
+
+    def seen(self, status: AppStatus, now_s: float) -> bool:
+        """Whether it is lost, after one more look: a container is there, and for `LOST_MASTER_S` no master's."""
+        waits = status.state == "ACCEPTED" and status.running_containers > 0 and not status.master_at
+        if not waits or status.id != self._app:
+            self._app, self._since_s = status.id, now_s if waits else math.nan
+        elif math.isnan(self._since_s):
+            self._since_s = now_s
+        return now_s - self._since_s > LOST_MASTER_S
+
+
 @dataclass(slots=True)
 class JobRun:
     """One job on the real cluster."""
@@ -143,6 +165,7 @@ class JobRun:
     finished_s: float = math.nan
     ended: bool = False
     failed: bool = False
+    lost: LostMaster = field(default_factory=LostMaster)
 
 
 def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:

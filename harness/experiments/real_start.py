@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.experiments.real_cluster import RealCluster
+from harness.experiments.real_curves import LostMaster
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.jobs.replay import NO_FAULTS, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
@@ -25,9 +26,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 
 USER = "yarnfair"
-#: An application whose master has a container and is not launched for so long was lost by the RM: it fetched the
-#: container while it was not yet ready to launch it. It is killed and submitted again.
-LOST_MASTER_S = 60.0
+#: So often is a job submitted whose masters get lost (harness.experiments.real_curves.LostMaster).
 MOST_TRIES = 3
 #: A machine that does much else launches slowly; a cluster that is broken is found by `doctor` sooner.
 WARM_UP_S = 600.0
@@ -112,7 +111,7 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
         for number in range(1, MOST_TRIES + 1):
             job = JobSpec(f"warm-{number}", load.queue, "mapreduce", am, (stage,))
             identity = replayer.submit(job)
-            since = time.monotonic()
+            lost = LostMaster()
             while time.monotonic() < end:
                 status = client.rest.app(identity)
                 if status.final:
@@ -124,7 +123,7 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
                         where=cluster.address.rest,
                         mend="ask `yarnfair cluster doctor`",
                     )
-                if not status.launched_ms and time.monotonic() - since > LOST_MASTER_S:
+                if lost.seen(status, time.monotonic()):
                     break
                 time.sleep(0.2)
             replayer.kill_all()

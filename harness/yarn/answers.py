@@ -210,7 +210,8 @@ class NodeStatus:
 class AppStatus:
     """An application. `memory_seconds` and `vcore_seconds` are the RM's own accumulated resources.
 
-    `finished_ms` and `launched_ms` are 0 until then. What a finished application holds is 0 (the RM writes -1).
+    `finished_ms` and `launched_ms` are 0 until then, and `master_at` (its node's HTTP address) is empty until the RM
+    has taken the master's container. What a finished application holds is 0 (the RM writes -1).
     """
 
     id: str
@@ -233,6 +234,7 @@ class AppStatus:
     preempted_memory_seconds: int
     preempted_vcore_seconds: int
     diagnostics: str
+    master_at: str = ""
 
     @property
     def final(self) -> bool:
@@ -403,6 +405,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
         preempted_memory_seconds=fields.integer("preemptedMemorySeconds", 0, least=0),
         preempted_vcore_seconds=fields.integer("preemptedVcoreSeconds", 0, least=0),
         diagnostics=fields.text("diagnostics", ""),
+        master_at=fields.text("amHostHttpAddress", ""),
     )
 
 

@@ -191,6 +191,22 @@ def job_run() -> JobRun:
     return job
 
 
+def test_a_master_that_the_rm_never_takes_is_lost() -> None:
+    """A container is there, for ten seconds, and no master: not one that waits for room, nor one that starts slowly."""
+    job = job_run()
+    assert job.status is not None
+    accepted = replace(job.status, state="ACCEPTED", launched_ms=0)
+    held = replace(accepted, running_containers=1)
+    assert not any(job.lost.seen(accepted, now_s) for now_s in (0.0, 100.0)), "no room for it"
+    assert not any(job.lost.seen(replace(held, master_at="n:1"), now_s) for now_s in (101.0, 200.0)), "starts slowly"
+    assert not job.lost.seen(held, 201.0)
+    assert not job.lost.seen(held, 210.0)
+    assert job.lost.seen(held, 212.0)
+    again = replace(held, id="application_1_0002")
+    assert not job.lost.seen(again, 213.0), "submitted again"
+    assert job.lost.seen(again, 224.0)
+
+
 def test_a_result_like_the_simulators(tmp_path: Path) -> None:
     text = '<allocations><queue name="a"/><queue name="b"/></allocations>'
     curves = Curves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
