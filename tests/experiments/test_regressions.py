@@ -23,7 +23,7 @@ from harness.results.check import check
 from harness.results.metrics import ideal_alone_s
 from harness.results.runs import RunRecord, read_run
 from harness.results.summary import jobs_table, summarise
-from tests.experiments.test_campaign import EXPERIMENT
+from tests.experiments.campaigning import EXPERIMENT
 
 pytestmark = pytest.mark.xdist_group("regressions")
 BASELINES = Path(__file__).resolve().parents[1] / "baselines"
