@@ -25,7 +25,7 @@ from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate, read_manifest, read_size
 from harness.jobs.recorded import DelaysLine, JobLine
-from harness.jobs.replay import JobRecord
+from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spark.site import site_of
 from harness.jobs.spec import DataSpec, ProgramsWorkload
 from harness.jobs.submit import LocalFolder
@@ -121,10 +121,10 @@ def container_overhead_s(job: JobRun) -> float:
     status, tasks = job.status, [task for task in job.record.tasks if task.ended_ms > task.started_ms]
     if status is None or not status.final or not tasks or not status.launched_ms:
         return 0.0
-    task_mb = job.spec.stages[0].demand.memory_mb
+    sizes_mb = [stage.demand.memory_mb for stage in stages_in_order(job.spec)]
     master_mb_s = job.spec.am.memory_mb * (status.finished_ms - status.launched_ms) / 1000.0
-    worked_s = sum(task.ended_ms - task.started_ms for task in tasks) / 1000.0
-    return max((status.memory_seconds - master_mb_s) / task_mb - worked_s, 0.0) / len(tasks)
+    worked_mb_s = sum(sizes_mb[task.stage] * (task.ended_ms - task.started_ms) for task in tasks) / 1000.0
+    return max(status.memory_seconds - master_mb_s - worked_mb_s, 0.0) / sum(sizes_mb[task.stage] for task in tasks)
 
 
 def executor_start_s(job: JobRun) -> float | None:

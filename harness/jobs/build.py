@@ -107,8 +107,12 @@ def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
     if isinstance(spec, ProgramsWorkload):
         yield "task", spec.task.resource()
         for program in spec.programs:
+            name = program.type or program.application
             if program.executors is not None:
-                yield f"{program.application}, executors", program.executors.demand.resource()
+                yield f"{name}, executors", program.executors.demand.resource()
+            for label, demand in (("map", program.map_demand), ("reduce", program.reduce_demand)):
+                if demand is not None:
+                    yield f"{name}, {label}", demand.resource()
     elif isinstance(spec, SequenceWorkload):
         yield "task", spec.task.demand.resource()
         for job in spec.jobs:

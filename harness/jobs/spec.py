@@ -294,7 +294,8 @@ class DataSpec(Strict):
 class ProgramSpec(Strict):
     """One application of `yarnfair job list`, ``jobs`` times. ``input``: names of data sets, one a kind that it reads.
 
-    MapReduce takes ``maps`` and ``reduces``; Spark ``executors``, and so many tasks to read and after a shuffle.
+    MapReduce takes ``maps`` and ``reduces``, whose containers are the workload's ``task`` where nothing else is given;
+    Spark ``executors``, and so many tasks to read and after a shuffle.
     """
 
     type: Name | None = None
@@ -302,6 +303,8 @@ class ProgramSpec(Strict):
     input: list[Name] = Field(min_length=1, max_length=10)
     maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
     reduces: Tasks = 0
+    map_demand: DemandSpec | None = None
+    reduce_demand: DemandSpec | None = None
     executors: ExecutorsSpec | None = None
     settings: dict[str, str] = Field(default_factory=dict)
     jobs: int = Field(default=1, ge=1, le=MOST_JOBS)
@@ -312,6 +315,8 @@ class ProgramSpec(Strict):
             raise ValueError("give maps (MapReduce) or executors (Spark)")
         if self.executors is not None and self.executors.slots != self.executors.demand.vcores:
             raise ValueError("an executor has as many slots as it asks for vcores")
+        if self.executors is not None and (self.map_demand or self.reduce_demand):
+            raise ValueError("Spark's tasks run in executors: give their demand")
         return self
 
 

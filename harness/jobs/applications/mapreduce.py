@@ -81,8 +81,8 @@ class MapReducePrograms:
     def document(self) -> dict[str, Any]:
         """Settings of the engine, for ``run.json``: what all jobs have in common, as the first one has it."""
         first = next(iter(self.jobs.values()))
-        workload = first.workload
-        sized = staging.Sized(workload.task.memory_mb, workload.task.vcores, workload.am.memory_mb, workload.am.vcores)
+        task = first.workload.task.resource()
+        sized = staging.Sized(task, task, first.workload.am.resource())
         properties = staging.job_xml(
             HadoopJob(staging.GREP_SORT, ()), sized, self._cluster(self.tag), queue="", name="", work=""
         )
@@ -111,8 +111,8 @@ class MapReducePrograms:
         place = self.site.place
         cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
         shown = {name: cached[f"{staged}/{name}"] for name in beside if name != staging.PARTITION_FILE}
-        workload = job.workload
-        sized = staging.Sized(workload.task.memory_mb, workload.task.vcores, workload.am.memory_mb, workload.am.vcores)
+        demands = {stage.name: stage.demand for stage in job.spec.stages}
+        sized = staging.Sized(demands["map"], demands.get("reduce", demands["map"]), job.spec.am)
         properties = staging.job_xml(
             hadoop,
             sized,
@@ -120,7 +120,7 @@ class MapReducePrograms:
             queue=job.spec.queue,
             name=f"{job.spec.id} {job.spec.name}",
             work=f"{place.path}/{staged}",
-            slow_start=workload.slow_start,
+            slow_start=job.workload.slow_start,
             cached=shown,
             properties=_identity_reduce(job),
         )

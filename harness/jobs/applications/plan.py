@@ -162,9 +162,10 @@ def _jobs(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: st
         if step > 1:
             # What the step before wrote, a file a reduce; Grep's sort is into one.
             maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
-        demand = spec.task.resource()
+        demand = (program.map_demand or spec.task).resource()
         stages = [Stage("map", maps, demand, UNKNOWN, priority=20)]
         if reduces:
+            demand = (program.reduce_demand or spec.task).resource()
             stages.append(Stage("reduce", reduces, demand, UNKNOWN, ("map",), spec.slow_start, priority=10))
         own = identity if step == 1 else f"{identity}.{step}"
         job = JobSpec(

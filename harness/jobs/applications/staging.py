@@ -239,12 +239,11 @@ def _uri(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What a job's containers ask for. MiB."""
+    """What a job's containers ask for."""
 
-    task_mb: int
-    task_vcores: int
-    am_mb: int
-    am_vcores: int
+    map: Resource
+    reduce: Resource
+    am: Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +282,7 @@ def job_xml(
     properties: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The properties of ``job.xml``. ``work``: the job's working folder. ``cached``: files by the name tasks see."""
-    heap = int(sized.task_mb * TASK_HEAP)
+    smaller = min(sized.map.memory_mb, sized.reduce.memory_mb)
     found = {
         "mapreduce.framework.name": "yarn",
         "mapreduce.job.user.name": cluster.user,
@@ -294,20 +293,20 @@ def job_xml(
         # Lines of JSON, which can be read without Avro.
         "mapreduce.jobhistory.jhist.format": "json",
         "mapreduce.application.classpath": cluster.classes,
-        "yarn.app.mapreduce.am.resource.mb": str(sized.am_mb),
-        "yarn.app.mapreduce.am.resource.cpu-vcores": str(sized.am_vcores),
+        "yarn.app.mapreduce.am.resource.mb": str(sized.am.memory_mb),
+        "yarn.app.mapreduce.am.resource.cpu-vcores": str(sized.am.vcores),
         "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": str(cluster.am_heartbeat_ms),
         "yarn.app.mapreduce.am.log.level": "WARN",
         "mapreduce.job.reduce.slowstart.completedmaps": str(slow_start),
-        "mapreduce.task.io.sort.mb": str(max(heap // 4, 16)),
+        "mapreduce.task.io.sort.mb": str(max(int(smaller * TASK_HEAP) // 4, 16)),
         # Tasks that a slow machine holds up are no stragglers.
         "mapreduce.map.speculative": "false",
         "mapreduce.reduce.speculative": "false",
     }
-    for kind in ("map", "reduce"):
-        found[f"mapreduce.{kind}.memory.mb"] = str(sized.task_mb)
-        found[f"mapreduce.{kind}.cpu.vcores"] = str(sized.task_vcores)
-        found[f"mapreduce.{kind}.java.opts"] = f"-Xmx{heap}m {JAVA_OPTIONS}"
+    for kind, size in (("map", sized.map), ("reduce", sized.reduce)):
+        found[f"mapreduce.{kind}.memory.mb"] = str(size.memory_mb)
+        found[f"mapreduce.{kind}.cpu.vcores"] = str(size.vcores)
+        found[f"mapreduce.{kind}.java.opts"] = f"-Xmx{int(size.memory_mb * TASK_HEAP)}m {JAVA_OPTIONS}"
         found[f"mapreduce.{kind}.log.level"] = "WARN"
     if cached:
         found["mapreduce.job.cache.files"] = ",".join(f"{one.resource}#{name}" for name, one in cached.items())
@@ -328,7 +327,7 @@ def submission(
     sized: Sized, cluster: Cluster, job_file: LocalFile, *, queue: str, name: str, tags: Sequence[str]
 ) -> Submission:
     """The application master's context."""
-    heap = int(sized.am_mb * AM_HEAP)
+    heap = int(sized.am.memory_mb * AM_HEAP)
     log = (
         "-Dlog4j.configuration=container-log4j.properties -Dyarn.app.container.log.dir=<LOG_DIR> "
         "-Dyarn.app.container.log.filesize=0 -Dhadoop.root.logger=WARN,CLA -Dhadoop.root.logfile=syslog"
@@ -342,7 +341,7 @@ def submission(
         name=name,
         queue=queue,
         command=command,
-        resource=Resource(sized.am_mb, sized.am_vcores),
+        resource=sized.am,
         type="MAPREDUCE",
         tags=list(tags),
         environment={

@@ -8,6 +8,7 @@ import pytest
 
 from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.build import Scale, build_jobs, demands, load_workload
+from harness.jobs.spec import BinsWorkload, ProgramsWorkload
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
 from harness.model.errors import InputError
@@ -129,3 +130,28 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path, before: str, after: str, 
 def test_durations_are_not_scaled(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be scaled"):
         jobs(tmp_path, SEQUENCE, durations=0.5)
+
+
+def test_a_program_may_have_demands_of_its_own(tmp_path: Path) -> None:
+    own = "map_demand: {memory_mb: 700}, reduce_demand: {memory_mb: 900, vcores: 3}"
+    text = SEQUENCE.replace("maps: 5, reduces: 2}", f"maps: 5, reduces: 2, {own}}}")
+    found = {job.spec.id: job.spec for job in jobs(tmp_path, text)}
+    for identity in ("Q-0002", "Q-0002.2"):
+        assert [stage.demand for stage in found[identity].stages] == [Resource(700, 1), Resource(900, 3)]
+    assert {stage.demand for stage in found["Q-0001"].stages} == {Resource(600, 2)}
+    wrong = SEQUENCE.replace("    input: [points]\n", "    input: [points]\n    map_demand: {memory_mb: 700}\n")
+    with pytest.raises(InputError, match="give their demand"):
+        jobs(tmp_path, wrong)
+
+
+def test_qknobers_table_is_the_simulators_too() -> None:
+    """The demands and sizes of Table 1 stand twice: as programs, and for the simulator."""
+    ours = load_workload(data_path("workloads", "real", "qknober-facebook.yaml")).spec
+    simulated = load_workload(data_path("workloads", "qknober", "facebook.yaml")).spec
+    assert isinstance(ours, ProgramsWorkload)
+    assert isinstance(simulated, BinsWorkload)
+    table = [(r.type, r.maps, r.reduces, r.jobs, r.map_demand, r.reduce_demand) for r in simulated.bins]
+    assert [(p.type, p.maps, p.reduces, p.jobs, p.map_demand, p.reduce_demand) for p in ours.programs] == table
+    spark = load_workload(data_path("workloads", "real", "qknober-spark.yaml"))
+    kmeans, als = programs_of(spark, queue="root.Q", seed=1)[:2]
+    assert (kmeans.spec.executor_demand, als.spec.executor_demand) == (Resource(2048, 2), Resource(2048, 1))

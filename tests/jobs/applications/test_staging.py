@@ -15,6 +15,7 @@ from harness.jobs.applications import staging
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.applications.staging import InputFile, Split, splits_of
 from harness.model.errors import CallError
+from harness.model.resources import Resource
 from harness.yarn.rest import LocalFile
 
 files = st.lists(st.integers(0, 10**7), min_size=1, max_size=6).map(
@@ -144,7 +145,7 @@ def test_a_main_class_that_is_not_known_is_refused() -> None:
 def test_job_xml_and_the_masters_context(tmp_path: Path) -> None:
     cluster = staging.Cluster("/opt/lib/*:/opt/conf", ("/s/streaming.jar",), "/s/staging", "/s/history", "ann", 700)
     assert cluster.folder("application_17_0004") == "/s/staging/ann/.staging/job_17_0004"
-    sized = staging.Sized(600, 2, 500, 1)
+    sized = staging.Sized(Resource(600, 2), Resource(900, 1), Resource(500, 1))
     (job,) = jobs_of("terasort", tmp_path)
     found = staging.job_xml(
         job,
@@ -156,9 +157,10 @@ def test_job_xml_and_the_masters_context(tmp_path: Path) -> None:
         cached={"centres.txt": LocalFile("file:/s/centres.txt", 12, 5000)},
         properties={"mapreduce.task.timeout": "1"},
     )
-    assert found["mapreduce.map.memory.mb"] == found["mapreduce.reduce.memory.mb"] == "600"
-    assert found["mapreduce.map.cpu.vcores"] == "2"
+    assert (found["mapreduce.map.memory.mb"], found["mapreduce.map.cpu.vcores"]) == ("600", "2")
+    assert (found["mapreduce.reduce.memory.mb"], found["mapreduce.reduce.cpu.vcores"]) == ("900", "1")
     assert found["mapreduce.map.java.opts"].startswith("-Xmx300m ")
+    assert found["mapreduce.reduce.java.opts"].startswith("-Xmx450m ")
     # TeraSort's client names its output; the cuts lie in the job's own folder.
     assert found["mapreduce.job.working.dir"] == "file:/s/work"
     assert found["mapreduce.job.cache.files"] == "file:/s/centres.txt#centres.txt"
