@@ -7,7 +7,7 @@ from one look to the next, so a `Watcher` remembers the last look. Times are the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.ledger.accounts import AppLook
 from harness.model.resources import ZERO, Resource
@@ -22,14 +22,43 @@ LATE_MS = 60_000
 
 
 @dataclass(slots=True)
+class Lengths:
+    """How long a queue's containers last, by Little's law: container-seconds over ends, both fading with the ends.
+
+    Containers are all that a ResourceManager shows: of Spark these are executors, which last as long as their
+    application, and masters' ends count as ends.
+    """
+
+    containers: int = 0
+    held_s: float = 0.0  # container-seconds since the last counts, without AMs
+    container_s: float = 0.0  # of tasks, without AMs, fading
+    ended: float = 0.0  # tasks that ended, fading
+
+    def hold(self, containers: int, apps: int, interval_s: float) -> None:
+        """At a look the queue holds so many; each of its running ``apps`` has an AM, which is not a task."""
+        self.held_s += max((self.containers + containers) / 2 - apps, 0.0) * interval_s
+        self.containers = containers
+
+    def end(self, ended: int) -> None:
+        """So many have ended since the last counts."""
+        fade = 0.5 ** (ended / TASKS_HALF)
+        self.container_s = self.container_s * fade + self.held_s
+        self.ended = self.ended * fade + ended
+        self.held_s = 0.0
+
+    @property
+    def mean_s(self) -> float | None:
+        """The mean length, seconds; None before the first end."""
+        return self.container_s / self.ended if self.ended >= 1.0 else None
+
+
+@dataclass(slots=True)
 class _Seen:
     containers: int = 0
     counts: Containers | None = None
     backlog_since_s: float | None = None
     last_start_s: float | None = None
-    held_s: float = 0.0  # container-seconds since the last counts, without AMs
-    container_s: float = 0.0  # of tasks, without AMs, fading
-    ended: float = 0.0  # tasks that ended, fading
+    lengths: Lengths = field(default_factory=Lengths)
     new_ended: int | None = None  # containers that ended since the look before
 
 
@@ -92,7 +121,7 @@ class Watcher:
                 queue.active_apps,
                 seen.backlog_since_s,
                 seen.last_start_s,
-                seen.container_s / seen.ended if seen.ended >= 1.0 else None,
+                seen.lengths.mean_s,
                 oldest[path] / 1000.0 if waiting and path in oldest else None,
                 waiting_apps=queue.pending_apps if queue.leaf else None,
                 ended_apps=ended,
@@ -143,9 +172,7 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
     else:
         seen.backlog_since_s = None
     if queue.leaf:
-        # An AM holds its container all the job's life: not a task.
-        held = max((seen.containers + queue.containers_allocated) / 2 - queue.active_apps, 0.0)
-        seen.held_s += held * interval_s
+        seen.lengths.hold(queue.containers_allocated, queue.active_apps, interval_s)
     before, seen.new_ended = seen.counts, None
     # Without counts at this look, what the queue holds tells; the next counts make up for it.
     given = queue.containers_allocated - seen.containers
@@ -153,11 +180,8 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
             given, ended = counts[0] - before[0], counts[1] - before[1]
             seen.new_ended = ended
-            # By Little's law: container-seconds over ends.
-            fade = 0.5 ** (ended / TASKS_HALF)
-            seen.container_s = seen.container_s * fade + seen.held_s
-            seen.ended = seen.ended * fade + ended
-        seen.counts, seen.held_s = counts, 0.0
+            seen.lengths.end(ended)
+        seen.counts, seen.lengths.held_s = counts, 0.0
     if given > 0:
         seen.last_start_s = now_s
     seen.containers = queue.containers_allocated

@@ -8,10 +8,13 @@ scheduler's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from harness.control.core import ControlCore
 from harness.control.events import Actuated, Attributes, Observed, RaiseAlarm, Record, Write
+from harness.control.look import Lengths
+from harness.model.snapshot import Snapshot
 from harness.sim.attributes import with_attributes
 from harness.sim.setup import ProgressCallback, SimResult, SimSetup
 from harness.sim.simulate import Simulation, simulate
@@ -39,6 +42,13 @@ class VirtualDriver:
         #: Written and not yet in force: when it will be (admin RPC), or when it was written (poll), and what.
         self._pending: list[tuple[int, Attributes]] = []
         self._in_force = Attributes()
+        #: Leaf -> its index in the scheduler, its containers' lengths as a ResourceManager would show them.
+        self._lengths: dict[str, tuple[int, Lengths]] = {}
+        if setup.task_lengths == "containers":
+            pairs = zip(simulation.tree, simulation.order, strict=True)
+            self._lengths = {queue.path: (index, Lengths()) for queue, index in pairs if queue.leaf}
+        self._ends = dict.fromkeys(self._lengths, 0)
+        self._looked_ms = 0
         simulation.world.g["next_tick_ms"] = 0
 
     def tick(self, now_ms: int) -> None:
@@ -53,6 +63,8 @@ class VirtualDriver:
     def _control(self, now_ms: int) -> None:
         sim = self.simulation
         snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
+        if self._lengths:
+            snapshot = self._with_lengths(snapshot, now_ms)
         consumed: dict[str, Any] = sim.observer.consumed(rows)
         active = (
             [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
@@ -76,6 +88,18 @@ class VirtualDriver:
                 )
             elif isinstance(action, RaiseAlarm):
                 sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
+
+    def _with_lengths(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
+        """The snapshot with mean task lengths as a real cluster's controller would have them."""
+        integrals, queues = self.simulation.scheduler.S.x, dict(snapshot.queues)
+        interval_s, self._looked_ms = (now_ms - self._looked_ms) / 1000.0, now_ms
+        for path, (index, lengths) in self._lengths.items():
+            starts, ends = int(integrals["starts"][index]), int(integrals["ends"][index])
+            lengths.hold(starts - ends, queues[path].running_apps, interval_s)
+            lengths.end(ends - self._ends[path])
+            self._ends[path] = ends
+            queues[path] = replace(queues[path], mean_task_s=lengths.mean_s)
+        return replace(snapshot, queues=queues)
 
     def _next_effect_ms(self, now_ms: int) -> int:
         if not self._pending:

@@ -49,6 +49,8 @@ def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float
         },
         "policies": ["fair"],
         "sample_s": sample_s,
+        # What a controller of that cluster would have seen.
+        "actuation": {"task_lengths": "containers"},
         **({"delays": delays} if delays else {}),
     }
     head = "# Written by `yarnfair replay` from a recorded trace.\n"

@@ -224,6 +224,8 @@ def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
     document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
     if spec.slots is None:
         del document["slots"]  # experiments on containers are what they were before there were slots
+    if spec.actuation.task_lengths == "work":
+        del document["actuation"]["task_lengths"]  # what it was before it could be chosen
     for group in document["cluster"]["nodes"]:
         if group["price_hour"] is None:
             del group["price_hour"]  # nodes without a price are what they were before there were prices

@@ -62,6 +62,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         period_s=variant.period_s,
         actuation_delay_s=spec.actuation.delay_s,
         poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
+        task_lengths=spec.actuation.task_lengths,
         conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         faults=TaskFaults(**spec.faults.model_dump()),

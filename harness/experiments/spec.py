@@ -124,10 +124,11 @@ class PolicyUse(Strict):
 
 class ActuationSpec(Strict):
     """How a weight from outside takes effect: ``delay_s`` after it is written (the admin RPC), or, with ``poll_s``,
-    when the RM's own poll finds the file."""
+    when the RM's own poll finds the file. What the simulated controller knows of ``task_lengths``: `SimSetup`."""
 
     delay_s: Seconds = 0.02
     poll_s: Seconds = 0.0
+    task_lengths: Literal["work", "containers"] = "work"
 
 
 class DelaysSpec(Strict):

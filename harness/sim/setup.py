@@ -64,6 +64,9 @@ class SimSetup:
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
         ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
         file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
+    task_lengths
+        What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
+        ResourceManager shows of ``containers`` (harness.control.look.Lengths), as on a real cluster.
     resource
         What the fairness integrals are counted in (memory: MiB; vcores; dominant: MiB of the dominant share).
     sample_s
@@ -81,6 +84,7 @@ class SimSetup:
     period_s: float = 1.0
     actuation_delay_s: float = 0.02
     poll_s: float = 0.0
+    task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Leaf path -> policy between its applications (``fair``, ``drf``, ``fifo``, ``ltrf``) instead of the file's.
     leaf_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
