@@ -281,21 +281,6 @@ def test_sepb_lets_waiting_tasks_go_first_and_kills_what_is_twice_the_average() 
     assert nothing_checked.counts == plain.counts
 
 
-def test_sepb_pool_level_looks_at_the_pool_only() -> None:
-    class Slow(Engine):
-        def _duration(self, attempt: Any, work: int, tried: int) -> tuple[int, bool]:
-            return (work * 10 if attempt.is_map and attempt.task == 3 and attempt.job.index == 0 else work), False
-
-    def finished(**of: Any) -> int:
-        jobs = (job("j", 10, map_ms=1000, pool="a"), job("k", 60, map_ms=1000, pool="b"))
-        rules = Rules(late=Late(on=True, lag_ms=2000), sepb=1.0, kill_factor=0.0, **of)
-        return Slow(SlotRun(SlotCluster(nodes(5, 2, 1), replicas=0), jobs, rules)).play(None).counts.speculative_maps
-
-    assert finished(sepb_pool=True) > 0
-    cluster = finished(sepb_pool=False)
-    assert cluster <= finished(sepb_pool=True)
-
-
 def test_failed_tasks_are_tried_again_until_the_job_fails() -> None:
     cluster = SlotCluster(nodes(2), replicas=0)
     result = run_slots(SlotRun(cluster, (job("j", 40),), Rules(), Faults(failure=0.2, max_attempts=50)))

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from harness.model.errors import InputError
 from harness.sim.slots import assign as give
-from harness.sim.slots.model import SlotCounts, SlotJob, SlotResult, SlotRun, SlotSample
+from harness.sim.slots.accounts import Accounts
+from harness.sim.slots.model import SlotCounts, SlotJob, SlotResult, SlotRun
 from harness.sim.slots.shuffle import Network
 from harness.sim.slots.speculate import kill_slow
 from harness.sim.slots.state import NODE, RACK, Attempt, Job, Node, Pool, place_blocks
@@ -66,18 +67,18 @@ class Engine:
         self.masters = 0
         self.visited: set[int] = set()
         self.network = Network(run.cluster.shuffle)
-        self.samples: list[SlotSample] = []
+        self.accounts = Accounts(self.pools, self.weight)
         self.heartbeats = 0
         self._events: list[tuple[int, int, int, object]] = []
         self._sequence = 0
         self._last_heartbeat = 0
         self._last_end = 0
         self._turn = 0
-        self._accounted = 0
         self._attempts = 0
         self._wake = -1
+        #: Heartbeats in a row that started nothing while nothing ended or came, and when the first of them was.
+        self._refused, self._refused_since = 0, 0
         self._by_id: dict[int, Attempt] = {}
-        self._longest: dict[str, tuple[int, int]] = dict.fromkeys(names, (0, 0))
         self._after: dict[str, list[SlotJob]] = {}
         self._draws = random.Random(f"{run.seed}/blocks")
 
@@ -102,10 +103,10 @@ class Engine:
             self._check_alive(still_since)
             now = self._events[0][0]
             if now > limit:
-                self._account(limit)
+                self.accounts.pass_time(limit)
                 self.now = limit
                 break
-            self._account(now)
+            self.accounts.pass_time(now)
             self.now = now
             sample, changes = False, self.counts.starts + self.counts.ends
             while self._events and self._events[0][0] == now:
@@ -121,13 +122,13 @@ class Engine:
             if changes != self.counts.starts + self.counts.ends or not self.active:
                 still_since = now
             if sample or (not run.sample_ms and changes != self.counts.starts + self.counts.ends):
-                self._sample()
+                self.accounts.sample(now, self.network.total_mb_s)
             beats += 1
             if on_progress is not None and beats - told >= 20_000:
                 told = beats
                 on_progress(now, len(self.ended))
         if run.sample_ms:
-            self._sample()
+            self.accounts.sample(self.now, self.network.total_mb_s)
         return self._result()
 
     def _check_alive(self, still_since: int) -> None:
@@ -167,11 +168,11 @@ class Engine:
     def _fill(self) -> None:
         """Heartbeats of all nodes, turn by turn, until nothing more is given out at this instant."""
         while True:
-            started = 0
+            started, reclaimed = 0, self.counts.reclaimed
             for _ in range(len(self.nodes)):
                 started += self._heartbeat(self.nodes[self._turn])
                 self._turn = (self._turn + 1) % len(self.nodes)
-            if not started:
+            if not started and reclaimed == self.counts.reclaimed:
                 break
         delay = self.cluster.locality_delay_ms
         late = self.rules.late.on or self.rules.sepb > 0
@@ -194,14 +195,19 @@ class Engine:
         if self.visited:
             for job in self.active:
                 job.skipped = job.index in self.visited
-        if not started:
+        if started:
+            self._refused = 0
+        else:
+            self._refused_since = self._refused_since if self._refused else self.now
+            self._refused += 1
             self._reclaim()
         return started
 
     def _reclaim(self) -> None:
         """A map that waits while nothing runs but reduces that wait for maps: the youngest on a map slot gives way.
 
-        Only a map that is done again (killed or failed) can come to this; without it such a run would never end.
+        Only a map that is done again (killed or failed) can come to this; without it such a run would never end. Map
+        slots may be free all the same: reduces on a node's others make up what load balancing allows it.
         """
         if self.running[MAP] or not any(job.maps_waiting for job in self.active):
             return
@@ -209,7 +215,10 @@ class Engine:
         if not waiting or any(a.begun >= 0 for a in waiting) or any(a.job.maps_waiting == 0 for a in waiting):
             return
         if any(node.used[MAP] + self.weight[MAP] <= node.map_units for node in self.nodes):
-            return
+            waiting = [a for a in waiting if a.on_map_slots]
+            patience = 4 * self.cluster.locality_delay_ms
+            if not waiting or self._refused < len(self.nodes) or self.now - self._refused_since < patience:
+                return
         self.counts.reclaimed += 1
         self.give_back(max(waiting, key=lambda a: (a.on_map_slots, a.id)))
 
@@ -220,6 +229,7 @@ class Engine:
         blocks = place_blocks(spec, self.cluster, self._draws) if self.cluster.replicas else [()] * len(spec.maps_ms)
         job = Job(len(self.jobs), spec, pool, blocks, [node.rack for node in self.nodes])
         job.out.submitted_ms = self.now
+        self._refused = 0
         self.jobs.append(job)
         self.active.append(job)
         pool.jobs.append(job)
@@ -330,7 +340,7 @@ class Engine:
             else:
                 self.counts.reduces_on_map_slots += 1
         job.pool.held += attempt.units
-        self._note_wait(job.pool, served=True)
+        self.accounts.note_wait(job.pool, self.now, served=True)
         self.counts.starts += 1
         return attempt
 
@@ -443,6 +453,7 @@ class Engine:
 
     def _release(self, attempt: Attempt) -> None:
         attempt.alive = False
+        self._refused = 0
         job, node = attempt.job, attempt.node
         slot = MAP if attempt.on_map_slots else REDUCE
         node.used[slot] -= attempt.units
@@ -471,65 +482,18 @@ class Engine:
         if not job.attempts[key]:
             del job.attempts[key]
 
-    # --- accounts ---
-
-    def _demand(self, pool: Pool) -> int:
-        waiting = 0
-        for job in pool.jobs:
-            waiting += job.maps_waiting * self.weight[MAP] + job.reduces_waiting * self.weight[REDUCE]
-        return pool.held + waiting
-
-    def _account(self, now: int) -> None:
-        passed = now - self._accounted
-        if passed <= 0:
-            return
-        self._accounted = now
-        for pool in self.pools:
-            if not pool.jobs:
-                continue
-            demand = self._demand(pool)
-            pool.accumulated += pool.held * passed
-            pool.due += min(float(demand), pool.share) * passed
-            if demand > pool.held:
-                if pool.waits_since < 0:
-                    pool.waits_since = now - passed
-            else:
-                self._note_wait(pool, served=False)
-
-    def _note_wait(self, pool: Pool, *, served: bool) -> None:
-        """The pool got a slot, or wants none: a wait ends here."""
-        if pool.waits_since >= 0:
-            length = self.now - pool.waits_since
-            if length > self._longest[pool.name][0]:
-                self._longest[pool.name] = (length, self.now)
-        pool.waits_since = self.now if served else -1
-
-    def _sample(self) -> None:
-        self.samples.append(
-            SlotSample(
-                self.now,
-                [pool.maps for pool in self.pools],
-                [pool.reduces for pool in self.pools],
-                [pool.held for pool in self.pools],
-                [self._demand(pool) for pool in self.pools],
-                [pool.accumulated for pool in self.pools],
-                [pool.due for pool in self.pools],
-                self.network.total_mb_s,
-            )
-        )
-
     def _result(self) -> SlotResult:
         return SlotResult(
             pools=tuple(pool.name for pool in self.pools),
             jobs=[job.out for job in self.jobs],
-            samples=self.samples,
+            samples=self.accounts.samples,
             counts=self.counts,
             makespan_ms=self._last_end,
             end_ms=self.now,
             finished=len(self.ended) == len(self.run.jobs),
             heartbeats=self.heartbeats,
-            longest_wait_ms={name: wait for name, (wait, _) in self._longest.items()},
-            longest_wait_at_ms={name: at for name, (_, at) in self._longest.items()},
+            longest_wait_ms={name: wait for name, (wait, _) in self.accounts.longest.items()},
+            longest_wait_at_ms={name: at for name, (_, at) in self.accounts.longest.items()},
             shuffle_peak_mb_s=self.network.peak_mb_s,
             shuffle_mb=self.network.moved_mb,
         )
