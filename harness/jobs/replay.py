@@ -40,14 +40,15 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 class ReplayOptions:
     """How a master of the replayed load behaves.
 
-    ``rm`` is the scheduler address of the ResourceManager (HOST:PORT) as the nodes see it; ``am_heartbeat_ms`` and
-    ``am_response_heartbeats`` are those of `harness.sim.setup.Delays`.
+    ``rm`` is the scheduler address of the ResourceManager (HOST:PORT) as the nodes see it; ``am_heartbeat_ms``,
+    ``am_response_heartbeats`` and ``reduce_preempt_ms`` are those of `harness.sim.setup.Delays`.
     """
 
     rm: str
     seed: int
     am_heartbeat_ms: int = 1000
     am_response_heartbeats: int = 0
+    reduce_preempt_ms: int = 5000
     faults: TaskFaults = NO_FAULTS
 
 
@@ -114,6 +115,7 @@ def job_file(
         f"records {records}",
         f"heartbeat_ms {options.am_heartbeat_ms}",
         f"lag_heartbeats {options.am_response_heartbeats}",
+        f"reduce_preempt_ms {options.reduce_preempt_ms}",
         f"max_attempts {options.faults.max_attempts}",
     ]
     if job.kind == "spark":

@@ -31,9 +31,9 @@ JOB = JobSpec(
 
 @pytest.fixture(scope="module")
 def programs() -> Iterator[dict[str, ModuleType]]:
-    """The application master's two files, as modules."""
+    """The application master's files, as modules."""
     found = {}
-    for name in ("hadoop", "am"):
+    for name in ("hadoop", "job", "am"):
         spec = importlib.util.spec_from_file_location(name, ROOT / "workloads" / "replay" / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -60,6 +60,34 @@ def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[
     (tmp_path / "cut").write_text((tmp_path / "job").read_text()[:-5])
     with pytest.raises(ValueError, match="cut off"):
         programs["am"].Job(tmp_path / "cut")
+
+
+def test_a_reduce_goes_that_keeps_its_maps_from_running(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    """As in the simulator: not while a map runs, not before its time, one at a time, and what was asked for besides."""
+    am = programs["am"]
+    (tmp_path / "job").write_text(job_file(JOB, ReplayOptions("rm:8030", 7, reduce_preempt_ms=3000), "/s/records"))
+    master = am.Master.__new__(am.Master)
+    master.stages, master.release, master.give_back_ms = am.Job(tmp_path / "job").stages, [], 3000
+    reduce, maps = master.stages
+    run = am.Run((b"\1", "c1"), ("n", 1), 0, 0, reduce, b"", b"")
+    master.runs = {"c1": run}
+    maps.done, maps.next_task, maps.wanted, maps.running = 70, 70, 60, 0
+    run.held, reduce.running, reduce.asked, reduce.wanted = True, 1, 2, 1
+    master.check_ms = am.now_ms() + 100_000
+    assert (master.give_back(), master.release) == ([], []), "not yet"
+    master.check_ms, maps.running = 0, 1
+    assert (master.give_back(), master.release) == ([], []), "a map runs"
+    assert am.now_ms() < master.check_ms < am.now_ms() + 3001
+    master.check_ms, maps.running = 0, 0
+    (ask,) = master.give_back()
+    assert am.first(ask)[4] == 0, "none is asked for any more"
+    assert (master.release, reduce.wanted, reduce.asked) == ([b"\1"], 0, 1)
+    assert not run.held
+    master.check_ms = 0
+    assert (master.give_back(), master.release) == ([], [b"\1"]), "it goes once"
+    assert master.may_ask(reduce) == -1
+    maps.running = 1
+    assert master.may_ask(reduce) == 2, "it comes back when maps run"
 
 
 def test_tasks_sleep_for_as_long_as_they_work_in_the_simulator(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ at a fixed period, acts on a response at once (or a heartbeat later), asks for w
 all has ended.
 
 The job file (harness/jobs/replay.py writes it) is lines of words; the records are written line by line, as they happen.
-Plain Python without the package; what it needs of Hadoop is in hadoop.py. One attempt: a lost master fails its job.
+Plain Python without the package; what a job consists of is in job.py, what the master needs of Hadoop in hadoop.py.
+One attempt: a lost master fails its job.
 """
 
 import heapq
@@ -21,6 +22,7 @@ import time
 
 import hadoop
 from hadoop import Connection, RpcError, Token, field, fields, first, signed
+from job import Job, Run
 
 RM_PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
 NM_PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"
@@ -41,71 +43,6 @@ def now_ms():
     return time.time_ns() // 1_000_000
 
 
-class Stage:
-    """Tasks of one kind. ``wanted``: asked for and not granted; ``open``: all that it waits for has ended."""
-
-    def __init__(self, index, name, mb, vcores, slow_start, after, tasks):
-        self.index, self.name, self.mb, self.vcores = index, name, mb, vcores
-        self.slow_start, self.after, self.tasks = slow_start, after, tasks
-        self.attempts = []  # task -> [(ms, fails), ...] by attempt
-        self.next_task = self.wanted = self.asked = self.done = self.running = 0
-        self.redo = []  # (task, attempt, failures), to be run again
-        self.redo_asked = 0
-        self.sealed, self.open = False, not after
-        self.asked_ms = 0
-        self.program = self.host = ""  # what a task runs instead of sleeping; the only node where it may
-
-    def work(self, task, attempt):
-        """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last."""
-        listed = self.attempts[task]
-        return listed[min(attempt, len(listed) - 1)]
-
-
-class Run:
-    """One granted container."""
-
-    def __init__(self, identity, node, granted_ms, heard_ms, stage, token, resource):
-        self.identity, self.node, self.stage = identity, node, stage
-        self.granted_ms, self.heard_ms = granted_ms, heard_ms
-        self.token, self.resource = token, resource
-        self.task, self.attempt, self.fails = -1, 0, 0
-        self.will_fail = self.held = self.stopping = False
-        self.hold_until_ms = 0
-        self.launched_ms = self.started_ms = self.ended_ms = 0
-        self.idle = 0
-        self.inner = {}  # executors: number of the inner task -> (stage, task, attempt, fails, start)
-
-
-class Job:
-    """What the job file says."""
-
-    def __init__(self, path):
-        self.words, self.stages = {}, []
-        with open(path, encoding="utf-8") as stream:
-            for line in stream:
-                key, *rest = line.split()
-                if key == "stage":
-                    mb, vcores, tasks = int(rest[1]), int(rest[2]), int(rest[5])
-                    after = [int(word) for word in rest[4].split(",") if word != "-"]
-                    self.stages.append(Stage(len(self.stages), rest[0], mb, vcores, float(rest[3]), after, tasks))
-                elif key == "tasks":
-                    attempts = [
-                        [(int(one.rstrip("f")), one.endswith("f")) for one in word.split(",")] for word in rest[1:]
-                    ]
-                    self.stages[int(rest[0])].attempts += attempts
-                elif key == "program":
-                    self.stages[int(rest[0])].program = " ".join(rest[1:])
-                elif key == "host":
-                    self.stages[int(rest[0])].host = rest[1]
-                else:
-                    self.words[key] = rest
-        if "end" not in self.words:
-            raise ValueError(f"{path} is cut off")
-
-    def number(self, key, default=0):
-        return int(self.words[key][0]) if key in self.words else default
-
-
 class Master:
     """The master of one job."""
 
@@ -114,6 +51,8 @@ class Master:
         self.stages = job.stages
         self.period_ms = job.number("heartbeat_ms", 1000)
         self.lag = job.number("lag_heartbeats")
+        self.give_back_ms = job.number("reduce_preempt_ms", 5000)
+        self.check_ms = math.inf  # when to look whether held tasks keep what they wait for from running
         self.max_attempts = job.number("max_attempts", 4)
         self.executors, self.slots = job.number("executors"), job.number("executor_slots", 1)
         self.executor_size = (job.number("executor_mb"), job.number("executor_vcores"))
@@ -253,6 +192,8 @@ class Master:
             if self.kind not in ("spark", "service"):
                 ms, run.will_fail = run.stage.work(run.task, run.attempt)
                 run.held = not run.stage.open and not run.will_fail
+                if not run.stage.open:
+                    self.check_ms = min(self.check_ms, now_ms() + self.give_back_ms)
                 # From when it says that it works; should that word get lost, it is waited for so long.
                 run.hold_until_ms = now_ms() + ms + LOST_WORD_MS
                 sleep_s = HELD_S if run.held else ms / 1000
@@ -385,6 +326,31 @@ class Master:
             found += self.asks_of(stage)
         return found
 
+    def give_back(self):
+        """One task that holds a container and waits for others goes, if these wait for containers and none of them
+        runs: jobs whose reduces have taken everything would wait for ever. What to ask for, as totals."""
+        if now_ms() < self.check_ms:
+            return []
+        self.check_ms = math.inf
+        for stage in self.stages:
+            if stage.open or stage.running == 0:
+                continue
+            self.check_ms = now_ms() + self.give_back_ms
+            before = [self.stages[index] for index in stage.after]
+            run = next((run for run in self.runs.values() if run.stage is stage and not run.given_back), None)
+            if run is None or not any(one.wanted > 0 and one.running == 0 for one in before):
+                continue
+            found = []
+            if stage.wanted > 0:
+                stage.asked -= stage.wanted - stage.redo_asked
+                stage.redo_asked = stage.wanted = 0
+                found = self.asks_of(stage)
+            # The RM will tell that it has gone; the task is then to be run again.
+            run.given_back, run.held = True, False
+            self.release.append(run.identity[0])
+            return found
+        return []
+
     # --- inside executors ---
 
     def fill(self):
@@ -478,7 +444,7 @@ class Master:
                 self.seal()
                 if self.over(lifetime_ms):
                     break
-                asks = self.asks()
+                asks = self.give_back() + self.asks()
                 if asks or self.release:
                     self.allocate(asks)
                     self.take()

@@ -1,0 +1,66 @@
+"""What one job consists of, as its file says it (harness/jobs/replay.py writes it), and the containers that it has."""
+
+
+class Stage:
+    """Tasks of one kind. ``wanted``: asked for and not granted; ``open``: all that it waits for has ended."""
+
+    def __init__(self, index, name, mb, vcores, slow_start, after, tasks):
+        self.index, self.name, self.mb, self.vcores = index, name, mb, vcores
+        self.slow_start, self.after, self.tasks = slow_start, after, tasks
+        self.attempts = []  # task -> [(ms, fails), ...] by attempt
+        self.next_task = self.wanted = self.asked = self.done = self.running = 0
+        self.redo = []  # (task, attempt, failures), to be run again
+        self.redo_asked = 0
+        self.sealed, self.open = False, not after
+        self.asked_ms = 0
+        self.program = self.host = ""  # what a task runs instead of sleeping; the only node where it may
+
+    def work(self, task, attempt):
+        """(milliseconds, whether it then fails); attempts beyond the listed ones are like the last."""
+        listed = self.attempts[task]
+        return listed[min(attempt, len(listed) - 1)]
+
+
+class Run:
+    """One granted container."""
+
+    def __init__(self, identity, node, granted_ms, heard_ms, stage, token, resource):
+        self.identity, self.node, self.stage = identity, node, stage
+        self.granted_ms, self.heard_ms = granted_ms, heard_ms
+        self.token, self.resource = token, resource
+        self.task, self.attempt, self.fails = -1, 0, 0
+        self.will_fail = self.held = self.stopping = self.given_back = False
+        self.hold_until_ms = 0
+        self.launched_ms = self.started_ms = self.ended_ms = 0
+        self.idle = 0
+        self.inner = {}  # executors: number of the inner task -> (stage, task, attempt, fails, start)
+
+
+class Job:
+    """What the job file says."""
+
+    def __init__(self, path):
+        self.words, self.stages = {}, []
+        with open(path, encoding="utf-8") as stream:
+            for line in stream:
+                key, *rest = line.split()
+                if key == "stage":
+                    mb, vcores, tasks = int(rest[1]), int(rest[2]), int(rest[5])
+                    after = [int(word) for word in rest[4].split(",") if word != "-"]
+                    self.stages.append(Stage(len(self.stages), rest[0], mb, vcores, float(rest[3]), after, tasks))
+                elif key == "tasks":
+                    attempts = [
+                        [(int(one.rstrip("f")), one.endswith("f")) for one in word.split(",")] for word in rest[1:]
+                    ]
+                    self.stages[int(rest[0])].attempts += attempts
+                elif key == "program":
+                    self.stages[int(rest[0])].program = " ".join(rest[1:])
+                elif key == "host":
+                    self.stages[int(rest[0])].host = rest[1]
+                else:
+                    self.words[key] = rest
+        if "end" not in self.words:
+            raise ValueError(f"{path} is cut off")
+
+    def number(self, key, default=0):
+        return int(self.words[key][0]) if key in self.words else default
