@@ -13,8 +13,6 @@ import pytest
 import requests
 
 from harness.cli import main
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
 from harness.jobs.applications.catalogue import APPLICATIONS
 from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data import generate as making
@@ -23,9 +21,9 @@ from harness.model.errors import InputError
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged, WebHdfsPlace
 from harness.yarn.http import HttpOptions
-from harness.yarn.rest import RestClient
 from harness.yarn.webhdfs import WebHdfs
 from tests.cluster.hdfs import hdfs
+from tests.cluster.local_clusters import one_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("live-hdfs")]
 
@@ -130,32 +128,22 @@ def test_programs_read_from_hdfs_and_write_to_it(files: WebHdfs, tmp_path: Path)
     text, tera = (open_target(place_of(files, f"/data/{name}-in")) for name in ("text", "records"))
     making.generate("text", 20_000, 2, text)
     making.generate("tera", 30_000, 2, tera)
-    cluster = LocalCluster(StateFolder(tmp_path / "state"))
-    allocations = tmp_path / "allocations.xml"
-    allocations.write_text(
-        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
-    )
-    try:
-        spec = ClusterSpec(nodes=1, memory_mb=2048, vcores=4, allocations=str(allocations))
-        status = cluster.up(spec, timeout_s=300)
-        with RestClient([status.address.rest], HttpOptions(user=files.options.user)) as rest:
-            client = Client(rest)
-            for name, data, reduces in (("sequencecount", text, 1), ("terasort", tera, 2)):
-                output = open_target(place_of(files, f"/out/{name}"))
-                assert isinstance(output, HdfsTarget)
-                request = Request(
-                    APPLICATIONS[name], (data,), output, "root.a", Sizes(maps=1, reduces=reduces), python=sys.executable
-                )
-                done = client.run(request)
-                assert done.verdict is not None
-                assert done.verdict.wrong is None
-                assert done.verdict.records > 100
-                kinds = ["map", *["reduce"] * reduces]
-                assert sorted((a.kind, a.outcome) for a in done.attempts) == [(kind, "finished") for kind in kinds]
-                assert "_SUCCESS" in output.names()
-                with pytest.raises(InputError, match="is there already"):
-                    client.run(request)
-            # Nothing of the staging is left.
-            assert [one.name for one in files.listing("/out")] == ["sequencecount", "terasort"]
-    finally:
-        assert cluster.down() == []
+    with one_queue(tmp_path, memory_mb=2048) as rest:
+        client = Client(rest)
+        for name, data, reduces in (("sequencecount", text, 1), ("terasort", tera, 2)):
+            output = open_target(place_of(files, f"/out/{name}"))
+            assert isinstance(output, HdfsTarget)
+            request = Request(
+                APPLICATIONS[name], (data,), output, "root.a", Sizes(maps=1, reduces=reduces), python=sys.executable
+            )
+            done = client.run(request)
+            assert done.verdict is not None
+            assert done.verdict.wrong is None
+            assert done.verdict.records > 100
+            kinds = ["map", *["reduce"] * reduces]
+            assert sorted((a.kind, a.outcome) for a in done.attempts) == [(kind, "finished") for kind in kinds]
+            assert "_SUCCESS" in output.names()
+            with pytest.raises(InputError, match="is there already"):
+                client.run(request)
+        # Nothing of the staging is left.
+        assert [one.name for one in files.listing("/out")] == ["sequencecount", "terasort"]

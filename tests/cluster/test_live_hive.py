@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 
 import pytest
 
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
 from harness.jobs.applications.client import Sizes
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.client import HiveClient, HiveRequest
 from harness.model.errors import RunInvalid
-from harness.yarn.http import HttpOptions
-from harness.yarn.rest import RestClient
+from tests.cluster.local_clusters import one_queue
 
 # Starting HiveServer2 alone takes most of a core's half minute: not for every run of CI.
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.long, pytest.mark.xdist_group("live-hive")]
@@ -25,40 +21,28 @@ SIZES = Sizes(task_mb=768, am_mb=768, maps=2, reduces=1)
 def test_the_papers_queries_and_one_that_fails(tmp_path: Path) -> None:
     data = tmp_path / "tpch"
     generate("tpch", 5_000_000, 1, FolderTarget(data))
-    cluster = LocalCluster(StateFolder(tmp_path / "state"))
-    allocations = tmp_path / "allocations.xml"
-    allocations.write_text(
-        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
-    )
-    try:
-        spec = ClusterSpec(nodes=1, memory_mb=3072, vcores=4, allocations=str(allocations))
-        status = cluster.up(spec, timeout_s=300)
-        with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
-            client = HiveClient(rest, progress=print)
-            for name in GROUPS["hive"]:
-                one, output = programs()[name], tmp_path / name
-                done = client.run(HiveRequest(one, data, output, "root.a", SIZES, timeout_s=1500.0))
-                assert done.verdict is not None
-                assert done.verdict.wrong is None
-                assert [(app.queue.removeprefix("root."), app.final_status) for app in done.apps] == [
-                    ("a", "SUCCEEDED")
-                ]
-                assert {a.outcome for a in done.attempts} == {"finished"}
-                assert {a.kind for a in done.attempts} == {"map", "reduce"}
-                assert all(0 < a.started_ms <= a.ended_ms for a in done.attempts)
-                assert [path.name for path in output.iterdir()] == ["answer"]
-            broken = HiveRequest(
-                programs()["hive-q1"],
-                data,
-                tmp_path / "no",
-                "root.none.such",
-                SIZES,
-                timeout_s=1500.0,
-                properties={"tez.queue.name": "root"},
-            )
-            with pytest.raises(RunInvalid, match=r"hive-q1 failed; .*root is not a leaf queue"):
-                client.run(broken)
-            assert not any(not app.final for app in rest.apps())
-            assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".hive-")] == []
-    finally:
-        assert cluster.down() == []
+    with one_queue(tmp_path) as rest:
+        client = HiveClient(rest, progress=print)
+        for name in GROUPS["hive"]:
+            one, output = programs()[name], tmp_path / name
+            done = client.run(HiveRequest(one, data, output, "root.a", SIZES, timeout_s=1500.0))
+            assert done.verdict is not None
+            assert done.verdict.wrong is None
+            assert [(app.queue.removeprefix("root."), app.final_status) for app in done.apps] == [("a", "SUCCEEDED")]
+            assert {a.outcome for a in done.attempts} == {"finished"}
+            assert {a.kind for a in done.attempts} == {"map", "reduce"}
+            assert all(0 < a.started_ms <= a.ended_ms for a in done.attempts)
+            assert [path.name for path in output.iterdir()] == ["answer"]
+        broken = HiveRequest(
+            programs()["hive-q1"],
+            data,
+            tmp_path / "no",
+            "root.none.such",
+            SIZES,
+            timeout_s=1500.0,
+            properties={"tez.queue.name": "root"},
+        )
+        with pytest.raises(RunInvalid, match=r"hive-q1 failed; .*root is not a leaf queue"):
+            client.run(broken)
+        assert not any(not app.final for app in rest.apps())
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".hive-")] == []

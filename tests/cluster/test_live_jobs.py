@@ -2,54 +2,41 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
 from harness.jobs.applications.catalogue import APPLICATIONS
 from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.model.errors import RunInvalid
-from harness.yarn.http import HttpOptions
-from harness.yarn.rest import RestClient
+from tests.cluster.local_clusters import one_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]
 
 
 def test_an_application_computes_and_a_failing_one_says_why(tmp_path: Path) -> None:
     generate("text", 30_000, 2, FolderTarget(tmp_path / "text"))
-    cluster = LocalCluster(StateFolder(tmp_path / "state"))
-    allocations = tmp_path / "allocations.xml"
-    allocations.write_text(
-        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
-    )
-    try:
-        status = cluster.up(ClusterSpec(nodes=1, memory_mb=2048, vcores=4, allocations=str(allocations)), timeout_s=170)
-        with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
-            client = Client(rest)
-            sizes = Sizes(maps=1, reduces=1)
-            inputs = (tmp_path / "text",)
-            one = APPLICATIONS["invertedindex"]
-            done = client.run(Request(one, inputs, tmp_path / "out", "root.a", sizes, python=sys.executable))
-            assert done.verdict is not None
-            assert done.verdict.wrong is None
-            assert done.verdict.records > 1000
-            assert [app.final_status for app in done.apps] == ["SUCCEEDED"]
-            assert [(a.kind, a.outcome) for a in done.attempts] == [("map", "finished"), ("reduce", "finished")]
-            assert all(0 < a.started_ms < a.ended_ms for a in done.attempts)
+    with one_queue(tmp_path, memory_mb=2048) as rest:
+        client = Client(rest)
+        sizes = Sizes(maps=1, reduces=1)
+        inputs = (tmp_path / "text",)
+        one = APPLICATIONS["invertedindex"]
+        done = client.run(Request(one, inputs, tmp_path / "out", "root.a", sizes, python=sys.executable))
+        assert done.verdict is not None
+        assert done.verdict.wrong is None
+        assert done.verdict.records > 1000
+        assert [app.final_status for app in done.apps] == ["SUCCEEDED"]
+        assert [(a.kind, a.outcome) for a in done.attempts] == [("map", "finished"), ("reduce", "finished")]
+        assert all(0 < a.started_ms < a.ended_ms for a in done.attempts)
 
-            # A program that cannot be started on the nodes.
-            once = {"mapreduce.map.maxattempts": "1"}
-            broken = Request(
-                one, inputs, tmp_path / "no", "root.a", sizes, python=f"{sys.executable} -c boom", properties=once
-            )
-            with pytest.raises(RunInvalid, match=r"invertedindex failed.*NameError: name 'boom' is not defined"):
-                client.run(broken)
-            assert not any(not app.final for app in rest.apps())
-            assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".staging")] == []
-    finally:
-        assert cluster.down() == []
+        # A program that cannot be started on the nodes.
+        once = {"mapreduce.map.maxattempts": "1"}
+        broken = Request(
+            one, inputs, tmp_path / "no", "root.a", sizes, python=f"{sys.executable} -c boom", properties=once
+        )
+        with pytest.raises(RunInvalid, match=r"invertedindex failed.*NameError: name 'boom' is not defined"):
+            client.run(broken)
+        assert not any(not app.final for app in rest.apps())
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".staging")] == []

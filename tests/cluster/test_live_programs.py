@@ -8,18 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.real_cluster import cluster_spec
-from harness.experiments.resolve import load_experiment
 from harness.jobs.recorded import read_trace
-from harness.yarn.rmclient import RmAddress, RmClient
+from harness.yarn.rmclient import RmClient
+from tests.cluster.local_clusters import Given, given_cluster
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live-programs")]
 
@@ -79,41 +75,12 @@ def experiment(folder: Path, more: str = "") -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Given:
-    """A cluster that is there, as the options of a call name it."""
-
-    options: list[str]
-    address: RmAddress
-
-
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
     folder = tmp_path_factory.mktemp("programs")
-    allocations = folder / "allocations.xml"
-    allocations.write_text(
-        '<?xml version="1.0"?><allocations><queue name="root"><queue name="mine"/></queue></allocations>'
-    )
-    wanted = cluster_spec(load_experiment(str(experiment(folder))), allocations)
-    spec = ClusterSpec(
-        nodes=2, memory_mb=4096, vcores=16, minimum_allocation_mb=256, allocations=str(allocations),
-        properties=wanted.properties,
-    )  # fmt: skip
-    cluster = LocalCluster(StateFolder(folder / "state"))
-    try:
-        status = cluster.up(spec, timeout_s=600)
-        address = status.address
-        yield Given(
-            [
-                *("--rm", address.rest, "--admin", str(address.admin), "--client", str(address.client)),
-                *("--allocations", str(Path(status.scheduler_folder) / "fair-scheduler.xml")),
-                *("--shared", str(folder / "shared")),
-            ],
-            address,
-        )
-    finally:
-        left = cluster.down()
-    assert left == []
+    text = '<?xml version="1.0"?><allocations><queue name="root"><queue name="mine"/></queue></allocations>'
+    with given_cluster(folder, experiment(folder), text, memory_mb=4096, minimum_mb=256) as found:
+        yield found
 
 
 def command(*arguments: str) -> list[str]:

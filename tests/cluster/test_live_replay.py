@@ -9,21 +9,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.real_cluster import clean_abandoned, cluster_spec
+from harness.experiments.real_cluster import clean_abandoned
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.jobs.recorded import read_trace
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.yarn.adminrpc import effective_queues
-from harness.yarn.rmclient import RmAddress, RmClient
+from harness.yarn.rmclient import RmClient
+from tests.cluster.local_clusters import Given, given_cluster
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live")]
 
@@ -75,41 +73,12 @@ def experiment(folder: Path, *, seconds: float = 1.5, rounds: int = 2, more: str
     return path
 
 
-@dataclass(frozen=True)
-class Given:
-    """A cluster that is there, as the options of a call name it."""
-
-    options: list[str]
-    address: RmAddress
-    file: Path
-
-
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
     folder = tmp_path_factory.mktemp("replay")
-    allocations = folder / "allocations.xml"
-    allocations.write_text('<?xml version="1.0"?><allocations><queue name="mine"/></allocations>')
-    wanted = cluster_spec(load_experiment(str(experiment(folder))), allocations)
-    spec = ClusterSpec(
-        nodes=2, memory_mb=8192, vcores=16, minimum_allocation_mb=1024, allocations=str(allocations),
-        properties=wanted.properties,
-    )  # fmt: skip
-    cluster = LocalCluster(StateFolder(folder / "state"))
-    try:
-        status = cluster.up(spec, timeout_s=170)
-        file = Path(status.scheduler_folder) / "fair-scheduler.xml"
-        address = status.address
-        yield Given(
-            [
-                *("--rm", address.rest, "--admin", str(address.admin), "--client", str(address.client)),
-                *("--allocations", str(file), "--shared", str(folder / "shared")),
-            ],
-            address,
-            file,
-        )
-    finally:
-        left = cluster.down()
-    assert left == []
+    text = '<?xml version="1.0"?><allocations><queue name="mine"/></allocations>'
+    with given_cluster(folder, experiment(folder), text, memory_mb=8192, minimum_mb=1024, timeout_s=170) as found:
+        yield found
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:

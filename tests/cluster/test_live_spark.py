@@ -6,7 +6,6 @@ in the long series.
 
 from __future__ import annotations
 
-import getpass
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import ClusterSpec, StateFolder
 from harness.jobs.applications.client import Done
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.spark.catalogue import program
@@ -25,8 +22,8 @@ from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import LocalSite
 from harness.jobs.submit import LocalFolder
 from harness.model.errors import InputError, RunInvalid
-from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
+from tests.cluster.local_clusters import one_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-spark")]
 
@@ -64,18 +61,8 @@ class Cluster:
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("spark")
-    cluster = LocalCluster(StateFolder(folder / "state"))
-    allocations = folder / "allocations.xml"
-    allocations.write_text(
-        '<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault><queue name="a"/></allocations>'
-    )
-    try:
-        spec = ClusterSpec(nodes=1, memory_mb=3072, vcores=4, allocations=str(allocations))
-        status = cluster.up(spec, timeout_s=300)
-        with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
-            yield Cluster(folder, rest)
-    finally:
-        assert cluster.down() == []
+    with one_queue(folder) as rest:
+        yield Cluster(folder, rest)
 
 
 def test_a_query_of_tpch(spark: Cluster) -> None:
@@ -121,7 +108,7 @@ def test_a_failing_one_says_why_and_what_does_not_fit_does_not_start(spark: Clus
     with pytest.raises(RunInvalid, match=r"tpch-q6 failed; application_\S+ FAILED: .*its log ends: .*nosuch"):
         client.run(broken)
     before = len(spark.rest.apps())
-    with pytest.raises(InputError, match=r"hold the application master .* and 2 executor\(s\)"):
+    with pytest.raises(InputError, match=r"hold the application master .* and 1 executor\(s\)"):
         client.run(replace(spark.request("tpch-q6"), sizes=replace(SIZES, executors=3)))
     assert len(spark.rest.apps()) == before
 
