@@ -14,6 +14,7 @@ from harness.jobs.applications import client as mapreduce
 from harness.jobs.applications.catalogue import APPLICATIONS, Application
 from harness.jobs.applications.catalogue import settings_of as mapreduce_settings
 from harness.jobs.applications.client import Done, Request
+from harness.jobs.applications.containers import ContainerClient
 from harness.jobs.applications.history import Attempt
 from harness.jobs.hive import catalogue as hive
 from harness.jobs.hive.catalogue import HiveProgram
@@ -22,7 +23,7 @@ from harness.jobs.spark import catalogue as spark
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.site import SparkSite, site_of
-from harness.jobs.submit import LocalFolder, SharedFolder
+from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
 from harness.model.errors import CallError, InputError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
@@ -101,19 +102,26 @@ class AnyClient:
         self.attempts = []
         if isinstance(request, SparkRequest):
             return self._spark(request, on_step)
-        if self._cluster.shared is not None:
-            kind = "Hive query" if isinstance(request, HiveRequest) else "MapReduce job"
-            raise InputError(
-                f"{request.application.name} is a {kind}, which this command runs on local clusters only",
-                where=self._cluster.rm,
-                mend="use --backend local, or an experiment with `yarnfair run --backend docker`",
-            )
         if isinstance(request, HiveRequest):
+            if self._cluster.shared is not None:
+                raise InputError(
+                    f"{request.application.name} is a Hive query, which runs on local clusters only",
+                    where=self._cluster.rm,
+                    mend="use --backend local",
+                )
             asked = HiveClient(self.rest, progress=self._progress, stop=self._stop)
             try:
                 return asked.run(request, on_step)
             finally:
                 self.attempts, self.zero_ms = asked.attempts, asked.zero_ms
+        if self._cluster.shared is not None:
+            copied = ContainerClient(
+                self.rest, _beside(self._cluster.shared, "yarnfair-jobs"), self._progress, self._stop
+            )
+            try:
+                return copied.run(request, on_step)
+            finally:
+                self.attempts, self.zero_ms = copied.attempts, copied.zero_ms
         client = mapreduce.Client(self.rest, progress=self._progress, stop=self._stop)
         done = client.run(request, on_step)
         self.attempts, self.zero_ms = list(done.attempts), done.zero_ms
@@ -145,9 +153,7 @@ class AnyClient:
             shared.remove()
 
 
-def _beside(shared: Any, name: str) -> SharedFolder:
+def _beside(shared: SharedFolder, name: str) -> ContainerFolder:
     """Another folder of the same volume."""
-    from harness.jobs.submit import ContainerFolder
-
     assert isinstance(shared, ContainerFolder)
     return ContainerFolder(shared.container, f"{shared.path.rpartition('/')[0]}/{name}")

@@ -16,7 +16,7 @@ from harness.jobs.applications import staging
 from harness.jobs.applications.answers import CHECKS, Verdict, output_files
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
 from harness.jobs.applications.client import cluster_properties, container_log, last_lines, told_of, write_centres
-from harness.jobs.applications.history import read_history, record_of
+from harness.jobs.applications.history import Attempt, read_history, record_of
 from harness.jobs.applications.places import Place
 from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.replay import JobRecord, stages_in_order
@@ -45,10 +45,19 @@ class Site:
 
 
 class MapReducePrograms:
-    """Submits MapReduce programs to one ResourceManager. ``tag`` marks their applications."""
+    """Submits MapReduce programs to one ResourceManager. ``tag`` marks their applications; ``properties``: more of
+    every job's."""
 
-    def __init__(self, rest: RestClient, site: Site, jobs: Sequence[ProgramJob], *, tag: str) -> None:
-        self.rest, self.site, self.tag = rest, site, tag
+    def __init__(
+        self,
+        rest: RestClient,
+        site: Site,
+        jobs: Sequence[ProgramJob],
+        *,
+        tag: str,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self.rest, self.site, self.tag, self._properties = rest, site, tag, properties or {}
         self.jobs = {job.spec.id: job for job in jobs}
         #: Folder of a job's latest try, below the place, by job id.
         self._folders: dict[str, str] = {}
@@ -122,7 +131,7 @@ class MapReducePrograms:
             work=f"{place.path}/{staged}",
             slow_start=job.workload.slow_start,
             cached=shown,
-            properties=_identity_reduce(job),
+            properties={**_identity_reduce(job), **self._properties},
         )
         splits = staging.splits_of(files, job.maps)
         split, meta = staging.split_files(splits, new_api=staging.is_new_api(properties))
@@ -224,6 +233,10 @@ class MapReducePrograms:
         self._records[job_id] = found
         return found
 
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """What the master has written so far of its tasks, attempt by attempt. Raises InputError."""
+        return read_history(self._history(job_id))
+
     def _history(self, job_id: str) -> list[str]:
         """The job's history file: moved to its folder when the job has ended, in its staging folder until then."""
         folder = self._folders[job_id]
@@ -259,11 +272,18 @@ class MapReducePrograms:
         inputs = [self._parts(data) for data in job.inputs]
         settings = settings_of(APPLICATIONS[job.application], job.program.settings)
         with tempfile.TemporaryDirectory(prefix="yarnfair-answer-") as work:
-            for name, content in self.site.place.fetch(self._output(job)).items():
-                file = Path(work) / name
+            self.fetch(job_id, Path(work))
+            return CHECKS[job.application](inputs, settings, output_files(Path(work)))
+
+    def fetch(self, job_id: str, folder: Path) -> None:
+        """What a program has written, into a folder of this machine. Raises InputError."""
+        for name, content in self.site.place.fetch(self._output(self.jobs[job_id])).items():
+            file = folder / name
+            try:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
-            return CHECKS[job.application](inputs, settings, output_files(Path(work)))
+            except OSError as error:
+                raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
 
     def clean(self) -> None:
         """Takes away what the run has left in the place: outputs, staging. Raises InputError."""

@@ -134,6 +134,11 @@ def _spark_data(spec: ProgramsWorkload, program: ProgramSpec) -> Sequence[str]:
     return found.data
 
 
+def jobs_of_program(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str) -> list[ProgramJob]:
+    """The jobs of one program of a workload, submitted one after the other; the first at 0."""
+    return _jobs(spec, program, queue, identity, Scale())
+
+
 def _jobs(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str, by: Scale) -> list[ProgramJob]:
     """The jobs of one run of a program: when the first is submitted is not said yet."""
     am, name = spec.am.resource(), program.type or program.application

@@ -21,15 +21,13 @@ from harness.jobs.spark.answers import check
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
 from harness.jobs.spark.events import read_events
 from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
-from harness.jobs.spark.site import SparkSite, read_input
+from harness.jobs.spark.site import SparkSite, check_limit, read_input
 from harness.jobs.submit import scheduler_address
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-#: What a NodeManager takes beside its containers.
-_NODE_MB = 300
 _POLL_S = 0.5
 #: log4j2's lines as Spark writes them, of what went well.
 _LOGGED = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
@@ -215,17 +213,7 @@ class SparkClient:
         if (why := fits(sizes, nodes)) is not None:
             raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
-        limit = self.site.node_limit_mb()
-        if limit is not None:
-            at_once = min(asked, max(node.memory_mb for node in nodes))
-            if at_once + _NODE_MB > limit:
-                raise InputError(
-                    f"memory is short: {at_once} MB of containers and the NodeManager may be on one node, whose "
-                    f"container is held to {limit} MB",
-                    where=where,
-                    mend=f"bring the cluster up with NM_MEM_LIMIT={at_once + _NODE_MB}m in the environment, or with "
-                    "nodes that offer less memory",
-                )
+        check_limit(min(asked, max(node.memory_mb for node in nodes)), self.site.node_limit_mb(), where)
         if self._on_this_machine():
             free = available_mb(Path("/proc/meminfo").read_text())
             if asked > free:

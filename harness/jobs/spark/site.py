@@ -24,10 +24,27 @@ from harness.jobs.spark.plan import Input
 from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
 from harness.model.errors import InputError
 
+#: What a NodeManager takes beside its containers.
+NODE_MB = 300
 #: Arrow's names of types, and Spark's.
 _TYPES = {"int64": "bigint", "int32": "int", "date32[day]": "date", "double": "double"}
 _TYPES |= dict.fromkeys(("string", "large_string", "string_view"), "string")
 _NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
+
+
+def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
+    """Refuses what a node's own container could not hold. ``limit_mb``: what that may take (None: nothing holds it).
+
+    Raises InputError.
+    """
+    if limit_mb is not None and at_once_mb + NODE_MB > limit_mb:
+        raise InputError(
+            f"memory is short: {at_once_mb} MB of containers and the NodeManager may be on one node, whose container "
+            f"is held to {limit_mb} MB",
+            where=where,
+            mend=f"bring the cluster up with NM_MEM_LIMIT={at_once_mb + NODE_MB}m in the environment, or with nodes "
+            "that offer less memory",
+        )
 
 
 def read_input(program: SparkProgram, folder: Path) -> Input:
