@@ -209,7 +209,8 @@ def measure_locality(seed: int) -> dict[str, Any]:
 
         for maps in (16, 32, 160):
             for together in (1, 3):
-                jobs = [replace(_sort(maps), id=f"{queue}-1", queue=f"root.{queue}") for queue in "abc"[:together]]
+                sort = _sized("Sort", maps)
+                jobs = [replace(sort, id=f"{queue}-1", queue=f"root.{queue}") for queue in "abc"[:together]]
                 row: dict[str, Any] = {}
                 for name, settings in (
                     ("no delay", {"delay_scheduling": False}),
@@ -229,9 +230,29 @@ def measure_locality(seed: int) -> dict[str, Any]:
     return {"loads": found}
 
 
-def _sort(maps: int) -> JobSpec:
+def measure_benchmarks(seed: int) -> dict[str, Any]:
+    """Fig. 4.14: each benchmark alone with 16, 32, 160 maps, one replica: what Slot PreScheduling gains."""
+    experiment = load_experiment("dynamicmr-locality")
+    found: dict[str, Any] = {}
+    for name in BENCHMARKS:
+        for maps in (16, 32, 160):
+            jobs = [replace(_sized(name, maps), id="a-1", queue="root.a")]
+            plain, with_it = (
+                play(experiment, jobs, "pi-dhsa", seed, mode="static", prescheduling=on) for on in (False, True)
+            )
+            found.setdefault(name, {})[str(maps)] = {
+                "makespan_s": plain.makespan_ms / 1000,
+                "speedup": round(plain.makespan_ms / with_it.makespan_ms, 3),
+                "locality_gain": round((with_it.counts.node_local - plain.counts.node_local) / maps, 4),
+            }
+        click.echo(f"{name}: {found[name]}", err=True)
+    return {"benchmarks": found}
+
+
+def _sized(name: str, maps: int) -> JobSpec:
+    """The benchmark with so many maps, and one reduce for every eight."""
     experiment = load_experiment("dynamicmr-slots")
-    job = next(job for job in jobs_of(experiment, 1)[0] if job.name == "Sort")
+    job = next(job for job in jobs_of(experiment, 1)[0] if job.name == name)
 
     def sized(stage: Stage) -> Stage:
         return replace(stage, tasks=maps if stage.name == "map" else max(1, maps // 8))
@@ -263,12 +284,30 @@ def _ratios(
 
 
 def measure_whole(seed: int) -> dict[str, Any]:
-    """Figs. 4.15 and 4.16: DynamicMR over Hadoop's best static configuration, Fair Scheduler and FIFO."""
+    """Figs. 4.15 and 4.16: DynamicMR over Hadoop's static slots, Fair Scheduler and FIFO."""
     experiment = load_experiment("dynamicmr-whole")
     return {
         "fair": _ratios(experiment, ("hadoop", "dynamicmr"), (*BENCHMARKS, 5, 10, 20, 30), seed),
         "fifo": _ratios(experiment, ("hadoop-fifo", "dynamicmr-fifo"), (5, 20), seed),
+        "over other static slots": _over_static(experiment, seed),
     }
+
+
+def _over_static(experiment: LoadedExperiment, seed: int) -> dict[str, Any]:
+    """DynamicMR over Hadoop with other slots a node: 6/2, as section 4.3.5 prints it (four cores idle), and of 12."""
+    found: dict[str, Any] = {}
+    for count in (5, 20):
+        jobs = several(experiment, count, seed)
+        ours = play(experiment, jobs, "dynamicmr", seed).makespan_ms
+        for maps, reduces in ((6, 2), (7, 5), (8, 4), (9, 3)):
+
+            def slots(run: SlotRun, of: tuple[int, int] = (maps, reduces)) -> SlotRun:
+                nodes = tuple(replace(node, map_slots=of[0], reduce_slots=of[1]) for node in run.cluster.nodes)
+                return replace(run, cluster=replace(run.cluster, nodes=nodes))
+
+            theirs = play(experiment, jobs, "hadoop", seed, slots).makespan_ms
+            found.setdefault(f"{maps}/{reduces}", {})[f"{count} jobs"] = round(theirs / ours, 3)
+    return found
 
 
 def measure_yarn(seed: int) -> dict[str, Any]:
@@ -343,7 +382,10 @@ def measure_outside(seed: int) -> dict[str, Any]:
 
 @click.command()
 @click.argument(
-    "what", type=click.Choice(["slots", "early", "borrowed", "sepb", "locality", "whole", "yarn", "late", "outside"])
+    "what",
+    type=click.Choice(
+        ["slots", "early", "borrowed", "sepb", "locality", "benchmarks", "whole", "yarn", "late", "outside"]
+    ),
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Runs of each figure.")
 def study(what: str, seeds: int) -> None:
@@ -354,6 +396,7 @@ def study(what: str, seeds: int) -> None:
         "borrowed": measure_borrowed,
         "sepb": measure_sepb,
         "locality": measure_locality,
+        "benchmarks": measure_benchmarks,
         "whole": measure_whole,
         "yarn": measure_yarn,
         "late": measure_late,

@@ -89,6 +89,21 @@ def locality(values: Values) -> str:
     )
 
 
+def benchmarks(values: Values) -> str:
+    """Fig. 4.14."""
+    sizes = ("16", "32", "160")
+    rows = [
+        (
+            name,
+            *(shown(own[maps]["speedup"]) for maps in sizes),
+            *(shown(own[maps]["locality_gain"], ".1f", " %", 100) for maps in sizes),
+        )
+        for name, own in values["benchmarks"].items()
+    ]
+    head = [f"{what}, {maps} maps" for what in ("speed-up", "more local maps") for maps in sizes]
+    return markdown(("benchmark", *head), rows)
+
+
 def each_job(values: Values) -> str:
     """Fig. 4.12 (b)."""
     none, every = (values["each_job_of_5"][part] for part in ("0", "1"))
@@ -109,6 +124,12 @@ def whole(values: Values) -> str:
         for load, own in values[scheduler].items()
     ]
     return markdown(("load", "scheduler", "Hadoop 6/6, s", "DynamicMR, s", "speed-up"), rows)
+
+
+def other_slots(values: Values) -> str:
+    """DynamicMR over other static slots."""
+    rows = [(slots, *(shown(x) for x in own.values())) for slots, own in values["over other static slots"].items()]
+    return markdown(("Hadoop's slots a node", "DynamicMR's speed-up, 5 jobs", "20 jobs"), rows)
 
 
 def yarn(values: Values) -> str:
