@@ -36,6 +36,8 @@ class DecayPolicy(Policy):
 
     Settings: ClassVar[type] = DecaySettings
     settings: DecaySettings
+    #: Whether keys order all leaves against each other, or siblings at each level.
+    flat: ClassVar[bool] = False
 
     def ledger_settings(self) -> LedgerSettings:
         """How this policy's ledger counts."""
@@ -54,7 +56,7 @@ class DecayPolicy(Policy):
         return counted
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        order = Order(measure="keys", ledger=self.ledger_settings())
+        order = Order(measure="keys", flat=self.flat, ledger=self.ledger_settings())
         tree = tree_of(snapshot)
         if not tree.leaves:
             return Plan(order=order)

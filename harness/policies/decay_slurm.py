@@ -2,8 +2,8 @@
 
 Slurm documentation, "Fair Tree Fairshare Algorithm": among siblings LF = S / U with S the shares over the siblings' sum
 and U the decayed usage over the parent's; depth first, higher LF first. Siblings without usage come before all others
-(LF infinite; 0 with no shares). Leaves with equal LF have one rank; parents with equal LF have their children merged
-before these are sorted; a leaf equal to a parent has the rank of that parent's best leaf.
+(LF infinite; 0 with no shares). Leaves with equal LF (by twelve digits) have one rank; parents with equal LF have their
+children merged before these are sorted; a leaf equal to a parent has the rank of that parent's best leaf.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ class DecaySlurm(DecayPolicy):
 
     name = "decay-slurm"
     Settings: ClassVar[type] = SlurmSettings
+    #: Ranks are of all leaves together: those of tied parents stand between each other.
+    flat: ClassVar[bool] = True
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         # Depth first by LF is strict order level by level; children of tied parents cannot be merged by weights.
         return by_ranks(tree, dense_ranks(tree, [-lf for lf in level_fs(tree, counted)]))
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
-        rank = fair_tree(tree, counted)
         keys = [math.inf] * len(tree.names)
-        for leaf in tree.leaves:
-            keys[leaf] = float(rank[leaf])
-            for above in (*tree.path(leaf), 0):
-                keys[above] = min(keys[above], keys[leaf])
+        for leaf, rank in fair_tree(tree, counted).items():
+            keys[leaf] = float(rank)
         return keys
 
 
@@ -53,7 +52,8 @@ def level_fs(tree: Tree, usage: Sequence[float]) -> list[float]:
         for q in siblings:
             s = float(tree.entitlement[q] / shares) if shares > 0 else 0.0
             u = usage[q] / usage[above] if usage[above] > 0 else 0.0
-            found[q] = 0.0 if s == 0 else math.inf if u == 0 else s / u
+            # What has been used fades in floats: queues that used the same tie, whatever the sums' last digits.
+            found[q] = 0.0 if s == 0 else math.inf if u == 0 else float(f"{s / u:.12g}")
     return found
 
 

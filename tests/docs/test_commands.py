@@ -23,11 +23,12 @@ PAGES = {
     },
     "reference/decay.md": {},
     "reference/progress-share.md": {},
+    "reference/worked-examples.md": {},
     "how-to/write-an-allocation-file.md": {
         "queues.yaml": (ROOT / "docs" / "how-to" / "write-an-allocation-file.md", 0),
     },
 }
-CHEAP = {"allocate", "render", "validate", "shares"}
+CHEAP = {"allocate", "order", "render", "validate", "shares"}
 
 
 def yaml_block(page: Path, number: int) -> str:

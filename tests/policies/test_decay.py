@@ -137,6 +137,17 @@ def test_a_leaf_that_ties_with_a_parent_ranks_with_its_best_leaf() -> None:
     assert ranked == {"root.u": 0, "root.g.y": 0, "root.g.x": 2, "root.z": 3}
 
 
+@pytest.mark.parametrize("faded", [0.1, 0.7, 1 / 3, 0.99999])
+def test_groups_that_used_the_same_tie_whatever_the_rounding(faded: float) -> None:
+    weights = {f"root.{name}": 1.0 for name in ("g", "g.a", "g.b", "h", "h.c", "h.d")}
+    tree = tree_of(view(weights))
+    # 50 against 30 + 20, faded alike: sums of floats need not be equal.
+    used = {"root.g.a": 50 * faded, "root.h.c": 30 * faded, "root.h.d": 20 * faded}
+    ranked = fair_tree(tree, tree.sum_up([used.get(name, 0.0) for name in tree.names]))
+    by_name = {tree.names[q]: rank for q, rank in ranked.items()}
+    assert by_name == {"root.g.b": 0, "root.h.d": 1, "root.h.c": 2, "root.g.a": 3}
+
+
 def test_level_fairshare_is_shares_over_usage() -> None:
     tree = tree_of(view({"root.a": 3.0, "root.b": 1.0, "root.c": 4.0}))
     used = tree.sum_up([{"root.a": 30.0, "root.b": 10.0}.get(n, 0.0) for n in tree.names])
