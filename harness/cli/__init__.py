@@ -102,7 +102,21 @@ def main(argv: list[str] | None = None) -> None:
         _print_error("interrupted")
         code = 130
     except BrokenPipeError:
-        # The reader of our output went away (`yarnfair ... | head`): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 0
+    except SystemExit as stop:
+        # Also a reader of our output that went away (`yarnfair ... | head`): click ends with 1 then, having wrapped the
+        # outputs; it is no error of ours.
+        closed = isinstance(sys.stdout, click.utils.PacifyFlushWrapper)
+        code = 0 if closed else stop.code if isinstance(stop.code, int) else 1
+    except OSError as error:
+        # Of the output: what a command does with files says itself what is wrong with them.
+        _print_error(f"{error.filename or 'the output'}: {error.strerror or error}; check disk and rights")
+        _drop_output()
+        code = 1
     sys.exit(code)
+
+
+def _drop_output() -> None:
+    """Nothing more is written to standard output, not at the end of the process either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 
 
 @click.command()
@@ -16,7 +16,7 @@ from harness.cli.output import json_option, print_json
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write.")
 @click.option(
     "--margin",
-    type=click.FloatRange(0, 10, min_open=True),
+    type=Number(0, 10, min_open=True),
     metavar="PART",
     help="Allow this part of the median beyond the worst recorded value (0.1: 10 %) instead of a bound by spread.",
 )

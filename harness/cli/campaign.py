@@ -83,11 +83,11 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
                 "waiting": len(open_cells),
                 "estimate_s": total,
                 "side_by_side": room,
-                "remarks": list(loaded.remarks),
+                "remarks": [*loaded.remarks, *_outdated(loaded, folder)],
             }
         )
         return
-    for remark in loaded.remarks:
+    for remark in (*loaded.remarks, *_outdated(loaded, folder)):
         click.echo(f"warning: {remark}", err=True)
     for cell in loaded.cells:
         one = known[cell.id]
@@ -209,11 +209,12 @@ def run(
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
-    for remark in loaded.remarks:
+    for remark in (*loaded.remarks, *_outdated(loaded, folder)):
         click.echo(f"warning: {remark}", err=True)
     stands = standings(loaded, folder)
     kept = sum(one.state == "done" or (one.state == "failed" and not retry_failed) for one in stands)
     kept = 0 if fresh else kept
+    runs_on = executor_of(executor, jobs)
     if not as_json:
         click.echo(f"{loaded.spec.campaign}: {len(stands)} cells, {kept} done before, into {folder}", err=True)
     progress = _Progress(loaded, kept)
@@ -221,7 +222,7 @@ def run(
         outcome = run_campaign(
             loaded,
             folder,
-            executor_of(executor, jobs),
+            runs_on,
             watch=Watch(progress.begin, progress.says, progress.step, progress.end),
             retry_failed=retry_failed,
             fresh=fresh,
@@ -252,8 +253,19 @@ def status(file: Path, out: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(_document(loaded, folder, stands))
         return
+    for remark in _outdated(loaded, folder):
+        click.echo(f"warning: {remark}", err=True)
     for line in _lines(stands):
         click.echo(line)
+
+
+def _outdated(loaded: LoadedCampaign, folder: Path) -> list[str]:
+    """Says that there are results which are not these cells', if there are."""
+    from harness.experiments.campaign import outdated
+
+    count = outdated(loaded, folder)
+    whose = "another version of these files, of yarnfair, or of what it stands on"
+    return [f"{folder}: {count} cell(s) done by {whose} do not count; `run` sets them aside"] if count else []
 
 
 def _document(loaded: LoadedCampaign, folder: Path, stands: list[Standing]) -> dict[str, Any]:

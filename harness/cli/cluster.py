@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.clusters.accelerators import Accelerators
@@ -115,7 +115,7 @@ def cluster() -> None:
 @click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
 @click.option("--in-rm-policy", help="ltrf, naive-hltrf or hltrf inside the Fair Scheduler (compiled with the JDK).")
 @click.option("--in-rm-set", "in_rm_settings", multiple=True, metavar="NAME=VALUE", help="A setting of that policy.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 3600), default=180, show_default=True, help="Seconds.")
+@click.option("--timeout", "timeout_s", type=Number(1, 3600), default=180, show_default=True, help="Seconds.")
 @click.option("--keep", is_flag=True, help="Leave a cluster that does not come up for `doctor` to examine.")
 @json_option
 def up(
@@ -286,11 +286,11 @@ def _accelerators(state: str | None) -> Accelerators:
 @_state
 @click.option("--type", "kind", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many join.")
-@click.option("--cpus", type=float, help="CPU limit of each, in processors (default: none).")
+@click.option("--cpus", type=Number(0, 10_000, min_open=True), help="CPU limit of each, in processors (default: none).")
 @click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB.")
 @click.option("--vcores", type=int, default=4, show_default=True, help="What a node advertises.")
 @click.option("--limit-mb", type=int, default=768, show_default=True, help="Memory limit of the container, MiB.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(1, 3600), default=120, show_default=True, help="Seconds.")
+@click.option("--timeout", "timeout_s", type=Number(1, 3600), default=120, show_default=True, help="Seconds.")
 @json_option
 def grow(
     backend: str,
@@ -328,7 +328,7 @@ def grow(
 @click.option(
     "--drain",
     "drain_s",
-    type=click.FloatRange(0, 86_400),
+    type=Number(0, 86_400),
     default=60,
     show_default=True,
     help="Seconds for what runs there to end; then it is killed (0: at once).",

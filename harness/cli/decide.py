@@ -6,6 +6,7 @@ import json
 
 import click
 
+from harness.cli.output import Number
 from harness.model.errors import CallError, InputError
 
 
@@ -14,7 +15,7 @@ from harness.model.errors import CallError, InputError
 @click.option("-o", "--output", type=click.Path(), default=None, help="Write there instead of to standard output.")
 @click.option("--record", metavar="EXPERIMENT", help="Instead: a simulated run of this experiment, as a script.")
 @click.option("--policy", metavar="P", help="With --record: the variant that is run [the experiment's first].")
-@click.option("--until", type=click.FloatRange(0, 1e7, min_open=True), help="With --record: seconds of virtual time.")
+@click.option("--until", type=Number(0, 1e7, min_open=True), help="With --record: seconds of virtual time.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: the answer is always one JSON document.")
 def decide(
     script: str | None, output: str | None, record: str | None, policy: str | None, until: float | None, as_json: bool

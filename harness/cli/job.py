@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 from harness.model.errors import CallError, InputError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
 )
 @click.option("--no-check", is_flag=True, help="Leave the answer unchecked (it is checked in this machine's memory).")
 @click.option("--tasks", type=click.Path(path_type=Path), help="Write the task attempts' times there, as parquet.")
-@click.option("--timeout", default=1800.0, type=click.FloatRange(1, 864000), show_default=True, help="Seconds.")
+@click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds.")
 @json_option
 def run(
     name: str,
@@ -273,7 +273,7 @@ def _print(found: dict[str, Any], *, title: bool) -> None:
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder: outputs and tables.")
 @_cluster_options
 @click.option("--no-check", is_flag=True, help="Leave the answers unchecked.")
-@click.option("--timeout", default=1800.0, type=click.FloatRange(1, 864000), show_default=True, help="Seconds a job.")
+@click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds a job.")
 @json_option
 def mix(
     file: Path,

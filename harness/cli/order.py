@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.policies.ordering.jobs import MapReduceJob
@@ -32,7 +31,7 @@ MAX_SLOTS = 10**9
 @click.option(
     "--time-limit",
     "time_limit_s",
-    type=click.FloatRange(0, 10**9),
+    type=Number(0, 10**9),
     help="Seconds after which optimal settles for the best order found, and says how far it may be off. [default: 60]",
 )
 @json_option
@@ -49,15 +48,12 @@ def order(
 
     The file has the columns job, maps, map_seconds, reduces, reduce_seconds.
     """
-    from harness.model.errors import CallError
     from harness.policies.ordering import GREEDY, Slots, estimate, lower_bound, upper_bound
 
     if algorithm != "optimal":
         for option, value in (("--objective", objective), ("--time-limit", time_limit_s)):
             if value is not None:
                 click.echo(f"yarnfair: {option} is for --algorithm optimal, {algorithm} ignores it", err=True)
-    if time_limit_s is not None and math.isnan(time_limit_s):
-        raise CallError("--time-limit is not a number", mend="give seconds from 0 on")
     jobs = _read(jobs_file)
     slots = Slots(map_slots, reduce_slots)
     slots.check(jobs)

@@ -25,4 +25,14 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
 
 
+class Number(click.FloatRange):
+    """A finite number in a range: click's own lets NaN through, which is in every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return found
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

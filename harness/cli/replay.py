@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 from harness.model.errors import InputError
 
 
@@ -17,9 +17,7 @@ from harness.model.errors import InputError
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Of heartbeats' phases [1].")
-@click.option(
-    "--sample", "sample_s", type=click.FloatRange(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS"
-)
+@click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/replay-NAME].")
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="RUN", help="Say how far each run is from this real one."

@@ -181,10 +181,11 @@ def run(
     target = None
     if backend != "sim":
         from harness.experiments.real import real_variants
-        from harness.experiments.real_cluster import Target
+        from harness.experiments.real_cluster import Target, check_target
 
         variants = real_variants(variants)
         target = Target(rm, admin, client, allocations, shared, inventory=inventory)
+        check_target(backend, target)
     folder = output_folder(loaded, out, backend)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(variants)} run(s) into {folder}", err=True)

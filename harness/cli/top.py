@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.live_view import Source, source_options
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 from harness.model.errors import YarnfairError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _WIDTH = 80
 
 @click.command()
 @source_options
-@click.option("--every", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--every", type=Number(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
 @click.option("--once", is_flag=True, help="Print one frame and end.")
 @json_option
 def top(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, json_option, print_json
 
 NAMES = ("static", "drf", "tetris", "qknober")
 
@@ -16,15 +16,11 @@ NAMES = ("static", "drf", "tetris", "qknober")
 @click.option("--trace", type=click.Path(path_type=Path), help="Folder of Google's 2011 trace, instead of synthetic.")
 @click.option("--users", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @click.option("--machines", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Synthetic only.")
-@click.option("--hours", type=click.FloatRange(0.01, 1000), default=24.0, show_default=True, help="Synthetic only.")
-@click.option(
-    "--load", type=click.FloatRange(0.01, 10), default=1.2, show_default=True, help="Synthetic only: of the capacity."
-)
+@click.option("--hours", type=Number(0.01, 1000), default=24.0, show_default=True, help="Synthetic only.")
+@click.option("--load", type=Number(0.01, 10), default=1.2, show_default=True, help="Synthetic only: of the capacity.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--policy", "policies", multiple=True, type=click.Choice(NAMES), help="Repeat for more [all].")
-@click.option(
-    "--knob", "knobs", multiple=True, type=click.FloatRange(0, 1), help="rho, or f of tetris [0 to 1 by 0.2]."
-)
+@click.option("--knob", "knobs", multiple=True, type=Number(0, 1), help="rho, or f of tetris [0 to 1 by 0.2].")
 @json_option
 def vectors(
     trace: Path | None,

@@ -36,7 +36,7 @@ from harness.clusters.remote_host import (
 )
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
-from harness.model.errors import InputError, RunTimedOut
+from harness.model.errors import CallError, InputError, RunTimedOut
 from harness.yarn.files import MAX_BYTES, AllocationPlace
 from harness.yarn.rmclient import RmAddress
 
@@ -99,7 +99,7 @@ class SshCluster:
         """
         inventory = self._given
         if inventory is None:
-            raise InputError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
+            raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
         if inventory.rm is None or not inventory.nodes:
             missing = "rm" if inventory.rm is None else "nm"
             raise InputError(f"no host has the role {missing}", where="--inventory", mend="give roles: [rm], [nm]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sqlite3
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from harness.experiments.campaign_state import CampaignState, Standing, locked
 from harness.experiments.campaign_work import Clusters, Dask, Executor, Processes, Told
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.experiments.simulated import Step
-from harness.model.errors import CallError, YarnfairError
+from harness.model.errors import CallError, InputError, YarnfairError
 from harness.results.store import read_json, write_json
 from harness.results.summary import add_speedups
 
@@ -289,8 +290,10 @@ def run_campaign(
             try:
                 _loop(run)
             except BaseException:
-                for id_ in run.running:
-                    state.waits(id_, "interrupted")
+                # What cannot be noted waits all the same: the next call finds it running, and nobody that runs it.
+                with contextlib.suppress(sqlite3.Error):
+                    for id_ in run.running:
+                        state.waits(id_, "interrupted")
                 raise
             finally:
                 try:
@@ -299,6 +302,10 @@ def run_campaign(
                     run.clusters.close()
             _speedups(campaign, out, state)
             return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
+        except sqlite3.Error as error:
+            raise InputError(
+                f"cannot be written: {error}", where=str(state.path), mend="check the disk, then run it again"
+            ) from None
         finally:
             state.close()
 
@@ -373,6 +380,18 @@ def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
         )
         for cell in campaign.cells
     ]
+
+
+def outdated(campaign: LoadedCampaign, out: Path) -> int:
+    """How many cells are done in the folder that are not the campaign's as it is now."""
+    if not (out / "campaign.sqlite").is_file():
+        return 0
+    state = CampaignState(out)
+    try:
+        done = {one.id for one in state.standings() if one.state == "done"}
+    finally:
+        state.close()
+    return len(done - {cell.id for cell in campaign.cells})
 
 
 def directories(campaign: LoadedCampaign, out: Path, found: Sequence[Standing]) -> list[Path]:

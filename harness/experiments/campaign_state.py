@@ -181,8 +181,13 @@ def locked(out: Path) -> Iterator[None]:
 
     Raises InputError when another holds it.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(
+            f"cannot be used for a campaign: {error.strerror}", where=str(out), mend="choose another --out"
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

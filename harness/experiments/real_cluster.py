@@ -135,6 +135,23 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
     return render_allocations(replace(rounded, settings={**rounded.settings, ROOT: root}))
 
 
+def check_target(backend: str, target: Target) -> None:
+    """Whether the options of a cluster go together. Raises CallError."""
+    if target.rm is not None:
+        if not target.allocations:
+            raise CallError(
+                "--rm without --allocations", mend="say where the RM's allocation file lies: a path, sftp:// ..."
+            )
+        if not target.shared:
+            raise CallError("--rm without --shared", mend="give a folder that this machine and all nodes see alike")
+        return
+    if target != Target(inventory=target.inventory):
+        raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
+    if (backend == "ssh") != (target.inventory is not None):
+        mend = "give the YAML file that names the hosts" if backend == "ssh" else "it is for --backend ssh"
+        raise CallError("no inventory" if backend == "ssh" else "an inventory", where="--inventory", mend=mend)
+
+
 @contextlib.contextmanager
 def open_cluster(
     experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None] = lambda _: None
@@ -144,11 +161,7 @@ def open_cluster(
         with _given(backend, target) as found:
             yield found
         return
-    if target != Target(inventory=target.inventory):
-        raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
-    if (backend == "ssh") != (target.inventory is not None):
-        mend = "give the YAML file that names the hosts" if backend == "ssh" else "it is for --backend ssh"
-        raise CallError("no inventory" if backend == "ssh" else "an inventory", where="--inventory", mend=mend)
+    check_target(backend, target)
     clean_abandoned()
     folder = own_folder(backend)
     state = StateFolder(folder / "cluster")
@@ -218,13 +231,10 @@ def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folde
 
 @contextlib.contextmanager
 def _given(backend: str, target: Target) -> Iterator[RealCluster]:
+    check_target(backend, target)
     assert target.rm is not None
-    if not target.allocations:
-        raise CallError(
-            "--rm without --allocations", mend="say where the RM's allocation file lies: a path, sftp:// ..."
-        )
-    if not target.shared:
-        raise CallError("--rm without --shared", mend="give a folder that this machine and all nodes see alike")
+    assert target.allocations is not None
+    assert target.shared is not None
     address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
     place = open_place(target.allocations)
     before = place.read()

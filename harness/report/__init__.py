@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -81,7 +82,8 @@ def _write(out: Path, page: bytes) -> None:
         os.replace(temporary, out)
     except OSError as error:
         if temporary is not None:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
         raise InputError(
             f"cannot be written: {error.strerror or error}", where=str(out), mend="choose another -o FILE"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
@@ -98,7 +99,8 @@ def write_whole(path: str, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
         os.replace(draft, target)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
 
 

@@ -150,6 +150,38 @@ def test_a_campaign_runs_resumes_and_feeds_the_other_commands(
     assert json.loads(capsys.readouterr().out)["contests"]
 
 
+def test_results_of_another_version_are_told_of(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = write(seeds=[1], policies=["fair"]), tmp_path / "out"
+    assert call(capsys, "run", path, "--out", out)[0] == 0
+    assert "warning" not in call(capsys, "status", path, "--out", out)[2]
+    monkeypatch.setattr("harness.experiments.campaign_spec.versions", lambda: {"yarnfair": "9"})
+    code, printed, err = call(capsys, "status", path, "--out", out)
+    assert (code, printed) == (0, "1 cells: 1 waiting\n")
+    assert "1 cell(s) done by another version" in err
+    assert json.loads(call(capsys, "plan", path, "--out", out, "--json")[1])["remarks"]
+
+
+def test_a_state_that_cannot_be_written_is_one_line(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when a cell has ended: the cell runs again when there is room."""
+    loaded, out = load_campaign(write(seeds=[1], policies=["fair"])), tmp_path / "out"
+
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("harness.experiments.campaign_state.CampaignState.end", full)
+        patched.setattr("harness.experiments.campaign_state.CampaignState.waits", full)
+        with pytest.raises(InputError, match="disk is full; check the disk"):
+            runner.run_campaign(loaded, out, Scripted({}, out))
+    executor = Scripted({}, out)
+    assert not runner.run_campaign(loaded, out, executor).failed
+    assert executor.log == ["fair", "closed"]
+
+
 def test_failed_cells_do_not_stop_it_and_are_listed(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
