@@ -120,7 +120,6 @@ def test_a_path_that_cannot_be_read(path: str) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        ("--algorithm", "optimal", "--time-limit", "nan"),
         ("--algorithm", "given", "--map-slots", "0"),
         ("--algorithm", "optimal", "--reduce-slots", "0"),
     ],
