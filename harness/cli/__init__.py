@@ -107,7 +107,7 @@ def main(argv: list[str] | None = None) -> None:
     except SystemExit as stop:
         # Also a reader of our output that went away (`yarnfair ... | head`): click ends with 1 then, having wrapped the
         # outputs; it is no error of ours.
-        closed = type(sys.stdout).__name__ == "PacifyFlushWrapper"
+        closed = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")
         code = 0 if closed else stop.code if isinstance(stop.code, int) else 1
     except OSError as error:
         # Of the output: what a command does with files says itself what is wrong with them.
