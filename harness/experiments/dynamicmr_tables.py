@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.experiments.ordering_tables import filled, markdown
-from harness.experiments.over_seeds import shown
+from harness.experiments.over_seeds import half_width_of, shown
 
 Values = dict[str, Any]
 
@@ -199,6 +199,20 @@ def online(values: Values) -> str:
 
     rows = [(r["workload"], r["jobs"], cell(r["makespan"]), cell(r["tct"]), cell(r["flow"])) for r in values["rows"]]
     return markdown(("workload", "jobs", "makespan", "total completion time", "total flow time"), rows)
+
+
+def in_front(values: Values) -> str:
+    """MROrder in front of YARN: the experiment's variants over its seeds."""
+    count = len(values["seeds"])
+
+    def cell(of: dict[str, float]) -> str:
+        return f"{of['mean']:,.0f} ± {half_width_of(of['se'], count):,.0f}"
+
+    rows = [
+        (name, cell(own["makespan_s"]), cell(own["queues"]["root.jobs"]["mean_completion_s"]))
+        for name, own in values["variants"].items()
+    ]
+    return markdown(("variant", "makespan, s", "mean completion, s"), rows)
 
 
 _TOLD = {

@@ -20,9 +20,13 @@ def half_width_95(values: Sequence[float]) -> float:
     """Half of the 95 % interval of the mean of independent values, as if they were normal (Student's t); 0 for one."""
     if len(values) < 2:
         return 0.0
+    return half_width_of(statistics.stdev(values) / math.sqrt(len(values)), len(values))
+
+
+def half_width_of(standard_error: float, count: int) -> float:
+    """The same from the mean's standard error and the number of values, at least two."""
     # Beyond the table its last entry, which is a little too wide.
-    t = _T95[min(len(values) - 1, len(_T95)) - 1]
-    return t * statistics.stdev(values) / math.sqrt(len(values))
+    return _T95[min(count - 1, len(_T95)) - 1] * standard_error
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
