@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> None:
         code = 130
     except click.ClickException as error:
         ctx: click.Context | None = getattr(error, "ctx", None)
-        hint = f" (see 'yarnfair {ctx.info_name} --help')" if ctx is not None and ctx.parent is not None else ""
+        hint = f" (see '{ctx.command_path} --help')" if ctx is not None and ctx.parent is not None else ""
         _print_error(" ".join(error.format_message().split()) + hint)
         code = 2 if isinstance(error, click.UsageError) else 1
     except KeyboardInterrupt:
