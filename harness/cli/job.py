@@ -142,6 +142,8 @@ def run(
     from harness.yarn.http import HttpOptions
     from harness.yarn.rest import RestClient
 
+    # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
+    queue = queue if queue == "root" or queue.startswith("root.") else f"root.{queue}"
     given, more = _settings(settings, "--set"), _settings(properties, "--property")
     names = members(name)
     requests: list[AnyRequest] = []

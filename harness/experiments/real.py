@@ -41,7 +41,7 @@ from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
-from harness.model.errors import InputError, YarnfairError
+from harness.model.errors import InputError, RunInvalid, YarnfairError
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
 from harness.policies.mrorder import MROrder
@@ -390,11 +390,11 @@ class _Run:
 
     def _follow(self) -> list[JobRun]:
         """Looks at the applications that have not ended; the jobs that ended since."""
+        ended = self._taken()
         open_jobs = {job.app_id: job for job in self.jobs if job.app_id is not None and not job.ended}
         if not open_jobs:
-            return []
+            return ended
         live = {app.id: app for app in self.replayer.live()}
-        ended = []
         for identity, job in open_jobs.items():
             status = live.get(identity) or self.client.rest.app(identity)
             job.status = status
@@ -412,6 +412,20 @@ class _Run:
             elif job.lost.seen(status, time.monotonic()):
                 self._again(job, status)
         return ended
+
+    def _taken(self) -> list[JobRun]:
+        """Looks for the applications of jobs that were submitted and had none yet; the jobs that failed meanwhile."""
+        failed = []
+        for job in self.jobs if self.load is not None else ():
+            if job.tries and job.app_id is None and not job.ended:
+                assert self.load is not None
+                try:
+                    job.app_id = self.load.taken(job.spec.id)
+                except RunInvalid as error:
+                    job.ended = job.failed = True
+                    job.finished_s, job.record = self.now_s(), JobRecord(why=error.what)
+                    failed.append(job)
+        return failed
 
     def _ended(self, job: JobRun, status: AppStatus) -> None:
         job.ended = True
@@ -447,6 +461,8 @@ class _Run:
         self.stop.set()
         with contextlib.suppress(YarnfairError):
             self.replayer.kill_all()
+        if self.load is not None:
+            self.load.kill()
         for job in self.jobs:
             if job.app_id is not None and not job.ended:
                 with contextlib.suppress(YarnfairError):

@@ -19,11 +19,14 @@ from harness.experiments.real_curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import available_mb, streaming_jar
+from harness.jobs.applications.hive_programs import HivePrograms
 from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import LocalPlace, place_of
 from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate, read_manifest, read_size
+from harness.jobs.hive.catalogue import programs as hive_programs
+from harness.jobs.hive.server import BOTH_MB
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spark.site import site_of
@@ -36,12 +39,24 @@ from harness.yarn.rest import RestClient
 
 #: What the daemons take beside their nodes' containers, and what is left to everybody else.
 _RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
+_HIVE_LOCAL, _HIVE_MEND = "Hive's queries run on clusters of this machine's processes", "use --backend local"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def has_programs(experiment: LoadedExperiment) -> bool:
     """Whether any queue of it runs programs that compute."""
     return any(isinstance(load.workload.spec, ProgramsWorkload) for load in experiment.loads)
+
+
+def has_hive(experiment: LoadedExperiment) -> bool:
+    """Whether any queue of it asks queries by Hive."""
+    specs = [load.workload.spec for load in experiment.loads]
+    return any(
+        program.application.lower() in hive_programs()
+        for spec in specs
+        if isinstance(spec, ProgramsWorkload)
+        for program in spec.programs
+    )
 
 
 def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
@@ -72,7 +87,8 @@ def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) ->
         free_mb = available_mb(Path("/proc/meminfo").read_text())
     nodes = experiment.spec.cluster.nodes
     containers = sum(group.count * group.memory_mb for group in nodes)
-    needed = containers + _RM_MB + _NODE_MB * sum(group.count for group in nodes) + _LEFT_MB
+    others = BOTH_MB if has_hive(experiment) else 0
+    needed = containers + others + _RM_MB + _NODE_MB * sum(group.count for group in nodes) + _LEFT_MB
     if needed > free_mb:
         raise InputError(
             f"memory is short: containers of {containers} MB, which programs fill, and the daemons take {needed} MB, "
@@ -188,7 +204,9 @@ class Programs:
         found = ProgramLoad(jobs)
         delays = self.experiment.spec.delays
         heartbeat_ms = delays.am_heartbeat_ms or 1000
-        mapreduce, spark = ([job for job in jobs if job.is_spark == wanted] for wanted in (False, True))
+        mapreduce, spark, hive = (
+            [job for job in jobs if job.engine == engine] for engine in ("mapreduce", "spark", "hive")
+        )
         if mapreduce:
             place = place_of(self.cluster.shared)
             given = bool(self.cluster.document.get("given"))
@@ -217,6 +235,16 @@ class Programs:
                 progress=self.progress,
             )
             found.spark.prepare()
+        if hive:
+            if not isinstance(self.cluster.shared, LocalFolder):
+                raise InputError(_HIVE_LOCAL, where=hive[0].spec.id, mend=_HIVE_MEND)
+            folder = self.cluster.shared.folder / f"hive-{tag}"
+            found.hive = HivePrograms(rest, folder, self.data, hive, progress=self.progress)
+            try:
+                found.hive.prepare()
+            except BaseException:
+                found.close()
+                raise
         return found
 
 
@@ -227,6 +255,7 @@ class ProgramLoad:
     jobs: Sequence[ProgramJob]
     mapreduce: MapReducePrograms | None = None
     spark: SparkPrograms | None = None
+    hive: HivePrograms | None = None
     by_id: Mapping[str, ProgramJob] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -235,26 +264,49 @@ class ProgramLoad:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self.by_id
 
-    def _of(self, job_id: str) -> MapReducePrograms | SparkPrograms:
-        found = self.spark if self.by_id[job_id].is_spark else self.mapreduce
-        assert found is not None
-        return found
+    def submit(self, job_id: str) -> str | None:
+        """Submits a job (again, if it was before); the application's id, or None where `taken` will know it."""
+        match self.by_id[job_id].engine, self.mapreduce, self.spark, self.hive:
+            case "hive", _, _, HivePrograms() as hive:
+                hive.submit(job_id)
+                return None
+            case "spark", _, SparkPrograms() as spark, _:
+                return spark.submit(job_id)
+            case _, MapReducePrograms() as mapreduce, _, _:
+                return mapreduce.submit(job_id)
+        raise AssertionError(job_id)
 
-    def submit(self, job_id: str) -> str:
-        """Submits a job (again, if it was before); the application's id."""
-        return self._of(job_id).submit(job_id)
+    def taken(self, job_id: str) -> str | None:
+        """The application of a job that was submitted without one; None: not yet.
+
+        Raises RunInvalid for a job that failed before it had one.
+        """
+        return self.hive.taken(job_id) if self.hive is not None and self.by_id[job_id].engine == "hive" else None
+
+    def kill(self) -> None:
+        """Kills what does not carry the run's tag and has not ended."""
+        if self.hive is not None:
+            self.hive.kill()
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
         """What is known of a job's tasks; of one that failed also why. Raises InputError."""
-        found = self._of(job_id).record(job_id)
-        if status is not None and status.final and status.final_status == "FAILED" and self.by_id[job_id].is_spark:
-            assert self.spark is not None
-            found = replace(found, why=self.spark.why(job_id, status))
-        return found
+        match self.by_id[job_id].engine, self.mapreduce, self.spark, self.hive:
+            case "hive", _, _, HivePrograms() as hive:
+                return hive.record(job_id, status)
+            case "spark", _, SparkPrograms() as spark, _:
+                found = spark.record(job_id)
+                if status is not None and status.final and status.final_status == "FAILED":
+                    found = replace(found, why=spark.why(job_id, status))
+                return found
+            case _, MapReducePrograms() as mapreduce, _, _:
+                return mapreduce.record(job_id)
+        raise AssertionError(job_id)
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran, each task with its own time."""
-        return self._of(job_id).measured(job_id, status)
+        found = {"mapreduce": self.mapreduce, "spark": self.spark, "hive": self.hive}[self.by_id[job_id].engine]
+        assert found is not None
+        return found.measured(job_id, status)
 
     def continues(self, job_id: str) -> bool:
         """Whether a job is a further step of a program, which does not come where the step before has failed."""
@@ -277,12 +329,16 @@ class ProgramLoad:
         return wrong
 
     def _check(self, job: JobRun) -> Verdict | None:
-        if self.by_id[job.spec.id].is_spark:
-            assert self.spark is not None
-            assert job.status is not None
-            return self.spark.check(job.spec.id, job.status)
-        assert self.mapreduce is not None
-        return self.mapreduce.check(job.spec.id)
+        identity = job.spec.id
+        match self.by_id[identity].engine, self.mapreduce, self.spark, self.hive:
+            case "hive", _, _, HivePrograms() as hive:
+                return hive.check(identity)
+            case "spark", _, SparkPrograms() as spark, _:
+                assert job.status is not None
+                return spark.check(identity, job.status)
+            case _, MapReducePrograms() as mapreduce, _, _:
+                return mapreduce.check(identity)
+        raise AssertionError(identity)
 
     def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysLine) -> list[JobLine]:
         """A trace's jobs, with what programs took beside their tasks' work. ``delays``: the trace's."""
@@ -291,7 +347,7 @@ class ProgramLoad:
 
     def document(self, hadoop: str, data: Mapping[DataSpec, Path]) -> dict[str, Any]:
         """Versions and settings of the engines, and the data, for ``run.json``."""
-        engines = [found.document() for found in (self.mapreduce, self.spark) if found is not None]
+        engines = [found.document() for found in (self.mapreduce, self.spark, self.hive) if found is not None]
         sets = []
         for folder in data.values():
             manifest = read_manifest(FolderTarget(folder))
@@ -302,6 +358,8 @@ class ProgramLoad:
 
     def close(self) -> None:
         """Gives back what the run has taken on this machine and in the cluster's folder."""
+        if self.hive is not None:
+            self.hive.close()
         if self.spark is not None:
             self.spark.close()
         if self.mapreduce is not None:

@@ -65,7 +65,17 @@ def check_backend(name: str) -> None:
 
 def check_programs(experiment: LoadedExperiment, backend: str) -> None:
     """Raises CallError for a backend on which an experiment's programs cannot run."""
-    if backend in ("local", "docker"):
+    if backend == "local":
+        return
+    if backend == "docker":
+        from harness.experiments.real_programs import has_hive
+
+        if has_hive(experiment):
+            raise CallError(
+                "Hive's queries run on clusters of this machine's processes",
+                where=f"--backend {backend}",
+                mend="use --backend local, or Spark's (tpch-q...)",
+            )
         return
     for load in experiment.loads:
         if isinstance(load.workload.spec, ProgramsWorkload):

@@ -145,6 +145,66 @@ def test_programs_run_and_are_measured(given: Given, tmp_path: Path) -> None:
     assert difference["jobs"] == 5
 
 
+HIVE = """
+experiment: queries
+cluster: {nodes: [{count: 2, memory_mb: 4096, vcores: 16}]}
+conf:
+  yarn.scheduler.minimum-allocation-mb: 256
+  yarn.resource-types.memory-mb.increment-allocation: 256
+  yarn.scheduler.reservation-threshold.increment-multiple: 5
+max_am_share: -1.0
+queues: {a: {}, b: {}}
+workloads:
+  a: &load
+    inline:
+      kind: programs
+      am: {memory_mb: 768}
+      task: {memory_mb: 768}
+      data: {tpch: {kind: tpch, size: 2MB}}
+      submission: {think_s: 0}
+      programs:
+        - {application: hive-q6, input: [tpch], maps: 1, reduces: 1}
+        - {application: hive-q12, input: [tpch], maps: 2, reduces: 1, map_demand: {memory_mb: 1024}}
+  b: *load
+policies: [fair]
+limits: {time_limit_s: 1500}
+"""
+
+
+@pytest.mark.long
+def test_queries_by_hive_run_and_are_measured(given: Given, tmp_path: Path) -> None:
+    path, out = tmp_path / "queries.yaml", tmp_path / "out"
+    path.write_text(HIVE)
+    ran = subprocess.run(
+        command("run", str(path), "--backend", "local", "--no-report", "--out", str(out), *given.options),
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert ran.returncode == 0, ran.stderr
+    folder = out / "fair"
+    (engine,) = json.loads((folder / "run.json").read_text())["programs"]["engines"]
+    assert (engine["engine"], engine["hive"], engine["tez"]) == ("Hive on Tez", "4.0.1", "0.10.5")
+    jobs, tasks = (pd.read_parquet(folder / f"{name}.parquet") for name in ("jobs", "tasks"))
+    assert sorted(jobs["job"]) == ["a-0001", "a-0002", "b-0001", "b-0002"]
+    assert not jobs["failed"].any()
+    spans = jobs.set_index("job")
+    # One after the other in each queue, the two queues side by side.
+    for queue in ("a", "b"):
+        assert spans.loc[f"{queue}-0002", "submitted_s"] >= spans.loc[f"{queue}-0001", "finished_s"]
+    assert spans.loc["b-0001", "submitted_s"] < spans.loc["a-0001", "finished_s"]
+    for row in tasks.itertuples():
+        assert row.outcome == "finished"
+        assert spans.loc[row.job, "submitted_s"] < row.started_s <= row.ended_s < spans.loc[row.job, "finished_s"] + 2
+        assert row.stage.startswith(("map ", "reduce "))
+    assert set(tasks["job"]) == set(jobs["job"])
+    kinds = {line.job: line for line in read_trace(folder / "trace.jsonl").jobs}
+    assert {line.kind for line in kinds.values()} == {"dag"}
+    assert {stage.memory_mb for stage in kinds["a-0002"].stages} == {1024}
+    assert all(line.am_start_s for line in kinds.values())
+    assert [found.name for found in (Path(given.options[-1])).glob("hive-*")] == []
+
+
 def test_interrupted_programs_end_and_what_was_measured_stays(given: Given, tmp_path: Path) -> None:
     path, out = experiment(tmp_path), tmp_path / "out"
     call = command("run", str(path), "--backend", "local", "--out", str(out), "--no-report", *given.options)

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiments.real_programs import allow_memory, check_memory, has_programs, make_data, program_jobs
+from harness.experiments.real_programs import (
+    allow_memory,
+    check_memory,
+    has_hive,
+    has_programs,
+    make_data,
+    program_jobs,
+)
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.run import check_programs
 from harness.jobs.spec import ProgramsWorkload
@@ -113,3 +120,18 @@ def test_backends_that_cannot_run_programs_say_so(path: Path, backend: str) -> N
 def test_the_others_take_them(path: Path) -> None:
     for backend in ("local", "docker"):
         check_programs(load_experiment(str(path)), backend)
+
+
+def test_hives_queries_run_on_this_machines_processes_alone(path: Path) -> None:
+    text = path.read_text()
+    text = text.replace("{text: {kind: text, size: 2KB, seed: 3}}", "{d: {kind: tpch, size: 1MB}}")
+    path.write_text(text.replace("{application: grep, input: [text],", "{application: hive-q6, input: [d],"))
+    loaded = load_experiment(str(path))
+    assert has_hive(loaded)
+    check_programs(loaded, "local")
+    with pytest.raises(CallError, match="Hive's queries run on clusters of this machine's processes"):
+        check_programs(loaded, "docker")
+    # HiveServer2 and its shells take memory besides.
+    with pytest.raises(InputError, match="memory is short"):
+        check_memory(loaded, free_mb=10_300)
+    check_memory(loaded, free_mb=12_000)

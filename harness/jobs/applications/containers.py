@@ -7,6 +7,7 @@ harness.jobs.applications.mapreduce), the output fetched from there.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import threading
 import time
 import uuid
@@ -75,7 +76,10 @@ class ContainerClient:
         check_limit(min(most, max(nodes)), ContainerSite(self.shared).node_limit_mb(), self.rest.http.current)
         jobs, data = _jobs(request)
         tag = f"job-{uuid.uuid4().hex[:12]}"
-        site = Site(ContainerPlace(self.shared), data, streaming_jar(self.progress), request.python)
+        # The user whose name the ResourceManager is asked with: the master looks for its job below it.
+        site = Site(
+            ContainerPlace(self.shared), data, streaming_jar(self.progress), request.python, user=getpass.getuser()
+        )
         programs = MapReducePrograms(self.rest, site, jobs, tag=tag, properties=request.properties)
         began, self.zero_ms = time.monotonic(), time.time_ns() // 1_000_000
         ended: list[AppStatus] = []
@@ -152,8 +156,7 @@ def _jobs(request: Request) -> tuple[list[ProgramJob], dict[DataSpec, Path]]:
         submission=SubmissionSpec(think_s=0.0),
         programs=[program],
     )
-    queue = request.queue if request.queue.startswith("root.") else f"root.{request.queue}"
-    return jobs_of_program(workload, program, queue, name), folders
+    return jobs_of_program(workload, program, request.queue, name), folders
 
 
 def _why(programs: MapReducePrograms, job: ProgramJob, status: AppStatus) -> str:

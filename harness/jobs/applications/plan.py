@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from harness.jobs.applications.catalogue import APPLICATIONS, Application, application, settings_of
 from harness.jobs.build import LoadedWorkload, Scale, arrival_times, milliseconds
 from harness.jobs.data.generate import read_size
+from harness.jobs.hive import catalogue as hive
 from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -46,8 +47,11 @@ class ProgramJob:
         return self.program.application.lower()
 
     @property
-    def is_spark(self) -> bool:
-        return self.program.executors is not None
+    def engine(self) -> str:
+        """``mapreduce``, ``spark`` or ``hive``."""
+        if self.program.executors is not None:
+            return "spark"
+        return "hive" if self.application in hive.programs() else "mapreduce"
 
 
 def programs_of(
@@ -101,8 +105,13 @@ def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpe
     """Raises InputError for what cannot be run."""
     where = workload.where("programs", at)
     try:
+        kinds: Sequence[str]
         if program.executors is not None:
-            kinds: Sequence[str] = _spark_data(spec, program)
+            kinds = _spark_data(spec, program)
+        elif program.application.lower() in hive.programs():
+            query = hive.programs()[program.application.lower()]
+            hive.settings_of(query, program.settings)
+            kinds = query.data
         else:
             found = application(program.application)
             settings_of(found, program.settings)
@@ -160,6 +169,11 @@ def _jobs(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: st
         maps, reduces = by.count(program.maps or 4), by.count(program.reduces or 2)
         return [ProgramJob(job, program, inputs, spec, maps, reduces, count, 1, 1, identity)]
     assert program.maps is not None
+    if program.application.lower() in hive.programs():
+        demand = (program.map_demand or spec.task).resource()
+        job = JobSpec(identity, queue, "dag", am, (Stage("tasks", 1, demand, UNKNOWN),), name=name)
+        maps, reduces = by.count(program.maps), by.count(program.reduces or 1)
+        return [ProgramJob(job, program, inputs, spec, maps, reduces, 0, 1, 1, identity)]
     found: Application = APPLICATIONS[program.application.lower()]
     maps, reduces = by.count(program.maps), by.count(program.reduces)
     jobs: list[ProgramJob] = []

@@ -61,3 +61,18 @@ def histories(folder: Path) -> list[Attempt]:
     for file in sorted(folder.glob("history.txt.*")):
         found += read_tez(file.read_text(encoding="utf-8", errors="replace"))
     return found
+
+
+def dag_started_ms(folder: Path, app: str) -> int:
+    """When an application's first DAG was started, milliseconds since 1970; 0: it is not told (yet)."""
+    number = app.removeprefix("application_")
+    for file in sorted(folder.glob(f"history.txt.appattempt_{number}_*")):
+        for piece in file.read_text(encoding="utf-8", errors="replace").split("\x01"):
+            if '"DAG_STARTED"' not in piece:
+                continue
+            try:
+                one = json.loads(piece)
+                return int(next(row["ts"] for row in one["events"] if row["eventtype"] == "DAG_STARTED"))
+            except (ValueError, KeyError, TypeError, StopIteration):
+                continue
+    return 0

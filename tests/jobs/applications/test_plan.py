@@ -155,3 +155,19 @@ def test_qknobers_table_is_the_simulators_too() -> None:
     spark = load_workload(data_path("workloads", "real", "qknober-spark.yaml"))
     kmeans, als = programs_of(spark, queue="root.Q", seed=1)[:2]
     assert (kmeans.spec.executor_demand, als.spec.executor_demand) == (Resource(2048, 2), Resource(2048, 1))
+
+
+def test_queries_by_hive_are_jobs_of_unknown_vertices(tmp_path: Path) -> None:
+    text = SEQUENCE.replace("  points: {", "  tpch: {kind: tpch, size: 1MB}\n  points: {")
+    text += "  - {application: Hive-Q6, input: [tpch], maps: 3, map_demand: {memory_mb: 700}}\n"
+    query = next(job for job in jobs(tmp_path, text) if job.engine == "hive")
+    assert (query.spec.id, query.spec.kind, query.application) == ("Q-0005", "dag", "hive-q6")
+    assert [stage.demand for stage in query.spec.stages] == [Resource(700, 1)]
+    assert (query.maps, query.reduces) == (3, 1)
+    assert {job.engine for job in jobs(tmp_path, text)} == {"mapreduce", "spark", "hive"}
+    for wrong, says in (
+        ("input: [text], maps: 3", "reads tpch, given are text"),
+        ("maps: 3, settings: {x: y}", "no setting"),
+    ):
+        with pytest.raises(InputError, match=says):
+            jobs(tmp_path, text.replace("input: [tpch], maps: 3" if "input" in wrong else "maps: 3", wrong))

@@ -12,14 +12,18 @@ import pytest
 
 from harness.cli import main
 from harness.jobs.applications.client import Sizes
+from harness.jobs.applications.history import Attempt
+from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
-from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_answer, read_tables
-from harness.jobs.hive.history import read_tez
+from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_tables
+from harness.jobs.hive.history import dag_started_ms, read_tez
+from harness.jobs.hive.server import read_answer
 from harness.jobs.hive.site import TABLES, Place, hive_properties, script, tables_of, tez_properties
 from harness.jobs.programs import find, members, settings_of
 from harness.jobs.spark.catalogue import query_sql
 from harness.model.errors import CallError, InputError
+from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 
 
@@ -133,6 +137,44 @@ def test_tez_history() -> None:
         ("application_99_0004", "reduce", "h:8042", 1000, 4000, "failed", "it broke"),
     ]
     assert [a.container for a in found] == ["container_99_0004_01_000002", "container_99_0004_01_000003"]
+
+
+def test_a_querys_vertices_as_stages_and_records(tmp_path: Path) -> None:
+    def attempt(
+        vertex: int, number: int, start: int, end: int, kind: str = "map", outcome: str = "finished"
+    ) -> Attempt:
+        name = f"task_99_0004_1_0{vertex}_{number:06d}"
+        return Attempt("application_99_0004", kind, name, f"{name}_0", "c", "h:1", start, end, outcome=outcome)
+
+    attempts = [
+        attempt(0, 1, 1000, 3000),
+        attempt(0, 0, 1100, 2000),
+        attempt(1, 0, 1500, 2500),
+        attempt(2, 0, 3000, 4500, "reduce"),
+        attempt(2, 1, 3100, 0, "reduce", "unknown"),
+    ]
+    size = Resource(700, 1)
+    spec = JobSpec("q", "root.a", "dag", Resource(800, 1), (Stage("tasks", 1, size, Duration()),))
+    stages = stages_of(attempts, spec)
+    assert [(s.name, s.duration.values_s, s.after, s.demand) for s in stages] == [
+        ("map 1_00", (0.9, 2.0), (), size),
+        ("map 1_01", (1.0,), (), size),
+        ("reduce 1_02", (1.5, 0.001), ("map 1_00", "map 1_01"), size),
+    ]
+    assert stages_of([], spec) == ()
+    found = record_of(attempts, 900)
+    assert (found.first_heartbeat_ms, found.ended_ms) == (900, 4500)
+    assert [(t.stage, t.task, t.outcome, t.ended_ms) for t in found.tasks] == [
+        (0, 1, "finished", 3000),
+        (0, 0, "finished", 2000),
+        (1, 0, "finished", 2500),
+        (2, 0, "finished", 4500),
+        (2, 1, "killed", 4500),
+    ]
+    started = event("TEZ_DAG_ID", "dag_99_0004_1", "DAG_STARTED", 900, {})
+    (tmp_path / "history.txt.appattempt_99_0004_000001").write_text(f"{{cut\x01{started}\x01")
+    assert dag_started_ms(tmp_path, "application_99_0004") == 900
+    assert dag_started_ms(tmp_path, "application_99_0005") == 0
 
 
 def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path) -> None:

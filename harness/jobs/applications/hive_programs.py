@@ -1,0 +1,211 @@
+"""Hive's queries of a run: asked of one HiveServer2 by a shell each, their applications found, times and answers read.
+
+Hive cannot be submitted through REST: the server plans a query and starts Tez' master when it comes to it. So a job has
+no application at first (`taken` says when). Which application is whose nobody tells either, so one query at a time
+waits for its own; what has one runs on beside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.clusters.local import free_ports
+from harness.jobs.applications.answers import Verdict
+from harness.jobs.applications.client import Sizes, on_this_machine
+from harness.jobs.applications.history import Attempt
+from harness.jobs.applications.plan import ProgramJob
+from harness.jobs.applications.tez_records import record_of, stages_of
+from harness.jobs.hive import engine
+from harness.jobs.hive.catalogue import programs, settings_of
+from harness.jobs.hive.client import answer_of, check_sizes, columns_of, given_properties, link_tables, read_tables
+from harness.jobs.hive.history import dag_started_ms, histories
+from harness.jobs.hive.server import HiveServer, Shell
+from harness.jobs.hive.site import Place, hive_properties, script, tez_properties
+from harness.jobs.replay import JobRecord
+from harness.jobs.spark.answers import check_queries
+from harness.jobs.spark.catalogue import query_sql
+from harness.jobs.spark.plan import Input
+from harness.jobs.spec import DataSpec
+from harness.model.errors import InputError, RunInvalid
+from harness.model.jobs import JobSpec
+from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
+
+#: HiveServer2's start on a busy machine; a shell's end after its application's.
+_START_S, _SHELL_S = 600.0, 120.0
+
+
+def sizes_of(job: ProgramJob) -> Sizes:
+    """What a query asks for."""
+    (stage,) = job.spec.stages
+    return Sizes(stage.demand.memory_mb, job.spec.am.memory_mb, job.maps, max(job.reduces, 1))
+
+
+class HivePrograms:
+    """Asks queries on one cluster. ``folder``: one that this machine and all nodes see; ``data``: of this machine."""
+
+    def __init__(
+        self,
+        rest: RestClient,
+        folder: Path,
+        data: Mapping[DataSpec, Path],
+        jobs: Sequence[ProgramJob],
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.rest, self.data, self._progress = rest, data, progress
+        self.jobs = {job.spec.id: job for job in jobs}
+        self.sizes = {job.spec.id: sizes_of(job) for job in jobs}
+        self._folder = folder
+        self._closing = contextlib.ExitStack()
+        #: Tables' folders by data set, and its input.
+        self._tables: dict[DataSpec, tuple[str, dict[str, str], Input]] = {}
+        self._waiting: deque[str] = deque()
+        #: The job whose query was asked last and has no application yet.
+        self._asking: str | None = None
+        self._shells: dict[str, Shell] = {}
+        self._apps: dict[str, str] = {}
+
+    def prepare(self) -> None:
+        """Brings HiveServer2 up, before anything counts.
+
+        Raises CallError and InputError for what cannot be run, RunInvalid or RunTimedOut where it does not come up.
+        """
+        for sizes in self.sizes.values():
+            check_sizes(sizes)
+        if not on_this_machine(self.rest):
+            raise InputError(
+                "Hive's queries run on clusters of this machine's processes",
+                where=self.rest.http.current,
+                mend="run them on a cluster of this machine, or by Spark (tpch-q...)",
+            )
+        given = given_properties(self.rest)
+        hive, tez = engine.hive_jars(self._progress), engine.tez_jars(self._progress)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
+        place = Place(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
+        self.server = HiveServer(self.rest, place, hive, self._progress)
+        first = next(iter(self.jobs.values()))
+        self._base = self._properties(first)
+        self.server.configure(given, self.sizes[first.spec.id], first.spec.queue, {})
+        for job in self.jobs.values():
+            (spec,) = job.inputs
+            if spec not in self._tables:
+                found, tables = read_tables(self.data[spec])
+                name = f"data{len(self._tables)}"
+                self._tables[spec] = (name, link_tables(place.work / name, Path(found.path), tables), found)
+        self._closing.enter_context(self.server.serving(time.monotonic() + _START_S))
+        self._closing.callback(self.kill)
+
+    def close(self) -> None:
+        """Ends HiveServer2 and everything of it."""
+        self._closing.close()
+
+    def kill(self) -> None:
+        """Kills what has not ended."""
+        self._waiting.clear()
+        for shell in self._shells.values():
+            shell.kill()
+        self.server.kill()
+
+    def document(self) -> dict[str, Any]:
+        """Versions and settings of the engine, for ``run.json``."""
+        work = str(self.server.place.work)
+        kept = {key: value for key, value in self._base.items() if work not in value}
+        return {"engine": "Hive on Tez", "hive": engine.HIVE, "tez": engine.TEZ, "properties": kept}
+
+    def _properties(self, job: ProgramJob) -> dict[str, str]:
+        place, sizes = self.server.place, self.sizes[job.spec.id]
+        return {**hive_properties(place, sizes), **tez_properties(place, sizes, queue=job.spec.queue)}
+
+    # --- asking ---
+
+    def submit(self, job_id: str) -> None:
+        """Asks a query, as soon as the one before has its application. `taken` says which its own is."""
+        self._waiting.append(job_id)
+        self._next()
+
+    def _next(self) -> None:
+        if self._asking is not None or not self._waiting:
+            return
+        job_id = self._asking = self._waiting.popleft()
+        job = self.jobs[job_id]
+        (spec,) = job.inputs
+        database, folders, found = self._tables[spec]
+        one = programs()[job.application]
+        own = {key: value for key, value in self._properties(job).items() if self._base[key] != value}
+        lines = [f"set {key}={value};" for key, value in own.items()]
+        lines += [f"create database if not exists {database};", f"use {database};"]
+        query = script(query_sql(one.query, settings_of(one, job.program.settings), found.wanted / 1e9), folders)
+        number = len(self._shells)
+        self._shells[job_id] = self.server.ask(f"query-{number}", "\n".join([*lines, query]))
+
+    def taken(self, job_id: str) -> str | None:
+        """A job's application; None as long as it has none.
+
+        Raises RunInvalid, with the reason, for a query that failed before it had one, and what asking YARN raises.
+        """
+        if self._asking == job_id:
+            ended = self._shells[job_id].process.poll() is not None
+            known = set(self._apps.values())
+            new = [app for app in self.server.apps() if app.id not in known]
+            if new:
+                self._apps[job_id] = new[0].id
+            elif ended:
+                self._asking = None
+                self._next()
+                shell = self._shells[job_id]
+                raise RunInvalid(self.server.why(self.jobs[job_id].application, shell.said(), only=""))
+            if new:
+                self._asking = None
+                self._next()
+        return self._apps.get(job_id)
+
+    # --- what ran ---
+
+    def _attempts(self, job_id: str) -> list[Attempt]:
+        app = self._apps.get(job_id)
+        return [one for one in histories(self.server.place.work / "history") if one.job == app]
+
+    def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
+        """What Tez' master has written so far of a query's tasks; of one that failed also why."""
+        app = self._apps.get(job_id, "")
+        found = record_of(self._attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
+        if status is not None and status.final and status.final_status != "SUCCEEDED":
+            found = replace(found, why=self.server.why(self.jobs[job_id].application, self._ended(job_id), only=app))
+        return found
+
+    def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
+        """A query as it ran: its vertices as stages, each task with its own time."""
+        spec = self.jobs[job_id].spec
+        stages = stages_of(self._attempts(job_id), spec)
+        return replace(spec, stages=stages) if stages else spec
+
+    def _ended(self, job_id: str) -> str:
+        """What the shell of a query has said, whose application has ended."""
+        shell = self._shells[job_id]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            shell.process.wait(_SHELL_S)
+        shell.kill()
+        return shell.said()
+
+    def check(self, job_id: str) -> Verdict | None:
+        """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
+        job = self.jobs[job_id]
+        one, said, shell = programs()[job.application], self._ended(job_id), self._shells[job_id]
+        if shell.process.returncode != 0:
+            raise RunInvalid(self.server.why(one.name, said, only=self._apps.get(job_id)))
+        (spec,) = job.inputs
+        data, settings = self._tables[spec][2], settings_of(one, job.program.settings)
+        columns, rows = shell.read(one.name)
+        columns = columns or columns_of(query_sql(one.query, settings, data.wanted / 1e9), data)
+        return check_queries([one.query], settings, data, answer_of(one, columns, rows).encode())

@@ -1,0 +1,200 @@
+"""A HiveServer2 for as long as it is needed, and the JDBC shells that ask it; each query is one application of Tez'.
+
+Server and metastore live in one folder, which this machine and all nodes see alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.clusters import processes, site
+from harness.clusters.daemons import java_program
+from harness.jobs.applications.client import Sizes, container_log, last_lines, told_of
+from harness.jobs.hive import engine
+from harness.jobs.hive.history import histories
+from harness.jobs.hive.site import LOG4J2, Place, hive_properties, tez_properties
+from harness.model.errors import RunInvalid, RunTimedOut, YarnfairError
+from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
+
+#: Heaps of HiveServer2 and of its shell, and what the two take of this machine.
+SERVER_HEAP_MB, SHELL_HEAP_MB, BOTH_MB = 640, 192, 1300
+POLL_S = 0.5
+
+
+@dataclass
+class Shell:
+    """A query that is being asked, or was. ``answer``: what the shell prints; ``log``: what else it says."""
+
+    process: subprocess.Popen[bytes]
+    answer: Path
+    log: Path
+
+    def kill(self) -> None:
+        """Ends it, if it has not ended."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def said(self) -> str:
+        """What it said beside the answer."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def read(self, name: str) -> tuple[list[str], list[list[Any]]]:
+        """The query's columns and rows. RunInvalid where none were printed."""
+        try:
+            return read_answer(self.answer.read_text(encoding="utf-8", errors="replace"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            words = " | ".join(last_lines(self.said(), 3))
+            raise RunInvalid(f"{name}: the shell printed no result: {words}") from None
+
+
+def read_answer(out: str) -> tuple[list[str], list[list[Any]]]:
+    """(columns, rows) of what the shell printed: one result as JSON. ValueError where there is none."""
+    start = out.find('{"resultset":')
+    if start < 0:
+        raise ValueError("no result")
+    rows = json.loads(out[start:])["resultset"]
+    columns = list(rows[0]) if rows else []
+    return columns, [list(row.values()) for row in rows]
+
+
+@dataclass
+class HiveServer:
+    """``jars``: the folder of HiveServer2's. ``stop``: set, what waits for it ends."""
+
+    rest: RestClient
+    place: Place
+    jars: Path
+    progress: Callable[[str], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    java: str = field(default_factory=java_program)
+    #: Of the applications that its sessions have had.
+    names: set[str] = field(default_factory=set)
+
+    def configure(self, given: Mapping[str, str], sizes: Sizes, queue: str, properties: Mapping[str, str]) -> None:
+        """Writes its configuration. ``given``: the cluster's; sizes and queue are of sessions that say nothing else."""
+        work = self.place.work
+        os.chmod(work, 0o755)
+        conf = work / "conf"
+        for folder in (conf, work / "staging", work / "history"):
+            folder.mkdir()
+        everything = site.render({**given, "hadoop.tmp.dir": str(work / "tmp")})
+        for name in ("core-site.xml", "yarn-site.xml"):
+            site.write(conf / name, everything)
+        site.write(conf / "hive-site.xml", site.render({**hive_properties(self.place, sizes), **properties}))
+        site.write(conf / "tez-site.xml", site.render({**tez_properties(self.place, sizes, queue=queue), **properties}))
+        site.write(conf / "hive-log4j2.properties", LOG4J2)
+
+    @contextlib.contextmanager
+    def serving(self, end: float) -> Iterator[None]:
+        """Up, as long as the context. Raises RunInvalid, RunTimedOut at ``end`` (of the monotonic clock)."""
+        self.progress("starting HiveServer2")
+        place = self.place
+        mark, log = f"hive-{uuid.uuid4().hex}", place.work / "server.log"
+        command = [self.java, *engine.JAVA, f"-Xmx{SERVER_HEAP_MB}m", f"-Djava.io.tmpdir={place.work}"]
+        command += [f"-Dlog4j2.configurationFile={place.work / 'conf' / 'hive-log4j2.properties'}"]
+        command += ["-cp", f"{place.work / 'conf'}:{self.jars}/*", engine.SERVER]
+        environment = {**_environment(place), processes.MARK: mark}
+        started = processes.start(command, environment=environment, folder=place.work, log=log)
+        try:
+            while not _listens(place.port):
+                if self.stop.is_set():
+                    raise RunInvalid("interrupted while HiveServer2 started")
+                if not started.alive:
+                    lines = last_lines(log.read_text(errors="replace"))
+                    raise RunInvalid(f"HiveServer2 ended: {' | '.join(lines) or 'it said nothing'}")
+                if time.monotonic() >= end:
+                    raise RunTimedOut("HiveServer2 did not come up in time", mend="raise --timeout")
+                time.sleep(POLL_S)
+            yield
+        finally:
+            # It closes its sessions, and with them Tez' masters.
+            processes.stop([started], mark, grace_s=20.0)
+
+    def ask(self, name: str, script: str) -> Shell:
+        """A shell that asks; its files are named so."""
+        work = self.place.work
+        file = work / f"{name}.sql"
+        file.write_text(script, encoding="utf-8")
+        command = [self.java, *engine.JAVA, f"-Xmx{SHELL_HEAP_MB}m", "-cp", f"{self.jars}/*", engine.SHELL]
+        command += ["-d", engine.DRIVER, "-u", f"jdbc:hive2://127.0.0.1:{self.place.port}/", "-n", _user()]
+        command += ["-p", "none", "--silent=true", "--outputformat=json", "--isolation=TRANSACTION_NONE"]
+        command += [f"--run={file}"]
+        out, err = work / f"{name}.out", work / f"{name}.log"
+        with out.open("wb") as output, err.open("wb") as said:
+            process = subprocess.Popen(
+                command,
+                cwd=work,
+                env={**_environment(self.place), "HOME": str(work)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=said,
+                start_new_session=True,
+            )
+        return Shell(process, out, err)
+
+    def apps(self) -> list[AppStatus]:
+        """Its sessions' applications, in order. Hive puts tags of its own over ours, but names each after its session.
+
+        A session has a folder, with its resources beside it, as long as it is open: it is remembered.
+        """
+        folders = (self.place.work / "scratch").glob("**/_tez_session_dir/*")
+        self.names |= {f"HIVE-{folder.name.removesuffix('-resources')}" for folder in folders}
+        return [app for app in self.rest.apps() if app.name in self.names] if self.names else []
+
+    def kill(self) -> None:
+        """Kills what of it still runs on YARN; what cannot be killed is left to the ResourceManager."""
+        with contextlib.suppress(YarnfairError):
+            for app in self.apps():
+                if not app.final:
+                    with contextlib.suppress(YarnfairError):
+                        self.rest.kill(app.id, timeout_s=15.0)
+
+    def why(self, name: str, said: str, only: str | None = None) -> str:
+        """The reason of a failed query: Hive's own words, YARN's, and the failed attempt's. ``only``: its application,
+        where others had theirs."""
+        errors = [line[7:].strip() for line in said.splitlines() if line.startswith("Error: ")]
+        found = [f"{name} failed", " ".join(" ".join(errors[:1]).split())[:400]]
+        with contextlib.suppress(YarnfairError):
+            for app in self.apps():
+                if app.final and app.final_status != "SUCCEEDED" and only in (None, app.id):
+                    found.append(f"{app.id} {app.final_status}: {' '.join(app.diagnostics.split())[:300]}")
+        attempts = [one for one in histories(self.place.work / "history") if only in (None, one.job)]
+        failed = next((one for one in attempts if one.outcome == "failed"), None)
+        if failed is not None:
+            found.append(f"{failed.attempt}: {told_of(failed)[:400]}")
+            if lines := last_lines(container_log(failed)):
+                found.append(f"its log ends: {' | '.join(lines)}")
+        elif not errors:
+            found.append(" | ".join(last_lines(said)))
+        return "; ".join(text for text in found if text)
+
+
+def _environment(place: Place) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_", "JAVA_TOOL", "HIVE_", "TEZ_"))}
+    return {**kept, "HADOOP_CONF_DIR": str(place.work / "conf")}
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _user() -> str:
+    import getpass
+
+    return getpass.getuser()
