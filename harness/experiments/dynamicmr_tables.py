@@ -268,6 +268,7 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fig-3.10-orders": ("estimator", orders),
     "table-3.4": ("mrorder-intervals", intervals),
     "fig-3.9": ("mrorder-online", online),
+    "mrorder": ("mrorder", in_front),
 }
 
 
