@@ -178,7 +178,12 @@ def test_the_estimator_against_all_orders(tmp_path: Path) -> None:
     subprocess.run(run, check=True, timeout=4 * 3600)
     values = estimator.compare(load_experiment("estimator"), tmp_path / "orders")
     assert values["orders"] == 24
+    told = values["errors"]
     for key in estimator.FIGURES:
-        assert values["errors"]["history"][key]["mean_absolute"] < 0.2
-        assert values["errors"]["own"][key]["greatest"] < 0.25
-        assert values["errors"]["history"][key]["rank_correlation"] > 0.7
+        # Some 3 % by an earlier run, 6 % on a machine with 40 times as much to do as it can (docs/figures-ordering.md).
+        assert told["history"][key]["mean_absolute"] < 0.1
+        # Told each task's time it is 3 to 7 % below, by what masters and heartbeats cost, and knows the better order.
+        assert -0.12 < told["own"][key]["mean"] < 0
+        assert told["own"][key]["greatest"] < 0.15
+        assert told["own"][key]["rank_correlation"] > 0.7
+    assert told["history"]["total_completion_time_s"]["rank_correlation"] > 0.7
