@@ -14,9 +14,11 @@ from harness.policies.reserve import reserve_shares
 from harness.policies.tree import Tree
 from harness.policies.weights import long_term_shares
 
-#: Dues are known only from looks. A queue of a quarter of the cluster gets its share within a quarter of a task length
-#: after its burst; by looks as far apart as that dues are off by more than a reserve (docs/decisions/horizon.md).
-LOOKS_PER_TASK = 10.0
+#: ``reserve_s=auto``: one mean task length, about as long as a burst waits for others' containers, and four periods
+#: more, because dues are known only from looks and a weight stands until the next tick; at most so many task lengths.
+RESERVE_PERIODS, RESERVE_TASKS = 4.0, 4.0
+#: Where the period is longer than so many task lengths, a stage is over before its weight is changed: no reserve.
+LONGEST_PERIOD_TASKS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class LtrfSettings(LongTermSettings):
         at_least=0,
         words=("auto",),
         doc="from outside: what was due comes first, and queues that pause keep a surplus of so many seconds of their "
-        "share; auto: one mean task length where the period is at most a tenth of that, else 0; 0: none",
+        "share; auto: one mean task length and four periods, at most four task lengths, and none where the period is "
+        "longer than two of them; 0: none",
     )
 
 
@@ -71,8 +74,12 @@ class Ltrf(LongTermPolicy):
             surplus[q] = value if -math.inf < value < math.inf else 0.0
         task_s = mean_task_s(snapshot)
         given = self.settings.reserve_s
-        if given == "auto" and snapshot.period_s > task_s / LOOKS_PER_TASK:
+        if given == "auto" and snapshot.period_s > LONGEST_PERIOD_TASKS * task_s:
             return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
-        reserve_s = task_s if given == "auto" else float(given)
-        refill_s = max(task_s, snapshot.period_s)
-        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, refill_s, demand, waiting)
+        reserve_s = reserve_for(snapshot.period_s, task_s) if given == "auto" else float(given)
+        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, task_s, demand, waiting)
+
+
+def reserve_for(period_s: float, task_s: float) -> float:
+    """The reserve that ``auto`` keeps, in seconds of a queue's share."""
+    return min(task_s + RESERVE_PERIODS * period_s, RESERVE_TASKS * task_s)

@@ -19,6 +19,9 @@ from harness.policies.weights import MOST_FOR_IDLE, flat_shares, parts_of_fill
 #: tasks of one mean length it is through within so many task lengths. The same as HORIZON_TASKS.
 PAUSES_WITHIN = 4.0
 
+#: Who is filled with all that it asks for but this part of it has enough (rounding).
+ALL_OF_IT = 1e-9
+
 
 def reserve_shares(
     tree: Tree,
@@ -41,7 +44,8 @@ def reserve_shares(
 
     A leaf with a long backlog needs no reserve, only no loss: it holds its share without a pause. A leaf that wants no
     more than it holds gets, for the moment when its burst comes, the ratio that the law gives it, and at least that of
-    what it is due and short of.
+    what it is due and short of. So does one that wants more and is filled with all of it: its weight stands until the
+    next tick, and if it were that of the last tasks of a stage, the next stage would wait for a period.
 
     Parameters
     ----------
@@ -60,15 +64,23 @@ def reserve_shares(
     for q in tree.leaves:
         pauses = not waiting[q] or demand[q] < PAUSES_WITHIN * share[q]
         missing[q] = (reserve_s * share[q] if pauses else 0.0) - surplus[q]
-    least = _claims(short, share, missing, demand, left, refill_s)
-    amounts = bounded_fill(
-        [used[q] for q in short],
-        [tree.entitlement[q] for q in short],
-        least,
-        [demand[q] for q in short],
-        left,
-        horizon_s,
-    )
+    amounts: list[float] = []
+    while True:
+        left = max(left, capacity / MOST_FOR_IDLE)
+        amounts = bounded_fill(
+            [used[q] for q in short],
+            [tree.entitlement[q] for q in short],
+            _claims(short, share, missing, demand, left, refill_s),
+            [demand[q] for q in short],
+            left,
+            horizon_s,
+        )
+        enough = {q for q, amount in zip(short, amounts, strict=True) if amount >= demand[q] * (1 - ALL_OF_IT)}
+        if not enough or len(enough) == len(short):
+            break
+        left -= sum(demand[q] for q in enough)
+        short = [q for q in short if q not in enough]
+        others.extend(sorted(enough))
     ratios = {}
     if others:
         joining = Joining([used[q] for q in short], [tree.entitlement[q] for q in short], capacity, horizon_s)

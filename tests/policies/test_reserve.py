@@ -112,11 +112,21 @@ def test_who_will_pause_is_filled_up_first_and_a_long_backlog_needs_no_reserve()
     safe = {"a": 100.0, "b": 100.0, "c": 10.0, "d": 10.0}
     got = weights(look(rows), ledger(dict.fromkeys("abcd", 500.0), safe))
     # Only had they lost would a share of 25 be due to a and b.
+    # Both have all that they ask for, and a and b the rest.
     assert got["c"] / sum(got.values()) == pytest.approx(0.40, abs=0.01)
-    assert got["d"] / sum(got.values()) == pytest.approx(0.49, abs=0.01)
+    assert got["d"] / sum(got.values()) == pytest.approx(0.55, abs=0.01)
     lost = weights(look(rows), ledger(dict.fromkeys("abcd", 500.0), safe | {"a": -1.0}))
-    assert lost["a"] / sum(lost.values()) == pytest.approx(0.25, abs=0.01)
-    assert lost["c"] / sum(lost.values()) == pytest.approx(0.25 + 0.15, abs=0.01)
+    # a has its share of 25, c its 40, d what is left.
+    assert lost["a"] / lost["d"] == pytest.approx(25 / 35, abs=0.01)
+    assert lost["c"] / lost["a"] >= 40 / 25
+
+
+def test_the_weight_of_a_stages_last_tasks_is_not_that_of_the_next_stage() -> None:
+    # c waits for the last three of 25 tasks. Whatever comes within the period is to find more than their weight.
+    rows = {"a": (25, 900), "b": (25, 900), "c": (22, 3), "d": (20, 90)}
+    safe = {"a": 100.0, "b": 100.0, "c": 10.0, "d": 10.0}
+    got = weights(look(rows, period_s=15.0), ledger(dict.fromkeys("abcd", 500.0), safe))
+    assert got["c"] / sum(got.values()) > 0.5
 
 
 def test_an_idle_queue_without_a_reserve_comes_first_when_its_burst_comes() -> None:
@@ -134,7 +144,9 @@ def test_without_counted_dues_it_is_the_law_over_the_horizon() -> None:
 
 def test_looks_too_far_apart_for_dues_leave_the_law_as_it_is() -> None:
     accounts = ledger({"a": 9e3, "b": 9e3, "c": 3e3, "d": 3e3}, {"a": 4e3, "b": 4e3, "c": -1e3, "d": 600})
-    far = look(FOUR, period_s=15.0)
+    # Tasks of 10 s: in effect up to a period of 20 s.
+    assert weights(look(FOUR, period_s=20.0), accounts) != weights(look(FOUR, period_s=20.0), accounts, reserve_s="0")
+    far = look(FOUR, period_s=20.5)
     assert weights(far, accounts) == weights(far, accounts, reserve_s="0")
     assert weights(far, accounts, reserve_s="10") != weights(far, accounts, reserve_s="0")
 
