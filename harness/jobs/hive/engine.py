@@ -32,10 +32,10 @@ DRIVER = "org.apache.hive.jdbc.HiveDriver"
 def hive_jars(progress: Callable[[str], None] = lambda _: None) -> Path:
     """HiveServer2's, and those of its JDBC shell (some 250 MB). Raises InputError, RunTimedOut."""
     needed = ("hive-service-", "hive-exec-", "hive-jdbc-", "hive-standalone-metastore-server-", "tez-dag-", "sqlline-")
-    return jars.find_set(f"hive-{HIVE}", data_path("workloads", "hive-pom.xml"), needed, progress=progress)
+    return jars.find_set(f"hive-{HIVE}", data_path("docker", "hive-pom.xml"), needed, progress=progress)
 
 
 def tez_jars(progress: Callable[[str], None] = lambda _: None) -> Path:
     """What Tez' masters and tasks need beside Hadoop's jars. Raises InputError, RunTimedOut."""
     needed = ("tez-dag-", "tez-runtime-library-", "hadoop-shim-", "protobuf-java-")
-    return jars.find_set(f"tez-{TEZ}", data_path("workloads", "tez-pom.xml"), needed, progress=progress)
+    return jars.find_set(f"tez-{TEZ}", data_path("docker", "tez-pom.xml"), needed, progress=progress)
