@@ -5,9 +5,13 @@ Start-up counts: nothing here imports numpy, pandas or numba.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -79,10 +83,33 @@ def _print_error(line: str) -> None:
     print(f"yarnfair: {line}", file=sys.stderr)
 
 
+@contextlib.contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """SIGTERM (a time limit) ends a command as Ctrl-C does: what it started goes, what it measured stays.
+
+    Only the first one: `timeout` sends two, and the second must not break off the cleaning up. Verbs that know better
+    (enforce, sim serve) set their own.
+    """
+
+    def once(*_: object) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, once)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
     try:
-        result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
+        with _terminated_in_order():
+            result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
     except YarnfairError as error:

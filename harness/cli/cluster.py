@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,10 +58,6 @@ def _settings(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _progress(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
-
-
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _cluster(
@@ -156,8 +151,6 @@ def up(
 
         inside = {name: value for name, _, value in (text.partition("=") for text in in_rm_settings)}
         spec = with_policy(spec, in_rm_policy, inside, progress=_progress)
-    # A time limit's SIGTERM must clean up as a Ctrl-C does.
-    signal.signal(signal.SIGTERM, _interrupted)
     _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 
@@ -310,7 +303,6 @@ def grow(
     from harness.clusters.accelerators import NodeType
 
     wanted = NodeType(kind, memory_mb, vcores, cpus, limit_mb)
-    signal.signal(signal.SIGTERM, _interrupted)
     joined = _accelerators(state).grow(wanted, nodes, timeout_s=timeout_s)
     if as_json:
         print_json({"joined": [asdict(node) for node in joined], "type": asdict(wanted)})

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import click
 import pytest
 
-from harness.cli import main
+from harness.cli import cli, main
 
 SCENARIO = "capacity: 4\nqueues: {A: {weight: 1}}\narrivals: [{A: 3}]\n"
 SCRIPT = '{"options": {}, "events": []}'
@@ -74,3 +77,26 @@ def test_a_full_output_is_one_line_and_a_closed_one_is_nothing(tmp_path: Path) -
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does_and_only_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            threading.Event().wait(60)
+        finally:
+            # `timeout` sends a second one; what is being cleaned up goes on.
+            os.kill(os.getpid(), signal.SIGTERM)
+            cleaned.append(True)
+
+    monkeypatch.setitem(cli.commands, "work", click.Command("work", callback=work))
+    monkeypatch.setattr(type(cli), "get_command", lambda self, ctx, name: self.commands[name])
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert code_of("work") == 130
+    assert capsys.readouterr().err.strip() == "yarnfair: interrupted"
+    assert cleaned == [True]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
