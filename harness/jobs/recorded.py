@@ -7,8 +7,9 @@ line. Where the figures come from is harness.experiments.recording's business.
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,6 +20,7 @@ from harness.jobs.spec import MOST_TASKS, DemandSpec, Name, Seconds, Strict, che
 from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
+from harness.sim.world import MAX_STAGES
 
 VERSION = 1
 #: What one line may hold (a million tasks are some 10 MB).
@@ -161,6 +163,7 @@ class JobLine(Strict):
     def spec(self) -> JobSpec:
         """As the simulator takes it."""
         executors = self.executors
+        stages = self.stages if executors is None else fewer_stages(self.stages, executors.count * executors.slots)
         return JobSpec(
             id=self.job,
             queue=self.queue,
@@ -176,7 +179,7 @@ class JobLine(Strict):
                     stage.slow_start,
                     stage.priority,
                 )
-                for stage in self.stages
+                for stage in stages
             ),
             user=self.user,
             name=self.name,
@@ -190,6 +193,33 @@ class JobLine(Strict):
             executor_start_s=executors.start_s if executors else None,
             am_end_s=self.am_end_s,
         )
+
+
+def fewer_stages(stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES) -> list[StageLine]:
+    """Stages, as many as the simulator takes: of a chain, neighbours become one task that takes as long.
+
+    ``slots``: tasks that run at once. Executors are held all the time, so that nobody else notices.
+    """
+    each = -(-len(stages) // most)
+    befores = [[], *([stage.name] for stage in stages[:-1])]
+    if each <= 1 or [stage.after for stage in stages] != befores:
+        return list(stages)
+    found: list[StageLine] = []
+    for at in range(0, len(stages), each):
+        group = stages[at : at + each]
+        name = group[0].name if len(group) == 1 else f"{group[0].name} to {group[-1].name}"
+        seconds = round(sum(_takes_s(stage.tasks_s, slots) for stage in group), 3)
+        after = [found[-1].name] if found else []
+        found.append(group[0].model_copy(update={"name": name, "tasks_s": [seconds], "starts_s": [], "after": after}))
+    return found
+
+
+def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
+    """How long tasks take that begin in this order wherever a slot is free."""
+    free = [0.0] * max(slots, 1)
+    for seconds in tasks_s:
+        heapq.heapreplace(free, free[0] + seconds)
+    return max(free)
 
 
 def job_line(

@@ -13,7 +13,16 @@ import pytest
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, read_trace, write_trace
+from harness.jobs.recorded import (
+    Header,
+    NodeLine,
+    QueueLine,
+    StageLine,
+    fewer_stages,
+    job_line,
+    read_trace,
+    write_trace,
+)
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
@@ -132,3 +141,21 @@ def test_what_a_jobs_own_parts_took_is_kept(trace: Path) -> None:
     trace.write_text("\n".join(write_trace(read.header, [job_line(own, times(spark, 5))])) + "\n")
     (again,) = read_trace(trace).jobs
     assert again.spec() == replace(own, stages=again.spec().stages)
+
+
+def test_more_stages_than_the_simulator_takes_become_fewer_that_take_as_long() -> None:
+    stages = [
+        StageLine(name=f"s{n}", memory_mb=1, vcores=1, tasks_s=[4.0, 1.0, 2.0], after=[f"s{n - 1}"] if n else [])
+        for n in range(5)
+    ]
+    assert fewer_stages(stages, 2, 5) == stages
+    found = fewer_stages(stages, 2, 3)
+    assert [(stage.name, stage.tasks_s, stage.after) for stage in found] == [
+        ("s0 to s1", [8.0], []),
+        ("s2 to s3", [8.0], ["s0 to s1"]),
+        ("s4", [4.0], ["s2 to s3"]),
+    ]
+    assert fewer_stages(stages, 1, 1)[0].tasks_s == [35.0]
+    # What is no chain stays as it is.
+    beside = [*stages[:-1], stages[-1].model_copy(update={"after": ["s0"]})]
+    assert fewer_stages(beside, 2, 3) == beside
