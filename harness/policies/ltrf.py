@@ -17,6 +17,8 @@ from harness.policies.weights import long_term_shares
 #: ``reserve_s=auto``: one mean task length, about as long as a burst waits for others' containers, and four periods
 #: more, because dues are known only from looks and a weight stands until the next tick; at most so many task lengths.
 RESERVE_PERIODS, RESERVE_TASKS = 4.0, 4.0
+#: Within how many mean task lengths it is filled. Faster, the queues that are delayed by it lose more at the start.
+REFILL_TASKS = 1.5
 #: Where the period is longer than so many task lengths, a stage is over before its weight is changed: no reserve.
 LONGEST_PERIOD_TASKS = 2.0
 
@@ -77,7 +79,8 @@ class Ltrf(LongTermPolicy):
         if given == "auto" and snapshot.period_s > LONGEST_PERIOD_TASKS * task_s:
             return long_term_shares(tree, used, capacity, horizon_s, affinity, demand, waiting)
         reserve_s = reserve_for(snapshot.period_s, task_s) if given == "auto" else float(given)
-        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, task_s, demand, waiting)
+        refill_s = REFILL_TASKS * task_s
+        return reserve_shares(tree, used, surplus, capacity, horizon_s, reserve_s, refill_s, demand, waiting)
 
 
 def reserve_for(period_s: float, task_s: float) -> float:
