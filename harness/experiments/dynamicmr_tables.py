@@ -276,6 +276,7 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fig-4.12": ("dynamicmr-sepb", sepb),
     "fig-4.12-b": ("dynamicmr-sepb", each_job),
     "fig-4.13": ("dynamicmr-locality", locality),
+    "fig-4.14": ("dynamicmr-benchmarks", benchmarks),
     "fig-4.15": ("dynamicmr-whole", whole),
     "fig-4.17": ("dynamicmr-yarn", yarn),
     "fig-4.17-late": ("dynamicmr-late", late),
