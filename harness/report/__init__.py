@@ -10,7 +10,8 @@
     sweeps    charts over a setting that runs differ in
     svg       how a chart is drawn
     tables    the page's tables
-    page      sections, words, the template
+    page      sections, words
+    templating the templates, and how names break
     kinds     the pages of runs of another kind (MR-clusters, vectors, rates, pools), each with its findings
     comparing the page of `compare --html`
 """

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 import harness
-from harness.model.data import data_path
 from harness.model.errors import InputError
 from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
+from harness.report.templating import templates
 from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
 from harness.results.store import replace_file
 
@@ -142,13 +141,7 @@ def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
 
 def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str]) -> str:
     """The page as HTML text; it loads nothing and runs no script."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_path("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     groups = [
         [
             group.label,

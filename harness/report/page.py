@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import jinja2
 from markupsafe import Markup
 
 import harness
-from harness.model.data import data_path
 from harness.report import figures, hierarchy
 from harness.report.data import Run
 from harness.report.findings import Finding
@@ -33,6 +31,7 @@ from harness.report.tables import (
     run_tables,
     wait_tables,
 )
+from harness.report.templating import templates
 
 #: Curves of more runs than this would not be told apart.
 MOST_DRAWN = 8
@@ -165,13 +164,7 @@ SOURCES: tuple[tuple[str, str], ...] = (
 
 def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content | None = None) -> str:
     """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_path("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates()
     if content is None:
         content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], SOURCES)
     title, lead = _title(runs)

@@ -354,6 +354,7 @@ def bar_chart(chart: BarChart, ident: str) -> str:
     group_width = (WIDTH - LEFT - RIGHT) / max(len(chart.groups), 1)
     bar_width = group_width * 0.84 / max(len(chart.series), 1)
     styles = list(chart.styles) or list(range(len(chart.series)))
+    room = bar_width >= 4 + 6 * max((len(f"{value:.{chart.digits}f}") for value in present), default=0)
     words = []
     for g, group in enumerate(chart.groups):
         start = LEFT + g * group_width + group_width * 0.08
@@ -369,7 +370,7 @@ def bar_chart(chart: BarChart, ident: str) -> str:
                 f'<path fill="{COLOURS[styles[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'
                 f'h{bar_width * 0.9:.1f}V{zero:.1f}z"><title>{escape(f"{group}, {name}: {text}")}</title></path>'
             )
-            if bar_width >= 19:
+            if room:
                 body.append(
                     f'<text class="b" x="{x + bar_width * 0.45:.1f}" y="{(top if value >= 0 else zero) - 3:.1f}" '
                     f'text-anchor="middle">{text}</text>'

@@ -14,9 +14,10 @@ import pytest
 
 from harness.model.errors import InputError
 from harness.report import render_report
+from harness.report.templating import breakable
 
 #: Elements of HTML that have no end tag.
-VOID = {"meta", "link", "br", "img", "hr", "input"}
+VOID = {"meta", "link", "br", "img", "hr", "input", "wbr"}
 
 
 class Outline(HTMLParser):
@@ -63,6 +64,15 @@ def outline(page: Path) -> Outline:
     parser.feed(page.read_text(encoding="utf-8"))
     assert not parser.open
     return parser
+
+
+def test_names_break_between_their_words() -> None:
+    assert breakable("ltrf@outside,period_s=60") == "ltrf@<wbr>outside,<wbr>period_<wbr>s=<wbr>60"
+    assert breakable("rho=0.5") == "rho=<wbr>0.5"
+    assert breakable("a" * 30) == "<wbr>".join(["a" * 14, "a" * 14, "aa"])
+    assert breakable("<b>&") == "&lt;b&gt;&amp;"
+    for name in ("fawkes-none", "@@x", "two words", ""):
+        assert str(breakable(name)).replace("<wbr>", "") == name
 
 
 def test_the_page_is_well_formed_and_loads_nothing(three_policies: list[Path], tmp_path: Path) -> None:
