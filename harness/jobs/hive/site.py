@@ -149,6 +149,19 @@ def tez_properties(place: Place, sizes: Sizes, *, queue: str) -> dict[str, str]:
     }
 
 
+def service_properties() -> dict[str, dict[str, str]]:
+    """The files of the compose file's service (docker/hive/conf), by name: as for one run, but that it serves everybody
+    in the cluster's network, and its sessions choose their queue and how many splits and reduces they want."""
+    place, sizes = Place(Path("/shared/hive"), Path("/shared/hive/tez"), 10000), Sizes(task_mb=768, am_mb=768)
+    hive = hive_properties(place, sizes) | {"hive.server2.thrift.bind.host": "0.0.0.0"}
+    tez = tez_properties(place, sizes, queue="root.default")
+    chosen = ("mapreduce.job.reduces", "tez.grouping.split-count")
+    return {
+        "hive-site.xml": {key: value for key, value in hive.items() if key not in chosen},
+        "tez-site.xml": {key: value for key, value in tez.items() if key not in chosen},
+    }
+
+
 LOG4J2 = """\
 status = ERROR
 appender.console.type = Console

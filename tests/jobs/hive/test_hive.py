@@ -11,17 +11,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.cli import main
+from harness.clusters.site import read
 from harness.jobs.applications.client import Sizes
 from harness.jobs.applications.history import Attempt
 from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_tables
+from harness.jobs.hive.engine import JAVA
 from harness.jobs.hive.history import dag_started_ms, read_tez
 from harness.jobs.hive.server import read_answer
-from harness.jobs.hive.site import TABLES, Place, hive_properties, script, tables_of, tez_properties
+from harness.jobs.hive.site import (
+    LOG4J2,
+    TABLES,
+    Place,
+    hive_properties,
+    script,
+    service_properties,
+    tables_of,
+    tez_properties,
+)
 from harness.jobs.programs import find, members, settings_of
 from harness.jobs.spark.catalogue import query_sql
+from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -204,3 +216,14 @@ def test_hdfs_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None
         )
     assert stop.value.code == 2
     assert "not HDFS" in capsys.readouterr().err
+
+
+def test_the_services_files_are_what_a_run_is_told() -> None:
+    """docker/hive/conf; a changed property has to be written there too: site.render(service_properties()[name])."""
+    conf = data_path("docker", "hive", "conf")
+    for name, properties in service_properties().items():
+        assert read(conf / name) == properties, name
+    assert (conf / "hive-log4j2.properties").read_text() == LOG4J2
+    told = data_path("docker", "hive", "hive.sh").read_text()
+    opened = [word.partition("java.base/")[2].partition("=")[0] for word in JAVA if word.startswith("--add-opens")]
+    assert f"for package in {' '.join(opened)}; do" in told
