@@ -62,11 +62,12 @@ def compare(
         click.echo(f"page: {page}")
 
 
-WIDTH = 100
+#: Of a metric's name, beside its figures; a longer one has a line of its own, so that all fits into 80 columns.
+NAME = 32
 
 
 def lines(comparison: Comparison, everything: bool = False) -> list[str]:
-    """The table of one contest, a block for each contender, lines of at most 100 columns."""
+    """The table of one contest, a block for each contender, lines of 80 columns as a rule."""
     from harness.results.compare import summary_words
 
     reference = comparison.groups[0]
@@ -74,7 +75,7 @@ def lines(comparison: Comparison, everything: bool = False) -> list[str]:
     for group in comparison.groups[1:]:
         out += ["", f"{group.label} ({_repeats(len(group.runs))}) against {reference.label} "
                 f"({_repeats(len(reference.runs))})"]  # fmt: skip
-        out.append(f"{'':<43}{'reference':>11}{'median':>11}{'95 % of difference':>25}  p")
+        out.append(f"{'':<{NAME}}{'reference':>10}{'median':>10}{'95 % of difference':>20}  p")
         for row in comparison.rows:
             own = next((one for one in row.contenders if one.label == group.label), None)
             if own is None or not (everything or row.judged):
@@ -88,10 +89,6 @@ def _repeats(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 2] + ".."
-
-
 def _row(row: Row, own: Contender) -> list[str]:
     from harness.results.compare import number_text
 
@@ -103,7 +100,7 @@ def _row(row: Row, own: Contender) -> list[str]:
         interval = f"{low} to {high}"
     p = "-" if own.p_adjusted is None else "<0.001" if own.p_adjusted < 0.001 else f"{own.p_adjusted:.3f}"
     figures = (
-        f"{_cut(title, 42):<43}{number_text(row.median, metric.digits):>11}"
-        f"{number_text(own.median, metric.digits):>11}{interval:>25}  {p}"
+        f"{number_text(row.median, metric.digits):>10}{number_text(own.median, metric.digits):>10}{interval:>20}  {p}"
     )
-    return [_cut(figures, WIDTH), f"    {own.words}"]
+    beside = f"{title:<{NAME}}" if len(title) <= NAME else f"{title}\n{'':<{NAME}}"
+    return [*(beside + figures).split("\n"), f"    {own.words}"]

@@ -157,7 +157,7 @@ def test_the_text_is_100_columns_wide_and_the_page_complete(
     page = tmp_path / "deep" / "page.html"
     code, out, _ = call(capsys, "compare", tmp_path / "old & <older>", tmp_path / "new", "--html", page)
     assert code == 0
-    assert all(len(line) <= 100 for line in out.splitlines() if not line.startswith(("    ", "page", "new against")))
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith(("    ", "page", "new against")))
     assert "worse by +" in out
     text = page.read_text()
     assert "old &amp; &lt;older&gt;" in text
