@@ -149,7 +149,7 @@ def test_runs_that_do_not_count_are_left_out_and_said(
     assert err.count("left out") == 2
 
 
-def test_the_text_is_100_columns_wide_and_the_page_complete(
+def test_the_text_is_80_columns_wide_and_the_page_complete(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pool(write, "old & <older>", 1.0)
