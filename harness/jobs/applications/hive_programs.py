@@ -95,8 +95,14 @@ class HivePrograms:
         place = Place(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
         self.server = HiveServer(self.rest, place, hive, self._progress)
         first = next(iter(self.jobs.values()))
-        self._base = self._properties(first)
-        self.server.configure(given, self.sizes[first.spec.id], first.spec.queue, {})
+        # Java's options cannot be set in a session (the shell takes "--" for a comment): the smallest heap is for all.
+        sizes = replace(
+            self.sizes[first.spec.id],
+            task_mb=min(one.task_mb for one in self.sizes.values()),
+            am_mb=min(one.am_mb for one in self.sizes.values()),
+        )
+        self._base = self._properties(sizes, first.spec.queue)
+        self.server.configure(given, sizes, first.spec.queue, {})
         for job in self.jobs.values():
             (spec,) = job.inputs
             if spec not in self._tables:
@@ -123,9 +129,9 @@ class HivePrograms:
         kept = {key: value for key, value in self._base.items() if work not in value}
         return {"engine": "Hive on Tez", "hive": engine.HIVE, "tez": engine.TEZ, "properties": kept}
 
-    def _properties(self, job: ProgramJob) -> dict[str, str]:
-        place, sizes = self.server.place, self.sizes[job.spec.id]
-        return {**hive_properties(place, sizes), **tez_properties(place, sizes, queue=job.spec.queue)}
+    def _properties(self, sizes: Sizes, queue: str) -> dict[str, str]:
+        place = self.server.place
+        return {**hive_properties(place, sizes), **tez_properties(place, sizes, queue=queue)}
 
     # --- asking ---
 
@@ -142,7 +148,8 @@ class HivePrograms:
         (spec,) = job.inputs
         database, folders, found = self._tables[spec]
         one = programs()[job.application]
-        own = {key: value for key, value in self._properties(job).items() if self._base[key] != value}
+        wanted = self._properties(self.sizes[job_id], job.spec.queue)
+        own = {key: value for key, value in wanted.items() if self._base[key] != value and "--" not in value}
         lines = [f"set {key}={value};" for key, value in own.items()]
         lines += [f"create database if not exists {database};", f"use {database};"]
         query = script(query_sql(one.query, settings_of(one, job.program.settings), found.wanted / 1e9), folders)
