@@ -16,10 +16,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.control.virtual import simulate_policy
-from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
+from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
 from harness.model.plan import WEIGHT_MAX, Plan
 from harness.model.snapshot import Snapshot
@@ -58,7 +58,7 @@ class First(Policy):
         )
 
 
-def measure(experiment: LoadedExperiment, seed: int, mode: str, policy: Policy, period_s: float) -> dict[str, Any]:
+def measure(experiment: LoadedExperiment, seed: int, mode: Mode, policy: Policy, period_s: float) -> dict[str, Any]:
     """One run: loss integral, last loss, and each leaf's own last loss, in seconds."""
     variant = Variant("measured", "ltrf", mode, {}, period_s, seed)
     setup = setup_of(experiment, variant, list(jobs_of(experiment, seed)[0]))
