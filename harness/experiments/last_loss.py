@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of, load_experiment
