@@ -161,7 +161,7 @@ def run(
     """
     from harness.experiments.kinds import kind_of
     from harness.experiments.resolve import experiment_path, load_experiment, variants_of
-    from harness.experiments.run import check_backend, output_folder, run_experiment
+    from harness.experiments.run import check_backend, check_programs, output_folder, run_experiment
     from harness.jobs.yaml_file import read_yaml
 
     check_backend(backend)
@@ -178,6 +178,7 @@ def run(
         return
     loaded = load_experiment(experiment, document)
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
+    check_programs(loaded, backend)
     target = None
     if backend != "sim":
         from harness.experiments.real import real_variants

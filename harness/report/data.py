@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,19 @@ class Run:
     problems: tuple[str, ...] = ()
     #: The experiment's ``kind`` (harness.experiments.kinds), which has a page of its own; None: of YARN's.
     kind: str | None = None
+
+    @property
+    def experiment(self) -> str | None:
+        """The name of its experiment."""
+        described = self.info.get("experiment")
+        return _text(described, "experiment") or None if isinstance(described, Mapping) else None
+
+    def beside(self, other: Run) -> bool:
+        """Whether only the policy tells the two apart: one experiment, backend, seed, repeat."""
+        mine, theirs = (
+            (one.seed, *(one.info.get(key) for key in ("hash", "backend", "repeat"))) for one in (self, other)
+        )
+        return mine == theirs
 
     @property
     def counts(self) -> bool:
@@ -197,13 +210,11 @@ class Run:
         if self.mode != "outside" or not self.counts:
             return None
 
-        def key(run: Run) -> tuple[object, ...]:
-            return (run.policy, run.seed, run.info.get("hash"))
-
         def others(run: Run) -> dict[str, str]:
             return {name: str(value) for name, value in run.settings.items() if name not in {"horizon_s", "affinity"}}
 
-        able = [run for run in runs if run.mode == "inside" and run.counts and run.is_plain() and key(run) == key(self)]
+        inside = [run for run in runs if run.policy == self.policy and run.mode == "inside" and run.counts]
+        able = [run for run in inside if run.is_plain() and run.beside(self)]
         return next((run for run in able if others(run) == others(self)), able[0] if able else None)
 
     def end_s(self) -> float:
@@ -451,10 +462,22 @@ def _natural(label: str) -> tuple[tuple[int, float, str], ...]:
     return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 
 
+#: What runs of one label may differ in, and how it is said; the seed last (`Run.variant_without_seed`).
+_TOLD_APART: tuple[tuple[str, Callable[[Run], object]], ...] = (
+    ("", lambda run: run.experiment),
+    ("", lambda run: run.info.get("backend")),
+    ("repeat ", lambda run: run.info.get("repeat")),
+    ("seed ", lambda run: run.seed),
+)
+
+
 def _unique(run: Run, runs: Sequence[Run]) -> str:
     alike = [other for other in runs if other.label == run.label]
-    if len(alike) == 1:
-        return run.label
-    if run.seed is not None and len({other.seed for other in alike}) == len(alike):
-        return f"{run.label}, seed {run.seed}"
+    differ = [(word, of) for word, of in _TOLD_APART if len({of(other) for other in alike}) > 1]
+
+    def said(one: Run) -> str:
+        return ", ".join([one.label, *(f"{word}{of(one)}" for word, of in differ)])
+
+    if sum(said(other) == said(run) for other in alike) == 1:
+        return said(run)
     return f"{run.label} ({run.path.parent.name}/{run.path.name})"

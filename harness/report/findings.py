@@ -178,7 +178,7 @@ def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
     for reference in fair:
         of_fair = reference.number("sharing_loss_integral")
         for run in ltrf:
-            if run.seed != reference.seed:
+            if not run.beside(reference):
                 continue
             own = run.number("sharing_loss_integral")
             holds.append(own < of_fair)
@@ -192,7 +192,7 @@ def long_term_loses_less(runs: Sequence[Run]) -> Finding | None:
         "Long-term fairness loses less than memoryless fairness",
         "LTYARN section 7.4",
         "LTYARN has a much better result than HFS.",
-        "the integral of |Omega| over time is smaller, run against run of the same seed",
+        "the integral of |Omega| over time is smaller, run against run of the same experiment, backend and seed",
         verdict(holds),
         tuple(evidence),
     )
@@ -231,7 +231,7 @@ def neither_is_always_faster(runs: Sequence[Run]) -> Finding | None:
         (fair, ltrf)
         for fair in _of(runs, "fair")
         for ltrf in _of(runs, "ltrf")
-        if fair.seed == ltrf.seed and fair.speedups() and ltrf.speedups()
+        if fair.beside(ltrf) and fair.speedups() and ltrf.speedups()
     ]
     if not pairs:
         return None
@@ -331,7 +331,7 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     waits = [
         (t_wait, run)
         for run in _of(runs, "hltrf")
-        if run.mode == "inside" and run.seed == naive[0].seed and (t_wait := _t_wait(run)) is not None
+        if run.mode == "inside" and run.beside(naive[0]) and (t_wait := _t_wait(run)) is not None
     ]
     if len(waits) < 2:
         return None

@@ -34,6 +34,7 @@ class FakeRun:
     summary: Mapping[str, Any] = field(default_factory=dict)
     exit: int | None = 0
     weights: bool = False
+    backend: str = "sim"
 
 
 def tables(run: FakeRun) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -112,6 +113,8 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
     def write(*arguments: Any, **settings: Any) -> Path:
         run = FakeRun(*arguments, **settings)
         directory = tmp_path / "runs" / f"{run.variant.replace(' ', '_')}-{run.seed}"
+        if run.backend != "sim":
+            directory = directory.with_name(f"{directory.name}-{run.backend}")
         directory.mkdir(parents=True)
         table, summary = tables(run)
         table.to_parquet(directory / "allocations.parquet")
@@ -120,7 +123,7 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
             "hash": "0123456789abcdef",
             "variant": run.variant,
             "policy": {"name": run.policy, "mode": run.mode, "settings": dict(run.settings)},
-            "backend": "sim",
+            "backend": run.backend,
             "seed": run.seed,
             "versions": {"yarnfair": "0.1.0", "python": "3.11.2"},
             "machine": {"processor": "x86_64"},

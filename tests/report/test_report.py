@@ -241,6 +241,21 @@ def test_several_seeds_are_summed_up_and_one_is_drawn(write_run: Callable[..., P
     assert all("(0.25 of it)" in line for line in less.evidence)
 
 
+def test_runs_of_two_backends_have_their_names_and_are_not_compared(
+    write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    runs = []
+    for backend, loss in (("sim", 10.0), ("local", 50.0)):
+        for name, times in (("fair", 4), ("ltrf", 1)):
+            runs.append(write_run(name, name, backend=backend, summary={"sharing_loss_integral": times * loss}))
+    report = render_report(runs, tmp_path / "report.html")
+    (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
+    assert [line.split(" (")[0] for line in less.evidence] == [
+        "ltrf, sim: loss integral 10.0 s against 40.0 s of fair, sim",
+        "ltrf, local: loss integral 50.0 s against 200.0 s of fair, local",
+    ]
+
+
 def test_a_setting_that_runs_differ_in_becomes_an_axis(write_run: Callable[..., Path], tmp_path: Path) -> None:
     runs = []
     for seed in (1, 2):
