@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.wall import Controller, ControlSettings
+from harness.experiments.real_curves import LostMaster
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, LocalFolder, Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
@@ -112,11 +113,25 @@ def job(name: str, queue: str, tasks: int, seconds: float, kind: str = "mapreduc
     return JobSpec(name, queue, kind, SIZE, (stage,), lifetime_s=lifetime_s)  # type: ignore[arg-type]
 
 
+def fills(running: Running, made: JobSpec) -> str:
+    """The job's application once its queue holds the whole cluster; submitted anew when the RM has lost its master."""
+    rest = running.client.rest
+    for attempt in range(1, 4):
+        identity = running.replayer.submit(replace(made, id=f"{made.id}-{attempt}"))
+        lost, end = LostMaster(), time.monotonic() + 120
+        while not lost.seen(rest.app(identity), time.monotonic()):
+            if rest.scheduler().queues[made.queue].used.memory_mb == 12288:
+                return identity
+            assert time.monotonic() < end, f"{made.queue} does not get it all"
+            time.sleep(0.2)
+        running.replayer.kill_all()
+    raise AssertionError("three masters were lost")
+
+
 def test_every_weighting_writes_minimum_shares_that_the_scheduler_then_goes_by(running: Running) -> None:
     before = parse_allocations(running.place.read(), source="file")
-    running.replayer.submit(job("filler", "root.c-2", 20, 600.0))
     # All of it: while containers start, a weighting that looks at what waits changes its mind.
-    until("c-2 has it all", lambda: running.client.rest.scheduler().queues["root.c-2"].used.memory_mb == 12288)
+    fills(running, job("filler", "root.c-2", 20, 600.0))
     weightings = [name for name in policy_names() if name.startswith("fawkes-")]
     assert len(weightings) == 11
     found = {}
@@ -148,8 +163,7 @@ def test_containers_move_for_a_minimum_share_and_only_for_it(running: Running) -
     rest = running.client.rest
     rest_of = running.replayer
     until("the cluster is empty", lambda: rest.scheduler().queues["root"].used.memory_mb == 0)
-    holder = rest_of.submit(job("holder", "root.c-1", 11, 600.0, "service"))
-    until("c-1 has it all", lambda: rest.scheduler().queues["root.c-1"].used.memory_mb == 12288)
+    holder = fills(running, job("holder", "root.c-1", 11, 600.0, "service"))
     rest_of.submit(job("claimant", "root.c-2", 3, 2.0))
     until("c-2 asks", lambda: rest.scheduler().queues["root.c-2"].demand.memory_mb > 0)
     assert rest.app(holder).preempted_memory_seconds == 0
