@@ -102,5 +102,5 @@ def _row(row: Row, own: Contender) -> list[str]:
     figures = (
         f"{number_text(row.median, metric.digits):>10}{number_text(own.median, metric.digits):>10}{interval:>20}  {p}"
     )
-    beside = f"{title:<{NAME}}" if len(title) <= NAME else f"{title}\n{'':<{NAME}}"
-    return [*(beside + figures).split("\n"), f"    {own.words}"]
+    named = [f"{title:<{NAME}}{figures}"] if len(title) <= NAME else [title, f"{'':<{NAME}}{figures}"]
+    return [*named, f"    {own.words}"]

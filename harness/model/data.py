@@ -6,8 +6,12 @@ From a checkout they are the folders beside ``harness/``; installed from the whe
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import harness
+
+if TYPE_CHECKING:
+    import jinja2
 
 _PACKAGE = Path(harness.__file__).resolve().parent
 
@@ -19,3 +23,17 @@ def data_path(folder: str, *parts: str) -> Path:
     """
     data = _PACKAGE / "_data"
     return (data if data.is_dir() else _PACKAGE.parent).joinpath(folder, *parts)
+
+
+def templates(*, keep_trailing_newline: bool = False) -> jinja2.Environment:
+    """The project's templates: what is filled in is escaped; a name that is not given is an error."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(data_path("templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=keep_trailing_newline,
+    )

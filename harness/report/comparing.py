@@ -13,7 +13,7 @@ import harness
 from harness.model.errors import InputError
 from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
-from harness.report.templating import templates
+from harness.report.templating import page_templates
 from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
 from harness.results.store import replace_file
 
@@ -141,7 +141,7 @@ def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
 
 def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str]) -> str:
     """The page as HTML text; it loads nothing and runs no script."""
-    environment = templates()
+    environment = page_templates()
     groups = [
         [
             group.label,

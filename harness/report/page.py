@@ -31,7 +31,7 @@ from harness.report.tables import (
     run_tables,
     wait_tables,
 )
-from harness.report.templating import templates
+from harness.report.templating import page_templates
 
 #: Curves of more runs than this would not be told apart.
 MOST_DRAWN = 8
@@ -164,7 +164,7 @@ SOURCES: tuple[tuple[str, str], ...] = (
 
 def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content | None = None) -> str:
     """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
-    environment = templates()
+    environment = page_templates()
     if content is None:
         content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], SOURCES)
     title, lead = _title(runs)

@@ -7,7 +7,7 @@ import re
 import jinja2
 from markupsafe import Markup, escape
 
-from harness.model.data import data_path
+from harness.model.data import templates
 
 #: A name is broken after these signs; a piece without any, after so many characters.
 _PIECES = re.compile(r"[^@,=/_ ]{1,14}[@,=/_ ]*|[@,=/_ ]+")
@@ -18,14 +18,8 @@ def breakable(name: object) -> Markup:
     return Markup("<wbr>").join(escape(piece) for piece in _PIECES.findall(str(name)))
 
 
-def templates() -> jinja2.Environment:
-    """Escapes what it is given; a name that is not given is an error."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_path("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def page_templates() -> jinja2.Environment:
+    """The project's templates, with the filter ``breakable``."""
+    environment = templates()
     environment.filters["breakable"] = breakable
     return environment

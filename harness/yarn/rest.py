@@ -6,12 +6,13 @@ changed here: harness.yarn.adminrpc makes the RM read its allocation file again.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.errors import CallError
+from harness.model.errors import CallError, YarnfairError
 from harness.model.resources import Resource
 from harness.yarn import answers
 from harness.yarn.answers import AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus, SchedulerStatus
@@ -246,6 +247,18 @@ class RestClient:
         """
         answer = self.http.request("PUT", _application_path(identity, "/queue"), body={"queue": queue}, repeatable=True)
         return answers.app_queue(answer.document, answer.url)
+
+    def kill_tagged(self, tag: str, *, timeout_s: float = 15.0) -> None:
+        """Kills what carries the tag and has not ended; what cannot be killed is left to the ResourceManager."""
+        with contextlib.suppress(YarnfairError):
+            self.kill_all(self.apps(tags=[tag]), timeout_s=timeout_s)
+
+    def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> None:
+        """Kills those that have not ended; what cannot be killed is left to the ResourceManager."""
+        for app in apps:
+            if not app.final:
+                with contextlib.suppress(YarnfairError):
+                    self.kill(app.id, timeout_s=timeout_s)
 
     def kill(self, identity: str, *, timeout_s: float = 30.0) -> str:
         """Kills an application and waits until it has ended (Unreachable after `timeout_s`); its final state."""

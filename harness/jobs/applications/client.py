@@ -275,7 +275,7 @@ class Client:
                         _fetch_history(staged, work)
                         raise RunInvalid(self._why(request, tag, work, failed.log)) from None
             finally:
-                self._kill(tag)
+                self.rest.kill_tagged(tag)
                 _fetch_history(staged, work)
                 for left_over in (beside(output, f"{last_name(output)}.joined"), staged):
                     if left_over != FolderTarget(work):
@@ -378,13 +378,6 @@ class Client:
                 process.wait()
         if process.returncode != 0:
             raise _Failed(log.read_text(errors="replace"))
-
-    def _kill(self, tag: str) -> None:
-        with contextlib.suppress(YarnfairError):
-            for app in self.rest.apps(tags=[tag]):
-                if not app.final:
-                    with contextlib.suppress(YarnfairError):
-                        self.rest.kill(app.id, timeout_s=15.0)
 
     # --- why it failed ---
 

@@ -103,7 +103,7 @@ class ContainerClient:
                 verdict = programs.check(jobs[-1].spec.id)
             programs.fetch(jobs[-1].spec.id, request.output)
         finally:
-            self._kill(tag)
+            self.rest.kill_tagged(tag)
             with contextlib.suppress(YarnfairError):
                 programs.clean()
         return Done(tuple(ended), tuple(self.attempts), seconds, verdict, self.zero_ms)
@@ -121,13 +121,6 @@ class ContainerClient:
                 )
             if self.stop.wait(_POLL_S):
                 raise RunInvalid(f"{request.application.name} was interrupted")
-
-    def _kill(self, tag: str) -> None:
-        with contextlib.suppress(YarnfairError):
-            for app in self.rest.apps(tags=[tag]):
-                if not app.final:
-                    with contextlib.suppress(YarnfairError):
-                        self.rest.kill(app.id, timeout_s=15.0)
 
 
 def _jobs(request: Request) -> tuple[list[ProgramJob], dict[DataSpec, Path]]:

@@ -162,19 +162,17 @@ class HivePrograms:
         Raises RunInvalid, with the reason, for a query that failed before it had one, and what asking YARN raises.
         """
         if self._asking == job_id:
-            ended = self._shells[job_id].process.poll() is not None
+            shell = self._shells[job_id]
+            ended = shell.process.poll() is not None
             known = set(self._apps.values())
             new = [app for app in self.server.apps() if app.id not in known]
             if new:
                 self._apps[job_id] = new[0].id
-            elif ended:
+            if new or ended:
                 self._asking = None
                 self._next()
-                shell = self._shells[job_id]
+            if ended and not new:
                 raise RunInvalid(self.server.why(self.jobs[job_id].application, shell.said(), only=""))
-            if new:
-                self._asking = None
-                self._next()
         return self._apps.get(job_id)
 
     # --- what ran ---

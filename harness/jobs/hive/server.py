@@ -158,10 +158,7 @@ class HiveServer:
     def kill(self) -> None:
         """Kills what of it still runs on YARN; what cannot be killed is left to the ResourceManager."""
         with contextlib.suppress(YarnfairError):
-            for app in self.apps():
-                if not app.final:
-                    with contextlib.suppress(YarnfairError):
-                        self.rest.kill(app.id, timeout_s=15.0)
+            self.rest.kill_all(self.apps())
 
     def why(self, name: str, said: str, only: str | None = None) -> str:
         """The reason of a failed query: Hive's own words, YARN's, and the failed attempt's. ``only``: its application,

@@ -117,7 +117,7 @@ class SparkClient:
             app = self.rest.submit(planned.submission)
         except BaseException:
             # Interrupted, or its answer lost: it may have been taken.
-            self._kill_tagged(name)
+            self.rest.kill_tagged(name)
             raise
         found = Submitted(app, request, planned, settings, given, began, zero_ms)
         self.submitted.append(found)
@@ -163,12 +163,6 @@ class SparkClient:
         with contextlib.suppress(YarnfairError):
             if not self.rest.app(submitted.app).final:
                 self.rest.kill(submitted.app, timeout_s=15.0)
-
-    def _kill_tagged(self, tag: str) -> None:
-        with contextlib.suppress(YarnfairError):
-            for app in self.rest.apps(tags=[tag]):
-                if not app.final:
-                    self.rest.kill(app.id, timeout_s=15.0)
 
     # --- all at once ---
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from harness.model.data import data_path
+from harness.model.data import templates
 from harness.model.errors import InputError
 from harness.model.queues import (
     JAVA_INT_MAX,
@@ -44,21 +44,15 @@ def render_allocations(file: AllocationFile) -> str:
     Raises InputError for values that no file can express (a time-out of part of a second, a queue whose parent is not
     configured, ...): what comes back from reading the text must be what went in.
     """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(data_path("templates")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    text = environment.get_template(TEMPLATE).render(
-        top=_top(file),
-        users=sorted(file.user_max_apps.items()),
-        rules=file.placement_rules,
-        queues=_queues(file),
+    text = (
+        templates(keep_trailing_newline=True)
+        .get_template(TEMPLATE)
+        .render(
+            top=_top(file),
+            users=sorted(file.user_max_apps.items()),
+            rules=file.placement_rules,
+            queues=_queues(file),
+        )
     )
     read_back = parse_allocations(text, source="the rendered file")
     if read_back != file:

@@ -110,6 +110,13 @@ def attempt(kind: str, name: str, start: int, end: int, outcome: str = "finished
     return Attempt("application_1_1", kind, name, f"{name}_0", "container_5", "n:8042", start, end, outcome=outcome)
 
 
+def spark_spec(memory_mb: int, executors: int = 2) -> JobSpec:
+    """A driver and executors of one size, before it is known which stages there were."""
+    size = Resource(memory_mb, 1)
+    stages = (Stage("tasks", 1, Resource(1, 1), Duration()),)
+    return JobSpec("s-1", "root.s", "spark", size, stages, executors=executors, executor_demand=size)
+
+
 def test_a_spark_programs_stages_and_the_driver_between_them() -> None:
     attempts = [
         attempt("executor", "executor_1", 10_000, 40_000),
@@ -118,10 +125,7 @@ def test_a_spark_programs_stages_and_the_driver_between_them() -> None:
         attempt("task", "stage_0000_0_task_000000", 12_000, 15_000),
         attempt("task", "stage_0002_0_task_000000", 25_000, 0, "unknown"),
     ]
-    spec = JobSpec(
-        "s-1", "root.s", "spark", Resource(1024, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
-        executors=1, executor_demand=Resource(1024, 1),
-    )  # fmt: skip
+    spec = spark_spec(1024, executors=1)
     stages = stages_of(attempts, spec, status(finished_ms=43_000))
     assert [(stage.name, stage.duration.values_s) for stage in stages] == [
         ("driver 0", (2.0,)),
@@ -155,10 +159,7 @@ def test_stages_side_by_side_are_one() -> None:
         attempt("task", "stage_0000_0_task_000001", 13_000, 14_000),
         attempt("task", "stage_0002_0_task_000000", 16_000, 17_000),
     ]
-    spec = JobSpec(
-        "s-1", "root.s", "spark", Resource(1024, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
-        executors=2, executor_demand=Resource(1024, 1),
-    )  # fmt: skip
+    spec = spark_spec(1024)
     stages = stages_of(attempts, spec, status(finished_ms=17_000))
     assert [(stage.name, stage.duration.values_s) for stage in stages] == [
         ("driver 0", (1.0,)),
@@ -225,10 +226,7 @@ def test_a_spark_driver_and_its_executors_have_their_own_overheads() -> None:
         attempt("executor", "executor_2", 12_000, 40_000),
         attempt("task", "stage_0000_0_task_000000", 13_000, 16_000),
     ]
-    spec = JobSpec(
-        "s-1", "root.s", "spark", Resource(1000, 1), (Stage("tasks", 1, Resource(1, 1), Duration()),),
-        executors=2, executor_demand=Resource(1000, 1),
-    )  # fmt: skip
+    spec = spark_spec(1000)
     # Up to 20 s; the executors had registered 10 and 8 s before, and were held 4 s longer each.
     counted = 1000 * 19 + 1000 * (8 + 10 + 2 * 4)
     app = status(launched_ms=1000, finished_ms=20_000, memory_seconds=counted)
