@@ -22,7 +22,7 @@ from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import JobSpec, NodeSpec
-from harness.model.queues import NEVER_MS, AllocationFile, QueueSettings, ResourceLimit
+from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy, settings_of
 
@@ -245,7 +245,7 @@ def allocation_file(spec: Experiment) -> AllocationFile:
     """The Fair Scheduler's allocation file that the experiment starts with: weights are the entitlements."""
     settings: dict[str, QueueSettings] = {}
     leaves: list[str] = []
-    parents: list[str] = ["root"]
+    parents: list[str] = []
 
     def walk(queues: Mapping[str, QueueSpec | None], above: str) -> None:
         for name, given in queues.items():
@@ -261,11 +261,15 @@ def allocation_file(spec: Experiment) -> AllocationFile:
                 max_am_share=queue.max_am_share,
                 scheduling_policy=queue.scheduling_policy,
             )
-            (parents if queue.children else leaves).append(path)
             if queue.children:
+                # As Hadoop notes them when it reads the file: a parent after all below it.
                 walk(queue.children, path)
+                parents.append(path)
+            else:
+                leaves.append(path)
 
-    walk(spec.queues, "root")
+    walk(spec.queues, ROOT)
+    parents.append(ROOT)
     timeout_s = spec.min_share_preemption_timeout_s
     return AllocationFile(
         settings=settings,

@@ -6,7 +6,8 @@ What ended is exact in them, what runs is computed anew at most every `CACHE_S`.
 - that has moved since the last look is taken as it is;
 - that has not is assumed to grow by what the application holds, until it moves (no longer than it can stand still);
 - that fell, because the RM began anew and recovers its applications, is a new base: what was counted stays, and what
-  the application used meanwhile is estimated by what it holds when its containers are back.
+  the application used meanwhile is estimated by what it holds when its containers are back; if it has ended by then, by
+  what it held before.
 
 A leaf's sum never falls: what was assumed too much is made up by what the leaf uses next.
 """
@@ -22,8 +23,9 @@ from harness.model.resources import ZERO, Resource
 
 #: SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS.
 CACHE_S = 3.0
-#: For so long after the RM began anew its nodes may still bring their containers back.
-RECOVERY_S = 90.0
+#: For so long after the RM began anew its nodes may still bring their containers back: as long as an RM waits for a
+#: node that is silent (default of yarn.nm.liveness-monitor.expiry-interval-ms).
+RECOVERY_S = 600.0
 #: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
 FALLEN_S = 15.0
 
@@ -56,6 +58,8 @@ class AppAccount:
     fallen_s: float | None = None
     #: While it is being recovered: until when it had been counted when the RM began anew.
     lost_from_s: float | None = None
+    #: And what it held then that has not come back.
+    lost_held: Resource = ZERO
 
 
 @dataclass(slots=True)
@@ -175,7 +179,7 @@ class RmAccounts:
         if recovering:
             if account.lost_from_s is None:
                 account.lost_from_s = account.moved_s
-                account.held = ZERO
+            account.lost_held, account.held = account.lost_held + account.held, ZERO
         else:
             if account.fallen_s is None:
                 account.fallen_s = now_s
@@ -194,16 +198,14 @@ class RmAccounts:
                 max(account.held.memory_mb, look.held.memory_mb), max(account.held.vcores, look.held.vcores)
             )
             possible = _held_for(most, now_s - account.moved_s + CACHE_S)
+            back = _beyond(look.held, account.held)
             if memory > possible[0] or vcores > possible[1]:
-                # More than it can have used: containers came back, with all that they used before.
-                back = Resource(
-                    max(look.held.memory_mb - account.held.memory_mb, 0), max(look.held.vcores - account.held.vcores, 0)
-                )
-                lost, since = (
-                    _held_for(back, now_s - account.lost_from_s),
-                    _held_for(account.held, now_s - account.moved_s),
-                )
-                memory, vcores = round(lost[0] + since[0]), round(lost[1] + since[1])
+                # More than it can have used: containers came back, with all that they used before. Of an application
+                # that has ended they came back ended (a node that was late), and none is seen.
+                lost = _held_for(account.lost_held if look.final else back, now_s - account.lost_from_s)
+                since = _held_for(account.held, now_s - account.moved_s)
+                memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
+            account.lost_held = _beyond(account.lost_held, back)
             account.held = look.held
         self._add(look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
@@ -211,7 +213,7 @@ class RmAccounts:
 
     def _assumed(self, account: AppAccount, now_s: float) -> tuple[float, float]:
         """What an application has used since its figure moved, as far as the RM can have kept it to itself."""
-        if account.final or account.lost_from_s is not None:
+        if account.final:
             return 0.0, 0.0
         return _held_for(account.held, min(now_s - account.moved_s, self._reach_s))
 
@@ -223,11 +225,12 @@ class RmAccounts:
 
     def _report(self, now_s: float) -> None:
         assumed: dict[str, list[float]] = {}
-        for account in self.apps.values():
+        for app, account in self.apps.items():
             if account.final:
                 continue
-            if now_s >= self._recovering_until_s:
-                account.lost_from_s = None
+            if account.lost_from_s is not None and now_s >= self._recovering_until_s:
+                account.lost_from_s, account.lost_held = None, ZERO
+                self.changed_apps.add(app)
             memory, vcores = self._assumed(account, now_s)
             if memory or vcores:
                 sums = assumed.setdefault(account.queue, [0.0, 0.0])
@@ -244,6 +247,10 @@ class RmAccounts:
             if reported != sums_of.reported:
                 sums_of.reported = reported
                 self.changed_queues.add(queue)
+
+
+def _beyond(held: Resource, other: Resource) -> Resource:
+    return Resource(max(held.memory_mb - other.memory_mb, 0), max(held.vcores - other.vcores, 0))
 
 
 def _held_for(held: Resource, seconds: float) -> tuple[float, float]:

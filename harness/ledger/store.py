@@ -22,7 +22,7 @@ from harness.ledger.ledger import Usage
 from harness.model.errors import InputError
 from harness.model.resources import Resource
 
-FORMAT = 1
+FORMAT = 2
 #: So many decisions are kept.
 MOST_DECISIONS = 20_000
 _SCHEMA = """
@@ -30,11 +30,17 @@ CREATE TABLE documents (name TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT RO
 CREATE TABLE apps (
   id TEXT PRIMARY KEY, queue TEXT NOT NULL, memory_mb_s INTEGER NOT NULL, vcore_s INTEGER NOT NULL,
   moved_s REAL NOT NULL, held_mb INTEGER NOT NULL, held_vcores INTEGER NOT NULL, final INTEGER NOT NULL,
-  fallen_s REAL, lost_from_s REAL) WITHOUT ROWID;
+  fallen_s REAL, lost_from_s REAL,
+  lost_held_mb INTEGER NOT NULL DEFAULT 0, lost_held_vcores INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE queues (
   path TEXT PRIMARY KEY, memory_mb_s REAL NOT NULL, vcore_s REAL NOT NULL,
   reported_mb_s REAL NOT NULL, reported_vcore_s REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, content TEXT NOT NULL);
+"""
+#: What a file of an earlier format lacks.
+_FROM_1 = """
+ALTER TABLE apps ADD COLUMN lost_held_mb INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE apps ADD COLUMN lost_held_vcores INTEGER NOT NULL DEFAULT 0;
 """
 
 
@@ -83,6 +89,8 @@ class LedgerStore:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
                 self.commit(documents={"identity": uuid.uuid4().hex})
+            elif version == 1:
+                self._db.executescript(f"BEGIN; {_FROM_1} PRAGMA user_version={FORMAT}; COMMIT;")
             elif version != FORMAT:
                 raise InputError(
                     "no ledger of this version of yarnfair", where=str(self.path), mend="give another file"
@@ -102,10 +110,7 @@ class LedgerStore:
     def accounts(self) -> RmAccounts:
         """The accounts as they were last kept."""
         with _errors(self.path):
-            apps = {
-                row[0]: AppAccount(row[1], row[2], row[3], row[4], Resource(row[5], row[6]), bool(row[7]), *row[8:10])
-                for row in self._db.execute("SELECT * FROM apps")
-            }
+            apps = {row[0]: _account(row) for row in self._db.execute("SELECT * FROM apps")}
             queues = {
                 row[0]: QueueAccount(row[1], row[2], Usage(row[3], row[4]))
                 for row in self._db.execute("SELECT * FROM queues")
@@ -149,7 +154,7 @@ class LedgerStore:
         self._db.executemany("DELETE FROM apps WHERE id = ?", [(app,) for app in accounts.gone_apps])
         apps = accounts.apps
         self._db.executemany(
-            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     app,
@@ -162,6 +167,8 @@ class LedgerStore:
                     a.final,
                     a.fallen_s,
                     a.lost_from_s,
+                    a.lost_held.memory_mb,
+                    a.lost_held.vcores,
                 )
                 for app in accounts.changed_apps
                 for a in (apps[app],)
@@ -176,6 +183,14 @@ class LedgerStore:
             ],
         )
         self._db.execute("INSERT OR REPLACE INTO documents VALUES ('looked_s', ?)", (json.dumps(accounts.looked_s),))
+
+
+def _account(row: Sequence[Any]) -> AppAccount:
+    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *lost_held = row
+    held = Resource(held_mb, held_vcores)
+    return AppAccount(
+        queue, memory_mb_s, vcore_s, moved_s, held, bool(final), fallen_s, lost_from_s, Resource(*lost_held)
+    )
 
 
 def copy_ledger(source: Path, target: Path) -> None:

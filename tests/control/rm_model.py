@@ -90,6 +90,7 @@ class RmModel:
         self.place, self.now_s = place, now_s
         self.apps: dict[str, App] = {}
         self.began_ms = 1
+        self.began_s = now_s
         self.down: Exception | None = None
         self.refreshes = 0
         #: Whether the RM takes the file when it is told to.
@@ -127,15 +128,16 @@ class RmModel:
     def restart(self) -> None:
         """The RM begins anew and recovers its applications; no node is back yet."""
         self.began_ms += 1
+        self.began_s = self.now_s
         self._load()
         for app in self.apps.values():
             app.forgotten |= {id(c) for c in app.containers} if not app.final else set()
             app.cached_s = -1e9
 
     def node_back(self, containers: list[Container]) -> None:
-        """A node shows the recovering RM its containers that still run."""
+        """A node shows the recovering RM its containers: those that run, and those that ended while it was away."""
         for app in self.apps.values():
-            app.forgotten -= {id(c) for c in containers if c.ended_s is None}
+            app.forgotten -= {id(c) for c in containers if c.ended_s is None or c.ended_s >= self.began_s}
             app.cached_s = -1e9
 
     def truth(self, queue: str) -> tuple[float, float]:

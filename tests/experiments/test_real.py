@@ -10,12 +10,15 @@ import pytest
 
 from harness.cli import main
 from harness.experiments.history import History
+from harness.experiments.kinds import kind_of
 from harness.experiments.real import real_variants
 from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.replay import JobRecord, TaskRecord
+from harness.jobs.yaml_file import read_yaml
+from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import QueueSettings
@@ -68,6 +71,26 @@ def test_the_root_is_named_as_in_the_clusters_own_file(tmp_path: Path) -> None:
     root = QueueSettings("root", scheduling_policy="drf")
     with pytest.raises(InputError, match="no element for it"):
         file_text(replace(asked, settings={**asked.settings, "root": root}), root_named=False)
+
+
+_ON_CONTAINERS = sorted(
+    path.stem for path in data_path("experiments").glob("*.yaml") if kind_of(read_yaml(path)) is None
+)
+
+
+@pytest.mark.parametrize("name", _ON_CONTAINERS)
+def test_the_allocation_file_of_every_experiment_can_be_written(name: str) -> None:
+    asked = allocation_file(load_experiment(name).spec)
+    found = parse_allocations(file_text(asked), source=name)
+    assert found.configured_parents == asked.configured_parents
+    assert found.configured_leaves == asked.configured_leaves
+
+
+def test_parents_stand_after_all_below_them_as_hadoop_notes_them(tmp_path: Path) -> None:
+    load(tmp_path, "queues: {a: {weight: 0.1}, b", "queues: {g: {children: {h: {children: {c: {}}}, d: {}}}, a: {}, b")
+    asked = allocation_file(load_experiment(str(tmp_path / "x.yaml")).spec)
+    assert asked.configured_parents == ("root.g.h", "root.g", "root")
+    assert parse_allocations(file_text(asked), source="x").configured_parents == asked.configured_parents
 
 
 def test_the_cluster_is_what_the_file_says(tmp_path: Path) -> None:

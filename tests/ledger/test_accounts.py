@@ -169,6 +169,34 @@ def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_o
     assert accounts.consumed()["root.a"][0] == pytest.approx(truth, rel=0.02)
 
 
+@pytest.mark.parametrize("ran_s", [2.0, 10.0, 200.0])
+@pytest.mark.parametrize("away_s", [20.0, 75.0, 300.0])
+def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(ran_s: float, away_s: float) -> None:
+    # Hadoop 3.4.2: a container that a node reports as complete when it registers is counted with its whole life.
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    container = rm.start("x", 512)
+    for _ in range(round(ran_s)):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    rm.now_s += 4.0
+    rm.restart()
+    looked(rm, accounts, rm_began_anew=True)
+    for second in range(round(away_s)):
+        rm.now_s += 1.0
+        if second == round(away_s) - 6:
+            container.ended_s = rm.now_s
+        looked(rm, accounts)
+    rm.node_back([container])
+    rm.finish("x")
+    for _ in range(5):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    # Not known is for how long of the time away it ran: at most six seconds less.
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=6 * 512)
+
+
 def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])

@@ -98,6 +98,31 @@ def test_another_version_and_a_damaged_page(tmp_path: Path) -> None:
         LedgerStore(other)
 
 
+def test_a_ledger_of_the_format_before_is_brought_up_and_an_rms_recovery_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with LedgerStore(path) as store:
+        identity, accounts = store.identity, store.accounts()
+        filled(accounts, 0)
+        filled(accounts, 1)
+        store.commit(accounts=accounts)
+    with sqlite3.connect(path) as db:
+        for column in ("lost_held_mb", "lost_held_vcores"):
+            db.execute(f"ALTER TABLE apps DROP COLUMN {column}")
+        db.execute("PRAGMA user_version=1")
+    db.close()
+    for _ in range(2):
+        with LedgerStore(path) as store:
+            again = store.accounts()
+            assert (store.identity, again.apps, again.queues) == (identity, accounts.apps, accounts.queues)
+    # The RM began anew, and the controller is restarted before the containers are back.
+    with LedgerStore(path) as store:
+        accounts = store.accounts()
+        accounts.observe(5.0, [AppLook("x1", "root.1", 0, 0, Resource(0, 0), False)], rm_began_anew=True)
+        store.commit(accounts=accounts)
+        assert store.accounts().apps["x1"].lost_held == Resource(5, 1)
+        assert store.accounts().apps == accounts.apps
+
+
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be used"):
