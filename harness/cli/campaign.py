@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import echo_wrapped, json_option, print_json
 from harness.model.errors import RunInvalid
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
         click.echo(f"warning: {remark}", err=True)
     for cell in loaded.cells:
         one = known[cell.id]
-        click.echo(f"{cell.id[:8]}  {stands[cell.id].state:<8} {_span(one.seconds):>9}  {cell.name}  ({one.basis})")
+        stands_at = stands[cell.id].state
+        echo_wrapped(f"{cell.id[:8]}  {stands_at:<8} {_span(one.seconds):>9}  {cell.name}  ({one.basis})", hang=31)
     click.echo(
         f"{len(loaded.cells)} cells, {len(open_cells)} to run: {_span(total)} with {room} side by side (an estimate)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.cli.live_view import Source, source_options
-from harness.cli.output import json_option, print_json
+from harness.cli.output import echo_wrapped, json_option, print_json
 from harness.model.errors import CallError
 from harness.model.queues import ensure_root_prefix
 
@@ -42,4 +42,4 @@ def explain(
     policy = f", policy {view.policy}" if view.policy else ""
     click.echo(f"{path} at {moment(view, view.time_s)} ({view.source}{policy})")
     for line in words(view, path):
-        click.echo(f"  {line}")
+        echo_wrapped(f"  {line}")

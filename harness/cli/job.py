@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, echo_wrapped, json_option, print_json
 from harness.model.errors import CallError, InputError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def list_them(as_json: bool) -> None:
         print_json({"applications": rows, "groups": {name: list(members) for name, members in GROUPS.items()}})
         return
     for one in every().values():
-        click.echo(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}")
+        echo_wrapped(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}", hang=48)
 
 
 def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:

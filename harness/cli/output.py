@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
+import textwrap
 from typing import Any
 
 import click
@@ -23,6 +26,22 @@ def _finite(value: Any) -> Any:
 def print_json(document: Any) -> None:
     """The result of a command with ``--json``: one document, nothing else, on standard output."""
     click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
+
+
+def echo_wrapped(text: str, *, hang: int = 4) -> None:
+    """A line on standard output: in a terminal broken at its width, what follows ``hang`` columns in; else whole."""
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        inner = text[: len(text) - len(text.lstrip())]
+        text = textwrap.fill(
+            text.strip(),
+            columns,
+            initial_indent=inner,
+            subsequent_indent=" " * min(hang, columns // 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    click.echo(text)
 
 
 class Number(click.FloatRange):

@@ -1,0 +1,31 @@
+"""Lines that are too long for a terminal are broken there, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from harness.cli.output import echo_wrapped
+
+LINE = "  name             " + "what it is, in a good many words " * 4
+
+
+@pytest.mark.parametrize("columns", [20, 80, 200])
+def test_a_terminal_has_lines_of_its_width_with_all_words(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    echo_wrapped(LINE, hang=19)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    assert " ".join(lines).split() == LINE.split()
+    assert lines[0].startswith("  name")
+    assert all(line.startswith(" " * min(19, columns // 2)) for line in lines[1:])
+
+
+def test_a_file_has_the_line_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    echo_wrapped(LINE)
+    assert capsys.readouterr().out == LINE + "\n"
