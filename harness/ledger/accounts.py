@@ -177,9 +177,16 @@ class RmAccounts:
 
     def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
         if recovering:
+            before = account.lost_held + account.held
+            account.lost_held, account.held = before, ZERO
             if account.lost_from_s is None:
                 account.lost_from_s = account.moved_s
-            account.lost_held, account.held = account.lost_held + account.held, ZERO
+                # Its node may be back already, and it itself have ended.
+                back = before if look.final else _both(before, look.held)
+                used = _held_for(back, now_s - account.moved_s)
+                if any(used):
+                    self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
+                    account.lost_held, account.held, account.moved_s = _beyond(before, back), look.held, now_s
         else:
             if account.fallen_s is None:
                 account.fallen_s = now_s
@@ -251,6 +258,10 @@ class RmAccounts:
 
 def _beyond(held: Resource, other: Resource) -> Resource:
     return Resource(max(held.memory_mb - other.memory_mb, 0), max(held.vcores - other.vcores, 0))
+
+
+def _both(held: Resource, other: Resource) -> Resource:
+    return Resource(min(held.memory_mb, other.memory_mb), min(held.vcores, other.vcores))
 
 
 def _held_for(held: Resource, seconds: float) -> tuple[float, float]:

@@ -197,6 +197,31 @@ def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(ran
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=6 * 512)
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_node_that_is_back_before_the_first_look_at_the_new_rm_costs_nothing(ended: bool) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    short, long = rm.start("x", 4096), rm.start("x", 512)
+    for _ in range(30):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    rm.end("x", short)  # which the new RM will know nothing of: its figure lies below the old one's
+    rm.now_s += 1.0
+    looked(rm, accounts)
+    rm.now_s += 5.0
+    rm.restart()
+    rm.node_back([long])
+    rm.now_s += 20.0
+    if ended:
+        rm.finish("x")
+    looked(rm, accounts, rm_began_anew=True)
+    for _ in range(10):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=3 * 512)
+
+
 def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
