@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import pwd
 import stat
 import tempfile
 import uuid
@@ -71,9 +72,57 @@ class AllocationPlace(ABC):
         return
 
 
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who may read a file: its owner and group (numbers), and its mode's permission bits."""
+
+    uid: int
+    gid: int
+    mode: int
+
+    def lost(self, uid: int, gid: int, *, owner_in_group: bool = False) -> str:
+        """Who could not read it any more if the same mode came with this owner and group, in words; "": nobody.
+
+        ``owner_in_group``: whether the old owner is known to be a member of the new group. Root reads everything.
+        """
+        if self.mode & stat.S_IROTH:
+            return ""
+        if gid != self.gid and self.mode & stat.S_IRGRP:
+            return f"the group {self.gid}"
+        by_group = owner_in_group and self.mode & stat.S_IRGRP
+        if uid != self.uid and self.uid != 0 and self.mode & stat.S_IRUSR and not by_group:
+            return f"its owner {self.uid}"
+        return ""
+
+
+def unreadable(lost: str, where: str) -> InputError:
+    """The error of a file that is not replaced because `lost` could not read the new one."""
+    return InputError(
+        f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
+        where=where,
+        mend="run as the file's owner or as a member of its group, or let others read it (chmod o+r)",
+    )
+
+
+def _owner(told: paramiko.SFTPAttributes) -> tuple[int, int] | None:
+    return None if told.st_uid is None or told.st_gid is None else (told.st_uid, told.st_gid)
+
+
+def _groups_of(uid: int) -> list[int]:
+    """The groups of a user of this machine; none where it is not known here."""
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        return []
+    return os.getgrouplist(user.pw_name, user.pw_gid)
+
+
 @dataclass(frozen=True)
 class LocalPlace(AllocationPlace):
-    """A file of this machine or of a mounted folder. Owner and mode stay; a symbolic link stays one."""
+    """A file of this machine or of a mounted folder. Mode, owner and group stay; a symbolic link stays one.
+
+    Where owner or group cannot be set and somebody could not read the file afterwards, it is not replaced.
+    """
 
     path: Path
 
@@ -104,12 +153,11 @@ class LocalPlace(AllocationPlace):
                 out.write(data)
                 try:
                     old = target.stat()
-                    os.fchmod(out.fileno(), stat.S_IMODE(old.st_mode))
-                    with contextlib.suppress(PermissionError):
-                        os.fchown(out.fileno(), old.st_uid, old.st_gid)
                 except FileNotFoundError:
                     # Others are to read it, the RM above all; a temporary file is its owner's only.
                     os.fchmod(out.fileno(), 0o644)
+                else:
+                    self._become(out.fileno(), old)
                 out.flush()
                 os.fsync(out.fileno())
             os.replace(temporary, target)
@@ -125,6 +173,24 @@ class LocalPlace(AllocationPlace):
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+    def _become(self, handle: int, old: os.stat_result) -> None:
+        """Gives a new file the old one's owner, group and mode. InputError where somebody could not read it then."""
+        now = os.fstat(handle)
+        if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+            try:
+                os.fchown(handle, old.st_uid, old.st_gid)
+            except OSError:
+                # Only root gives files away; who is a member of the group may give them to it.
+                with contextlib.suppress(OSError):
+                    os.fchown(handle, -1, old.st_gid)
+            now = os.fstat(handle)
+        mode = stat.S_IMODE(old.st_mode)
+        member = now.st_uid != old.st_uid and now.st_gid in _groups_of(old.st_uid)
+        if lost := Readers(old.st_uid, old.st_gid, mode).lost(now.st_uid, now.st_gid, owner_in_group=member):
+            raise unreadable(lost, self.name)
+        # Last: a change of the owner may take bits away.
+        os.fchmod(handle, mode)
 
 
 @dataclass(frozen=True)
@@ -210,22 +276,49 @@ class SftpPlace(AllocationPlace):
         with self._session() as session:
             folder, last = posixpath.split(self.path)
             temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
-            mode = None
+            old = None
             with contextlib.suppress(FileNotFoundError):
-                mode = session.stat(self.path).st_mode
+                old = session.stat(self.path)
             try:
                 with session.open(temporary, "wb") as file:
                     file.set_pipelined(True)
                     file.write(data)
-                if session.stat(temporary).st_size != len(data):
+                new = session.stat(temporary)
+                if new.st_size != len(data):
                     raise InputError("the copy is incomplete (is the disk full?)", where=self.name)
-                session.chmod(temporary, stat.S_IMODE(mode) if mode is not None else 0o644)
+                mode = 0o644 if old is None or old.st_mode is None else stat.S_IMODE(old.st_mode)
+                if old is not None:
+                    self._become(session, temporary, new, old, mode)
+                session.chmod(temporary, mode)
                 # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
                 session.posix_rename(temporary, self.path)
             except BaseException:
                 with contextlib.suppress(Exception):
                     session.remove(temporary)
                 raise
+
+    def _become(
+        self,
+        session: paramiko.SFTPClient,
+        temporary: str,
+        new: paramiko.SFTPAttributes,
+        old: paramiko.SFTPAttributes,
+        mode: int,
+    ) -> None:
+        """Gives a new file the old one's owner and group. InputError where somebody could not read it then."""
+        wanted, has = _owner(old), _owner(new)
+        if wanted is None or has is None:
+            return  # a server that tells no owners
+        # The protocol sets both at once: the group alone is "the owner that it has, and that group".
+        for uid in dict.fromkeys((wanted[0], has[0])):
+            if has == (uid, wanted[1]):
+                break
+            with contextlib.suppress(OSError):
+                session.chown(temporary, uid, wanted[1])
+                has = _owner(session.stat(temporary)) or has
+                break
+        if lost := Readers(*wanted, mode).lost(*has):
+            raise unreadable(lost, self.name)
 
 
 @dataclass(frozen=True)

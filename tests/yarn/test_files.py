@@ -16,7 +16,7 @@ import pytest
 
 from harness.model.errors import CallError, InputError, YarnfairError
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import FileChanged, LocalPlace, SftpPlace, WebHdfsPlace, open_place
+from harness.yarn.files import FileChanged, LocalPlace, Readers, SftpPlace, WebHdfsPlace, open_place
 from harness.yarn.http import HttpOptions
 from tests.yarn.fake_server import FakeServer, http
 
@@ -31,6 +31,92 @@ def test_a_local_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     assert path.read_bytes() == NEW
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert [item.name for item in tmp_path.iterdir()] == ["fair-scheduler.xml"]
+
+
+OWNER, GROUP = 41234, 41235
+#: Only root can make a file that belongs to others.
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes a file of another owner")
+
+
+def deny_chown(monkeypatch: pytest.MonkeyPatch, *, group: bool) -> None:
+    """From now on this process sets no owner, and a group only if `group`: as one that is not root."""
+    fchown, chown = os.fchown, os.chown
+
+    def allowed(uid: int, gid: int) -> None:
+        if uid not in (-1, os.geteuid()) or not group:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    def by_handle(handle: int, uid: int, gid: int) -> None:
+        allowed(uid, gid)
+        fchown(handle, uid, gid)
+
+    def by_path(path: Any, uid: int, gid: int) -> None:
+        allowed(uid, gid)
+        chown(path, uid, gid)
+
+    monkeypatch.setattr(os, "fchown", by_handle)
+    monkeypatch.setattr(os, "chown", by_path)
+
+
+def owned(path: Path, uid: int, gid: int, mode: int) -> Path:
+    path.write_bytes(OLD)
+    os.chown(path, uid, gid)
+    path.chmod(mode)
+    return path
+
+
+def ownership(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
+
+
+@as_root
+def test_owner_and_group_stay_and_the_group_alone_where_the_owner_cannot_be_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = owned(tmp_path / "f.xml", OWNER, GROUP, 0o640)
+    LocalPlace(path).write(NEW)
+    assert ownership(path) == (OWNER, GROUP, 0o640)
+    path = owned(path, 0, GROUP, 0o640)
+    deny_chown(monkeypatch, group=True)
+    LocalPlace(path).write(NEW)
+    assert (ownership(path), path.read_bytes()) == ((0, GROUP, 0o640), NEW)
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("uid", "gid", "mode", "group", "lost"),
+    [
+        (0, GROUP, 0o640, False, f"the group {GROUP}"),
+        (OWNER, GROUP, 0o600, True, f"its owner {OWNER}"),
+        (OWNER, GROUP, 0o640, True, f"its owner {OWNER}"),
+        (OWNER, GROUP, 0o644, False, ""),
+        (0, GROUP, 0o600, False, ""),
+    ],
+)
+def test_a_file_that_somebody_could_not_read_afterwards_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int, gid: int, mode: int, group: bool, lost: str
+) -> None:
+    path = owned(tmp_path / "f.xml", uid, gid, mode)
+    deny_chown(monkeypatch, group=group)
+    if lost:
+        with pytest.raises(InputError, match=f"{lost} could not read") as caught:
+            LocalPlace(path).write(NEW)
+        assert "chmod o+r" in caught.value.line()
+        assert (ownership(path), path.read_bytes()) == ((uid, gid, mode), OLD)
+    else:
+        LocalPlace(path).write(NEW)
+        assert path.read_bytes() == NEW
+    assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
+
+
+def test_who_reads_by_the_group_does_not_need_the_owner() -> None:
+    readers = Readers(OWNER, GROUP, 0o640)
+    assert readers.lost(7, GROUP, owner_in_group=True) == ""
+    assert Readers(0, GROUP, 0o640).lost(7, GROUP) == "", "root reads everything"
+    assert readers.lost(7, GROUP) == f"its owner {OWNER}"
+    assert readers.lost(OWNER, 7, owner_in_group=True) == f"the group {GROUP}"
+    assert Readers(OWNER, GROUP, 0o600).lost(7, GROUP, owner_in_group=True) == f"its owner {OWNER}"
 
 
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
@@ -136,7 +222,13 @@ class Folder(paramiko.SFTPServerInterface):
             return paramiko.SFTPServer.convert_errno(error.errno or 0)
 
     def chattr(self, path: str, attr: paramiko.SFTPAttributes) -> int:
-        os.chmod(self._path(path), attr.st_mode or 0)
+        if attr.st_mode is not None:
+            os.chmod(self._path(path), attr.st_mode)
+        if attr.st_uid is not None and attr.st_gid is not None:
+            try:
+                os.chown(self._path(path), attr.st_uid, attr.st_gid)
+            except PermissionError as error:
+                return paramiko.SFTPServer.convert_errno(error.errno or 0)
         return paramiko.SFTP_OK
 
     def posix_rename(self, oldpath: str, newpath: str) -> int:
@@ -223,6 +315,28 @@ def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpPlace) -> N
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     with pytest.raises(FileChanged):
         sftp.write(OLD, before=OLD)
+    assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
+
+
+@as_root
+def test_over_sftp_owner_and_group_stay_or_the_file_is_not_replaced(
+    sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = owned(Folder.root / "etc" / "f.xml", OWNER, GROUP, 0o640)
+    sftp.write(NEW)
+    assert (ownership(path), path.read_bytes()) == ((OWNER, GROUP, 0o640), NEW)
+    owned(path, 0, GROUP, 0o640)
+    with monkeypatch.context() as patch:
+        deny_chown(patch, group=True)
+        sftp.write(NEW)
+    assert (ownership(path), path.read_bytes()) == ((0, GROUP, 0o640), NEW)
+    for uid, lost in ((0, f"the group {GROUP}"), (OWNER, f"the group {GROUP}")):
+        owned(path, uid, GROUP, 0o640)
+        with monkeypatch.context() as patch:
+            deny_chown(patch, group=False)
+            with pytest.raises(InputError, match=f"{lost} could not read"):
+                sftp.write(NEW)
+        assert (ownership(path), path.read_bytes()) == ((uid, GROUP, 0o640), OLD)
     assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
 
 
