@@ -4,15 +4,19 @@ The holder rewrites it with a new count; another controller takes over only when
 lease's time by its own clock, so that clocks need not agree. Between looking and writing lies a moment: whoever
 writes last has it, and the other sees that at its next look. Two controllers with the same ledger are kept apart by
 the ledger's own lock; the same ledger is the same holder, so a controller that was killed goes on at once.
+
+The holder also says there which values of the file are the administrator's and which its own: a controller with another
+ledger, which sees the file alone, would take momentary weights for entitlements.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import posixpath
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +60,10 @@ class Lease:
         self._renewed_s: float | None = None
         #: What another holder's lease said, and since when it has said that.
         self._seen: tuple[bytes, float] | None = None
+        #: What the holder says of the file (`keep`), as it was last read or written.
+        self.said: dict[str, Any] = {}
+        #: Who said that.
+        self.said_by = ""
 
     def hold(self) -> None:
         """Takes or keeps the lease. HeldByAnother, or what keeps it from being read or written (InputError)."""
@@ -76,6 +84,25 @@ class Lease:
                     where=self.place.name,
                     mend=f"stop it; or wait: {allowed - still:.0f} s after its last sign of life this one takes over",
                 )
+        self._renew(now)
+
+    def keep(self, said: Mapping[str, Any]) -> None:
+        """What the holder says of the file, before it writes it; looks whether the lease is still its own.
+
+        Raises HeldByAnother, or what keeps it from being read or written (InputError).
+        """
+        _, found = self._read()
+        holder = found.get("owner", "")
+        if holder and holder != self.owner:
+            self._renewed_s = None
+            raise HeldByAnother(
+                f"another controller has taken over ({_who(found)})", where=self.place.name, mend="stop one of them"
+            )
+        if dict(said) != self.said or self.said_by != self.owner:
+            self.said, self.said_by = copy.deepcopy(dict(said)), self.owner
+            self._renew(self._clock())
+
+    def _renew(self, now: float) -> None:
         self._count += 1
         self.place.write(self._document(self.owner))
         self._renewed_s, self._seen = now, None
@@ -96,6 +123,8 @@ class Lease:
             "pid": os.getpid(),
             "count": self._count,
             "lease_s": self.lease_s,
+            "said": self.said,
+            "said_by": self.said_by,
         }
         return json.dumps(said).encode() + b"\n"
 
@@ -111,7 +140,12 @@ class Lease:
             found = json.loads(data)
         except ValueError:
             return data, {}
-        return data, found if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            return data, {}
+        said, by = found.get("said"), found.get("said_by")
+        if isinstance(said, dict) and isinstance(by, str):
+            self.said, self.said_by = said, by
+        return data, found
 
 
 def _missing(error: InputError) -> bool:

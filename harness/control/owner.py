@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.control.events import Attributes
+from harness.model.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
@@ -27,6 +28,8 @@ from harness.yarn.files import AllocationPlace
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
+#: So many queues that have gone are remembered.
+MOST_DEPARTED = 1000
 #: Attribute -> value, as JSON holds it; None: the file does not say.
 Values = dict[str, Any]
 
@@ -71,6 +74,8 @@ class FileOwner:
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
     named: dict[str, float] = field(default_factory=dict)
+    #: Queues that have gone from the file -> their baseline and what was ours, for when they come back as they went.
+    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -92,10 +97,12 @@ class FileOwner:
             text = "gone: an RM that has read it may delete its root queue and end, so write it again soon"
             found.append(Foreign(ROOT, "the element", text))
         self._data, self._file, self._names, self._drafted = data, file, names, None
-        for gone in self.baseline.keys() - names:
-            self._forget(gone)
+        for gone in sorted(self.baseline.keys() - names):
+            self._depart(gone)
         for path in sorted(names):
             said = _values(file.settings.get(path))
+            if path not in self.baseline:
+                self._come_back(path, said)
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
             for attribute, ours in self.ours.get(path, {}).items():
                 value = said[attribute]
@@ -110,6 +117,43 @@ class FileOwner:
                     found.append(Foreign(path, attribute, "what it was before the controller"))
                 ours[:] = [value]
         return found
+
+    def document(self) -> dict[str, Any]:
+        """What `adopt` takes: whose the values in the file are."""
+        return {"baseline": self.baseline, "ours": self.ours, "named": self.named}
+
+    def adopt(self, document: Mapping[str, Any]) -> None:
+        """Goes on from what another controller says of the file: its values that still stand there are not the
+        administrator's, whose own are those that it names. What the file shows otherwise is the administrator's.
+
+        Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
+        """
+        baseline, ours, named = _checked(document)
+        file = parse_allocations(self.place.read(), source=self.place.name)
+        for path in list(ours):
+            said = _values(file.settings.get(path))
+            for attribute in [name for name, values in ours[path].items() if said[name] not in values]:
+                del ours[path][attribute]
+                baseline.get(path, {}).pop(attribute, None)
+        for path, values in list(baseline.items()):
+            said = _values(file.settings.get(path))
+            if "weight" not in ours.get(path, {}):
+                values["weight"] = said["weight"]
+        self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
+        self._data, self._drafted = b"", None
+
+    def _depart(self, path: str) -> None:
+        if self.ours.get(path) and path not in self.named:
+            self.departed[path] = {"baseline": self.baseline[path], "ours": self.ours[path]}
+            while len(self.departed) > MOST_DEPARTED:
+                del self.departed[next(iter(self.departed))]
+        self._forget(path)
+
+    def _come_back(self, path: str, said: Values) -> None:
+        """A queue that comes back with the weight that was ours (commented out for a while) has its own entitlement."""
+        kept = self.departed.pop(path, None)
+        if kept is not None and said["weight"] in kept["ours"].get("weight", []):
+            self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's weights of all queues in the file."""
@@ -262,6 +306,31 @@ class FileOwner:
                 unset=frozenset(unset),
             )
         return changes
+
+
+def _checked(
+    document: Mapping[str, Any],
+) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float]]:
+    """The parts of a `FileOwner.document`, copied. InputError."""
+    try:
+        baseline = {str(path): {name: values[name] for name in values} for path, values in document["baseline"].items()}
+        ours = {
+            str(path): {name: list(found) for name, found in values.items()}
+            for path, values in document["ours"].items()
+        }
+        named = {str(path): float(seen_s) for path, seen_s in document["named"].items()}
+        for values in (*baseline.values(), *ours.values()):
+            if not values.keys() <= set(ATTRIBUTES):
+                raise ValueError(f"no attribute {sorted(values)[0]!r}")
+        for values in baseline.values():
+            entitlement(values.get("weight"))
+            _resource(values.get("min_resources"))
+            _limit(values.get("max_resources"))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(
+            f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
+        ) from None
+    return baseline, ours, named
 
 
 def entitlement(weight: Any) -> float:

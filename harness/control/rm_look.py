@@ -94,6 +94,12 @@ class RmLook:
         )
         return self._observed(snapshot)
 
+    @property
+    def earliest_s(self) -> float | None:
+        """When the first application of the last look was started that has used anything (None: none has)."""
+        started = [app.started_ms for app in self._last_apps if app.memory_seconds > 0]
+        return min(started) / 1000.0 if started else None
+
     def _observed(self, snapshot: Snapshot) -> Observed:
         leaves = {queue.name for queue in snapshot.leaves()}
         consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}

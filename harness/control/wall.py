@@ -34,7 +34,7 @@ from harness.control.events import (
     Write,
 )
 from harness.control.kept import decision_document, look_document, plain_settings
-from harness.control.lease import HeldByAnother, Lease, lease_place
+from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_place
 from harness.control.owner import FileOwner, Prepared
 from harness.control.rm_look import RmLook
 from harness.ledger import Ledger, Usage
@@ -121,6 +121,10 @@ class TickReport:
     alarms: tuple[Alarm, ...] = ()
 
 
+#: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
+_BLIND = frozenset({"observation", "actuation", "ledger", "file"})
+
+
 class SteadyClock:
     """Seconds since 1970 that never go back, whatever happens to the machine's time."""
 
@@ -181,7 +185,7 @@ class Controller:
             remember=True,
         )
         baseline, ours, named = (store.document(name) or {} for name in ("baseline", "ours", "named"))
-        self.owner = FileOwner(place, baseline, ours, named)
+        self.owner = FileOwner(place, baseline, ours, named, store.document("departed") or {})
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
@@ -192,6 +196,10 @@ class Controller:
             self._lease = Lease(lease_place(place), store.identity, settings.lease_s, time.monotonic)
         #: Whether this controller may write the file.
         self.holds = self._lease is None
+        #: When a tick last did all that it was to do (the lease's clock).
+        self._good_s = time.monotonic()
+        #: What another controller said of the file, and was taken over.
+        self._adopted: dict[str, Any] = {}
         #: The file as the last decision wants it (`dry_run` leaves it there).
         self.prepared: Prepared | None = None
         self._in_force: Mapping[str, float] = {}
@@ -221,6 +229,8 @@ class Controller:
         actions: list[Action] = self._handle(Tick(tick.started_s))
         while actions:
             actions = self._carry_out(actions)
+        if not any(alarm.kind in _BLIND for alarm in tick.alarms):
+            self._good_s = time.monotonic()
         ledger = self.core.ledger
         report = TickReport(
             time_s=tick.started_s,
@@ -246,6 +256,7 @@ class Controller:
         """Gives the file back: the administrator's own values, refreshed. Raises what goes wrong."""
         if self._lease is not None:
             self._lease.hold()
+            self._adopt(self._lease)
         self.owner.read()
         prepared = self.owner.original()
         self.owner.write(prepared)
@@ -256,21 +267,42 @@ class Controller:
         self.owner.ours.clear()
         self.owner.named.clear()
         self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}, "named": {}})
+        if self._lease is not None:
+            self._lease.keep({})
         self.core.forget_written()
 
     # --- events and actions ---
 
     def _hold(self) -> None:
-        if self._lease is None:
+        """Keeps the lease, or tries to take it. A holder that has seen nothing, or could write nothing, for a while
+        gives no sign of life, so that another one may do better."""
+        lease = self._lease
+        if lease is None:
             return
+        if self.holds and time.monotonic() - self._good_s > lease.lease_s * RENEW_PART:
+            return
+        held = self.holds
         try:
-            self._lease.hold()
+            lease.hold()
             self.holds = True
         except HeldByAnother as error:
             self.holds = False
             self._alarm("lease", error.line())
         except YarnfairError as error:
             # Nobody else was seen: it is ours as long as it was.
+            self._alarm("lease", error.line())
+        if not (held and self.holds):
+            self._adopt(lease)
+
+    def _adopt(self, lease: Lease) -> None:
+        """What another controller says of the file is known here too; a new ledger begins with it."""
+        known = lease.said_by == self.store.identity and bool(self.owner.baseline)
+        if known or not lease.said or lease.said == self._adopted:
+            return
+        try:
+            self.owner.adopt(lease.said)
+            self._adopted = lease.said
+        except YarnfairError as error:
             self._alarm("lease", error.line())
 
     def _alarm(self, kind: str, text: str) -> None:
@@ -311,7 +343,7 @@ class Controller:
             # What is in force stays; accounts go on.
             self._alarm("file", error.line())
             foreign = []
-        if foreign:
+        if foreign and self.holds:
             shown = "; ".join(f"{f.attribute} of {f.queue} is {f.text}" for f in foreign[:5])
             more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
             self._alarm("foreign", f"somebody else wrote the allocation file: {shown}{more}")
@@ -321,6 +353,9 @@ class Controller:
         except YarnfairError as error:
             return self._handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = observed.snapshot
+        if self.settings.count_earlier and self.core.ledger is None:
+            # Counted is what was used in the time since the first of them was started.
+            self.core.start_s = self._look.earliest_s
         if self._look.news:
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
@@ -338,6 +373,8 @@ class Controller:
         """Writes, refreshes, and tells the core how it went."""
         tick = self._tick
         tick.decided_s = self.clock()
+        if not self.holds:
+            return self._passive()
         try:
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
@@ -345,15 +382,13 @@ class Controller:
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if self.dry_run or not self.holds:
-                tick.record = tick.record if self.dry_run else None
-                self._handle(Actuated(self.clock()))
-                self.core.forget_written()
-                self._keep()
-                return []
+            if self.dry_run:
+                return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep():
                 return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
+            if self._lease is not None and not self._told(self._lease):
+                return self._passive()
             self.owner.write(prepared)
             tick.wrote = prepared.changed
             self._in_force, self._written_s = prepared.in_force, self.clock()
@@ -365,6 +400,26 @@ class Controller:
         following = self._handle(Actuated(self.clock()))
         self._keep(tick.record)
         return following
+
+    def _passive(self) -> list[Action]:
+        """Nothing is written: it is not this controller's to do, or it is only to show what it would."""
+        self._tick.record = self._tick.record if self.dry_run else None
+        self._handle(Actuated(self.clock()))
+        self.core.forget_written()
+        self._keep()
+        return []
+
+    def _told(self, lease: Lease) -> bool:
+        """Says beside the file whose its values are, before it is written; whether it is still ours to write."""
+        try:
+            lease.keep(self.owner.document())
+        except HeldByAnother as error:
+            self.holds = False
+            self._alarm("lease", error.line())
+            return False
+        except YarnfairError as error:
+            self._alarm("lease", error.line())
+        return True
 
     def _read_back(self) -> list[Action]:
         """Which weights are in force, in the core's terms."""
@@ -406,6 +461,7 @@ class Controller:
             "baseline": self.owner.baseline,
             "ours": self.owner.ours,
             "named": self.owner.named,
+            "departed": self.owner.departed,
             "policy": [self.policy.name, plain_settings(self.policy.settings)],
             "look": self._seen(),
         }

@@ -73,3 +73,21 @@ def test_no_folder_is_told(tmp_path: Path) -> None:
 def test_it_lies_beside_the_file_wherever_that_is() -> None:
     assert lease_place(SftpPlace("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
     assert lease_place(WebHdfsPlace("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
+
+
+def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Path) -> None:
+    one, two, time = pair(tmp_path)
+    one.hold()
+    one.keep({"baseline": {"root.a": {"weight": 2.0}}})
+    with pytest.raises(HeldByAnother):
+        two.hold()
+    assert (two.said, two.said_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
+    one.give_back()
+    two.hold()
+    assert (two.said, two.said_by) == (one.said, "one")
+    # Whoever has lost the lease is told so before it writes the file.
+    with pytest.raises(HeldByAnother, match="has taken over"):
+        one.keep({})
+    time.now = 40.0
+    two.keep({})
+    assert Lease(two.place, "three", 30.0, time)._read()[1]["said_by"] == "two"
