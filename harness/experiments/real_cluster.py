@@ -1,6 +1,7 @@
 """A real cluster for an experiment: brought up for it and taken down after it, or a given ResourceManager.
 
-What runs on it is harness.experiments.real's. A cluster that a killed run left behind is cleaned away by the next one.
+What runs on it is harness.experiments.real's. A cluster that a killed run left behind is cleaned away by the next one;
+so that a given one has its allocation file back is harness.experiments.real_given's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.site import write
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder, default_folder
+from harness.experiments import real_given
 from harness.experiments.resolve import LoadedExperiment, allocation_file
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
 from harness.model.errors import CallError, InputError
@@ -158,11 +160,11 @@ def open_cluster(
 ) -> Iterator[RealCluster]:
     """The cluster on which an experiment runs, for as long as the context lasts."""
     if target.rm is not None:
-        with _given(backend, target) as found:
+        with _given(backend, target, progress) as found:
             yield found
         return
     check_target(backend, target)
-    clean_abandoned()
+    clean_abandoned(progress)
     folder = own_folder(backend)
     state = StateFolder(folder / "cluster")
     folder.mkdir(parents=True, exist_ok=True)
@@ -230,26 +232,22 @@ def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folde
 
 
 @contextlib.contextmanager
-def _given(backend: str, target: Target) -> Iterator[RealCluster]:
+def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Iterator[RealCluster]:
+    """Somebody's cluster: it has its own queues back at the end, or when the next run finds that it has not."""
     check_target(backend, target)
     assert target.rm is not None
     assert target.allocations is not None
     assert target.shared is not None
     address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
-    place = open_place(target.allocations)
-    before = place.read()
-    named = parse_allocations(before, source=target.allocations)
-    root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
-    shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
-    try:
-        python, document = target.python or sys.executable, {"rm": address.rest, "given": True}
-        yield RealCluster(backend, address, place, shared, python, document, root_named)
-    finally:
-        # Somebody's cluster: it has its own queues back.
-        with contextlib.suppress(InputError):
-            place.write(before)
-        shared.remove()
-        place.close()
+    with real_given.given_file(_runs_folder(), target.allocations, progress) as place:
+        named = parse_allocations(place.read(), source=target.allocations)
+        root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
+        shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
+        try:
+            python, document = target.python or sys.executable, {"rm": address.rest, "given": True}
+            yield RealCluster(backend, address, place, shared, python, document, root_named)
+        finally:
+            shared.remove()
 
 
 # --- folders of runs --------------------------------------------------------------------------------------------------
@@ -265,10 +263,11 @@ def own_folder(backend: str) -> Path:
     return _runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
 
 
-def clean_abandoned() -> list[str]:
-    """Takes down the clusters of runs whose process is gone; their folders' names."""
-    cleaned = []
+def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Takes down the clusters of runs whose process is gone, and puts back the allocation files of given clusters that
+    such runs have left replaced; their folders' names. ``progress`` is told of a file that could not be put back."""
     root = _runs_folder()
+    cleaned = real_given.put_back_abandoned(root, progress)
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         backend, _, rest = folder.name.partition("-")
         pid, _, ticks = rest.partition("-")

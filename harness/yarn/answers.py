@@ -2,19 +2,22 @@
 
 Memory is MiB, times are milliseconds of the RM's clock, accumulated resources MiB-seconds and vcore-seconds: as YARN
 gives them. A field that we use and that is missing or of the wrong type is a BadAnswer that names it; fields that we do
-not use may hold anything (a real RM writes NaN for shares of an empty cluster). No I/O here.
+not use may hold anything (a real RM writes NaN for shares of an empty cluster). One application that makes no sense
+does not spoil the list of all. No I/O here.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.model.resources import Resource
 from harness.yarn.errors import BadAnswer
+
+T = TypeVar("T")
 
 _LONG = 2**63
 #: Deeper queue trees than any real one; a hostile answer nests without end.
@@ -52,8 +55,10 @@ class Fields:
         return value
 
     def count(self, name: str, default: Any = _REQUIRED) -> int:
-        """A whole number; -1, Java's "not known" or "no longer", counts as 0, other negative ones are no answer."""
-        return max(0, self.integer(name, default, least=-1))
+        """A whole number that cannot be negative. What is counts as 0: Java's -1 is "not known" or "no longer", and an
+        RM whose clock was set back reckons negative lengths of time until that has passed.
+        """
+        return max(0, self.integer(name, default))
 
     def number(self, name: str, default: Any = _REQUIRED) -> float:
         """A finite number."""
@@ -89,6 +94,11 @@ class Fields:
 
     def objects(self, name: str, item: str) -> Iterator[Fields]:
         """The members of ``{name: {item: [...]}}``. Jersey writes null, {} or nothing for none, an object for one."""
+        for path, value in self.members(name, item):
+            yield Fields(value, self._where, path)
+
+    def members(self, name: str, item: str) -> Iterator[tuple[str, Any]]:
+        """As `objects`: the path to each member and the member, whatever it is."""
         outer = self._get(name, None)
         if outer is None:
             return
@@ -96,7 +106,7 @@ class Fields:
         if inner is None:
             return
         for index, value in enumerate(inner if isinstance(inner, list) else [inner]):
-            yield Fields(value, self._where, f"{self._path}.{name}.{item}[{index}]")
+            yield f"{self._path}.{name}.{item}[{index}]", value
 
 
 def _kind(value: Any) -> str:
@@ -242,6 +252,14 @@ class AppStatus:
         return self.state in FINAL_STATES
 
 
+class AppList(list[AppStatus]):
+    """Applications. ``skipped``: those of which the answer made no sense, id (or place in the answer) -> why."""
+
+    def __init__(self, apps: Iterable[AppStatus] = (), skipped: Mapping[str, str] | None = None) -> None:
+        super().__init__(apps)
+        self.skipped = dict(skipped or {})
+
+
 @dataclass(frozen=True, slots=True)
 class NewApplication:
     """An id that the RM gave out, and the largest container that it will give."""
@@ -366,13 +384,27 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
     return sorted(found, key=lambda node: node.id)
 
 
-def apps(document: Any, where: str) -> list[AppStatus]:
-    """``/apps``, by id (which is the order of submission within one RM's life)."""
-    found = [_app(fields, where) for fields in Fields(document, where, "answer").objects("apps", "app")]
-    ids = {app.id for app in found}
-    if len(ids) != len(found):
+def apps(document: Any, where: str) -> AppList:
+    """``/apps``, by id (which is the order of submission within one RM's life).
+
+    An application that makes no sense is passed over; BadAnswer where all of them do.
+    """
+    found: list[AppStatus] = []
+    skipped: dict[str, str] = {}
+    first: BadAnswer | None = None
+    for path, value in Fields(document, where, "answer").members("apps", "app"):
+        try:
+            found.append(_app(Fields(value, where, path), where))
+        except BadAnswer as error:
+            identity = value.get("id") if isinstance(value, dict) else None
+            known = isinstance(identity, str) and APPLICATION_ID.fullmatch(identity)
+            skipped[str(identity) if known else path] = error.what
+            first = first or error
+    if first is not None and not found:
+        raise first
+    if len({*skipped, *(app.id for app in found)}) != len(found) + len(skipped):
         raise BadAnswer("the same application twice", where=where)
-    return sorted(found, key=lambda app: tuple(int(part) for part in app.id.split("_")[1:]))
+    return AppList(sorted(found, key=lambda app: tuple(int(part) for part in app.id.split("_")[1:])), skipped)
 
 
 def app(document: Any, where: str) -> AppStatus:
@@ -386,27 +418,35 @@ def _app(fields: Fields, where: str) -> AppStatus:
         raise BadAnswer(f"{identity[:60]!r} is no application's id", where=where)
     return AppStatus(
         id=identity,
-        user=fields.text("user", ""),
-        name=fields.text("name", ""),
+        user=_spare(fields.text, "user", ""),
+        name=_spare(fields.text, "name", ""),
         queue=fields.text("queue", ""),
         state=fields.text("state"),
         final_status=fields.text("finalStatus", "UNDEFINED"),
-        type=fields.text("applicationType", ""),
-        tags=frozenset(tag for tag in fields.text("applicationTags", "").split(",") if tag),
-        progress_percent=fields.number("progress", 0.0),
+        type=_spare(fields.text, "applicationType", ""),
+        tags=frozenset(tag for tag in _spare(fields.text, "applicationTags", "").split(",") if tag),
+        progress_percent=_spare(fields.number, "progress", 0.0),
         started_ms=fields.count("startedTime"),
         launched_ms=fields.count("launchTime", 0),
         finished_ms=fields.count("finishedTime"),
-        allocated=Resource(fields.count("allocatedMB", -1), fields.count("allocatedVCores", -1)),
-        reserved=Resource(fields.count("reservedMB", -1), fields.count("reservedVCores", -1)),
-        running_containers=fields.count("runningContainers", -1),
-        memory_seconds=fields.integer("memorySeconds", least=0),
-        vcore_seconds=fields.integer("vcoreSeconds", least=0),
-        preempted_memory_seconds=fields.integer("preemptedMemorySeconds", 0, least=0),
-        preempted_vcore_seconds=fields.integer("preemptedVcoreSeconds", 0, least=0),
-        diagnostics=fields.text("diagnostics", ""),
+        allocated=Resource(fields.count("allocatedMB", 0), fields.count("allocatedVCores", 0)),
+        reserved=Resource(_spare(fields.count, "reservedMB", 0), _spare(fields.count, "reservedVCores", 0)),
+        running_containers=_spare(fields.count, "runningContainers", 0),
+        memory_seconds=fields.count("memorySeconds"),
+        vcore_seconds=fields.count("vcoreSeconds"),
+        preempted_memory_seconds=_spare(fields.count, "preemptedMemorySeconds", 0),
+        preempted_vcore_seconds=_spare(fields.count, "preemptedVcoreSeconds", 0),
+        diagnostics=_spare(fields.text, "diagnostics", ""),
         master_at=fields.text("amHostHttpAddress", ""),
     )
+
+
+def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:
+    """A field that no decision stands on: the default also for what it should not be."""
+    try:
+        return read(name, default)
+    except BadAnswer:
+        return default
 
 
 def app_state(document: Any, where: str) -> str:

@@ -15,7 +15,15 @@ from typing import Any
 from harness.model.errors import CallError, YarnfairError
 from harness.model.resources import Resource
 from harness.yarn import answers
-from harness.yarn.answers import AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus, SchedulerStatus
+from harness.yarn.answers import (
+    AppList,
+    AppStatus,
+    ClusterInfo,
+    ClusterMetrics,
+    NewApplication,
+    NodeStatus,
+    SchedulerStatus,
+)
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import Answer, HttpClient, HttpOptions
 
@@ -184,7 +192,7 @@ class RestClient:
         started_from_ms: int | None = None,
         finished_from_ms: int | None = None,
         limit: int | None = None,
-    ) -> list[AppStatus]:
+    ) -> AppList:
         """``/apps``: what the RM still retains, in order of submission. Without their resource requests (size)."""
         given: dict[str, object | None] = {
             "states": ",".join(states) or None,

@@ -92,12 +92,59 @@ def test_nan_in_what_nobody_reads_is_no_matter_and_in_what_is_read_it_is() -> No
         answers.app(document, "x")
 
 
-@pytest.mark.parametrize("value", [-2, 2**63, -(2**70), True, 1.5, "5", None, [], {}, float("inf")])
-def test_accumulated_resources_are_whole_numbers_from_0_on(value: Any) -> None:
+@pytest.mark.parametrize("value", [2**63, -(2**70), True, 1.5, "5", None, [], {}, float("inf")])
+def test_accumulated_resources_are_whole_numbers(value: Any) -> None:
     document = recorded("app")
     document["app"]["memorySeconds"] = value
     with pytest.raises(BadAnswer, match="memorySeconds"):
         answers.app(document, "x")
+
+
+def test_negative_figures_of_an_rm_whose_clock_was_set_back_count_as_0() -> None:
+    document = recorded("apps")
+    first, second = document["apps"]["app"]
+    for name in ("memorySeconds", "vcoreSeconds", "preemptedMemorySeconds", "allocatedMB", "finishedTime"):
+        first[name] = -3_600_000
+    found = answers.apps(document, "x")
+    assert found.skipped == {}
+    told = next(app for app in found if app.id == first["id"])
+    assert (told.memory_seconds, told.vcore_seconds, told.finished_ms) == (0, 0, 0)
+    assert (told.preempted_memory_seconds, told.allocated.memory_mb) == (0, 0)
+    assert next(app for app in found if app.id == second["id"]).memory_seconds == second["memorySeconds"]
+
+
+@pytest.mark.parametrize("name", ["progress", "name", "user", "applicationTags", "runningContainers", "reservedMB"])
+@pytest.mark.parametrize("value", [float("nan"), None, [], {}, 2**70, True])
+def test_what_no_decision_stands_on_may_be_anything(name: str, value: Any) -> None:
+    document = recorded("app")
+    document["app"][name] = value
+    assert answers.app(document, "x").queue == document["app"]["queue"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("memorySeconds", "many"), ("queue", 7), ("state", None), ("id", "job_1"), (None, None)]
+)
+def test_one_application_that_makes_no_sense_is_passed_over_and_all_of_them_are_no_answer(
+    name: str | None, value: Any
+) -> None:
+    document = recorded("apps")
+    rows = document["apps"]["app"]
+    good, key = rows[1]["id"], rows[0]["id"] if name != "id" and name else "answer.apps.app[0]"
+
+    def spoil(index: int) -> None:
+        if name is None:
+            rows[index] = value
+        else:
+            rows[index][name] = value
+
+    spoil(0)
+    found = answers.apps(document, "x")
+    assert [app.id for app in found] == [good]
+    assert list(found.skipped) == [key]
+    assert "\n" not in found.skipped[key]
+    spoil(1)
+    with pytest.raises(BadAnswer):
+        answers.apps(document, "x")
 
 
 def test_another_scheduler_is_said() -> None:
