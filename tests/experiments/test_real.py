@@ -132,7 +132,10 @@ def test_wrong_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str], argumen
     assert says in capsys.readouterr().err
 
 
-def test_an_rm_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_rm_that_is_not_there_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     load(tmp_path)
     (tmp_path / "f.xml").write_text("<allocations/>")
     given = ["--rm", "http://127.0.0.1:1", "--allocations", str(tmp_path / "f.xml"), "--shared", str(tmp_path / "s")]
