@@ -146,6 +146,10 @@ def up(
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
     if in_rm_settings and in_rm_policy is None:
         raise click.UsageError("--in-rm-set without --in-rm-policy")
+    if backend == "ssh" and (jars or in_rm_policy is not None):
+        from harness.clusters.ssh import no_jars
+
+        raise no_jars()
     if in_rm_policy is not None:
         from harness.clusters.inrm import with_policy
 
@@ -211,7 +215,12 @@ def doctor(
 
     The options say what the cluster shall be; of one that `up` has started here they are known.
     """
+    from dataclasses import replace
+
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
+    from harness.clusters.ssh import SshCluster
+    from harness.model.resources import ZERO
+    from harness.yarn.files import AllocationPlace
     from harness.yarn.http import base_url
 
     if rest_address is not None:
@@ -222,7 +231,7 @@ def doctor(
     own = _cluster(backend, state)
     known = own.folder.load() if own.folder.folder.exists() else None
     wanted = Wanted(backend=backend, ports=_ports(http_port, client_port, admin_port), **settings)
-    file = Path(allocations) if allocations else None
+    file: Path | AllocationPlace | None = Path(allocations) if allocations else None
     found = own.status() if known is not None else None
     if known is not None and found is not None:
         spec = known.spec
@@ -238,7 +247,15 @@ def doctor(
             ports={},
             am_memory_mb=settings["am_memory_mb"],
         )
-        file = Path(found.scheduler_folder) / "fair-scheduler.xml"
+        if isinstance(own, SshCluster):
+            file = own.place()
+            sizes = [node.total for node in found.nodes if node.state == "RUNNING"]
+            if sizes:
+                # Hosts may have sizes of their own, and an adopted cluster was never asked for any.
+                least_mb = min(size.memory_mb for size in sizes)
+                wanted = replace(wanted, memory_mb=least_mb, capacity=sum(sizes, ZERO))
+        else:
+            file = Path(found.scheduler_folder) / "fair-scheduler.xml"
     findings = list(examine_machine(wanted, own.folder.folder, running=found is not None))
     findings += examine_settings(wanted, file)
     if found is not None:

@@ -113,7 +113,7 @@ def _say_if_it_compiles() -> None:
     default="sim",
     show_default=True,
     metavar="NAME",
-    help="Where it runs: sim (virtual time), local or docker (a real YARN, brought up for the run).",
+    help="Where it runs: sim (virtual time); local, docker or ssh (a real YARN, brought up for it; ssh: --inventory).",
 )
 @click.option(
     "--policy",

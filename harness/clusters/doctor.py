@@ -1,7 +1,8 @@
 """What would keep a cluster from getting going, and how to mend it.
 
 Each check looks at one thing and says "fine", "problem" or "note" (worth knowing, harmless here). Before a cluster is
-up the machine, the ports and the settings are looked at; while one runs, what its ResourceManager says.
+up the machine, the ports and the settings are looked at; while one runs, what its ResourceManager says. Of a cluster on
+other hosts (ssh) this machine is only asked for what `up` needs of it: jars to copy, ports for the tunnels.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 
@@ -62,10 +64,16 @@ class Wanted:
     disk_checks: bool
     ports: Mapping[str, int]
     am_memory_mb: int | None = None  # of one ApplicationMaster; None: the minimum allocation
+    capacity: Resource | None = None  # of all nodes; None: nodes of memory_mb and vcores
 
 
 def examine_machine(wanted: Wanted, folder: Path, *, running: bool) -> Iterator[Finding]:
     """Tools, ports, disk and memory of this machine. `running`: the cluster is up, its own ports are taken rightly."""
+    if wanted.backend == "ssh":
+        if not running:
+            yield _jars()
+            yield from _ports(wanted)
+        return
     yield from _docker_tools() if wanted.backend == "docker" else _local_tools()
     if not running:
         yield from _ports(wanted)
@@ -85,19 +93,23 @@ def _local_tools() -> Iterator[Finding]:
         yield Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", mend)
     else:
         yield Finding("java", "fine", f"Java {version}")
+    yield _jars()
+
+
+def _jars() -> Finding:
     given = os.environ.get("HADOOP_LIB")
     if given:
         lacking = jars.missing(Path(given))
         if lacking:
-            yield Finding("jars", "problem", f"HADOOP_LIB ({given}) lacks {', '.join(lacking)}", "unset it, or mend it")
-        else:
-            yield Finding("jars", "fine", f"from HADOOP_LIB: {given}")
-    elif jars.cached():
-        yield Finding("jars", "fine", "Hadoop's jars are in the cache")
-    elif shutil.which("mvn") is None:
-        yield Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
-    else:
-        yield Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
+            return Finding(
+                "jars", "problem", f"HADOOP_LIB ({given}) lacks {', '.join(lacking)}", "unset it, or mend it"
+            )
+        return Finding("jars", "fine", f"from HADOOP_LIB: {given}")
+    if jars.cached():
+        return Finding("jars", "fine", "Hadoop's jars are in the cache")
+    if shutil.which("mvn") is None:
+        return Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
+    return Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
 
 
 def _java_version(java: str) -> int | None:
@@ -188,8 +200,11 @@ def _disk(wanted: Wanted, folder: Path) -> Finding:
     return Finding("disk", "note", f"{what} (this cluster does without that check)", "free some space")
 
 
-def examine_settings(wanted: Wanted, allocations: Path | None) -> Iterator[Finding]:
-    """The minimum allocation, and whether each queue can run a second application beside a first."""
+def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None) -> Iterator[Finding]:
+    """The minimum allocation, and whether each queue can run a second application beside a first.
+
+    `allocations`: the allocation file, here or where a cluster on other hosts has it; None: the one of a new cluster.
+    """
     if wanted.memory_mb < wanted.minimum_allocation_mb:
         what = f"a node's {wanted.memory_mb} MB are below the minimum allocation of {wanted.minimum_allocation_mb} MB"
         yield Finding(
@@ -198,18 +213,26 @@ def examine_settings(wanted: Wanted, allocations: Path | None) -> Iterator[Findi
     else:
         fit = wanted.memory_mb // wanted.minimum_allocation_mb
         yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node")
-    capacity = Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
-    yield from _am_shares(wanted, capacity, allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
+    capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
+    if not isinstance(allocations, AllocationPlace):
+        allocations = LocalPlace(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
+    yield from _am_shares(wanted, capacity, allocations)
 
 
-def _am_shares(wanted: Wanted, capacity: Resource, allocations: Path) -> Iterator[Finding]:
+def _am_shares(wanted: Wanted, capacity: Resource, allocations: AllocationPlace) -> Iterator[Finding]:
     """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
     from harness.sim.shares import fair_shares
     from harness.yarn.allocation.manager import QueueManager
-    from harness.yarn.allocation.parse import read_allocations
+    from harness.yarn.allocation.parse import parse_allocations
 
     try:
-        tree = QueueManager(read_allocations(str(allocations))).tree()
+        data = allocations.read()
+    except InputError as error:
+        mend = "see that it is there and can be read: a running RM keeps what it has read, a new one does not start"
+        yield Finding("allocation-file", "problem", error.line(), mend)
+        return
+    try:
+        tree = QueueManager(parse_allocations(data, source=allocations.name)).tree()
         shares = fair_shares(tree, capacity)
     except InputError as error:
         yield Finding(
@@ -251,7 +274,10 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
             mend = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
             yield Finding("minimum-allocation", "problem", what, mend)
             continue
-        mend = f"look into the logs below {status.folder}" if status.backend == "local" else "docker logs CONTAINER"
+        mend = {
+            "local": f"look into the logs below {status.folder}",
+            "ssh": f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})",
+        }.get(status.backend, "docker logs CONTAINER")
         yield Finding("parts", "problem", what, f"{mend}, then `yarnfair cluster down` and `up`")
     if not dead:
         yield Finding("parts", "fine", f"the ResourceManager and {len(status.parts)} NodeManagers run")
@@ -267,6 +293,8 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
     elif status.info is not None:
         yield Finding("right-rm", "fine", f"{status.address.rest} is this cluster's (id {status.info.id})")
     yield from examine_rm(status.address.rest, wanted_nodes=status.wanted)
+    if status.backend == "ssh":
+        return  # the file is on the RM's host (`examine_settings` reads it there), with that host's times
     file = Path(status.scheduler_folder) / "fair-scheduler.xml"
     try:
         ahead = file.stat().st_mtime - time.time()

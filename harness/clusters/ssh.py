@@ -64,6 +64,15 @@ class RemotePlace(AllocationPlace):
             remote.put({self.path: data}, mode=int(mode, 8) if mode.isdigit() else 0o644)
 
 
+def no_jars() -> CallError:
+    """Jars of the user's own, and with them a policy inside the RM, are not copied to the hosts."""
+    return CallError(
+        "jars for the ResourceManager on other hosts",
+        where="--jar, --in-rm-policy",
+        mend="leave them out, or use --backend local or docker",
+    )
+
+
 class SshCluster:
     """The cluster of one state folder and the hosts of an inventory."""
 
@@ -98,6 +107,8 @@ class SshCluster:
         Whatever fails, nothing is left running (unless `keep`), and no file is there by half.
         """
         inventory = self._given
+        if spec.jars:
+            raise no_jars()
         if inventory is None:
             raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
         if inventory.rm is None or not inventory.nodes:

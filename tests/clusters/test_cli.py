@@ -45,6 +45,8 @@ def test_without_a_cluster(capsys: pytest.CaptureFixture[str], tmp_path: Path, b
         ["up", "--backend", "local", "--property", "novalue"],
         ["up", "--backend", "local", "--property", "a b=c"],
         ["up", "--backend", "local", "--timeout", "nan"],
+        ["up", "--backend", "ssh", "--in-rm-policy", "ltrf"],
+        ["up", "--backend", "ssh", "--jar", __file__],
         ["doctor", "--backend", "local", "--nodes", "0"],
         ["doctor", "--backend", "local", "--rm", "ftp://x"],
         ["sideways"],
@@ -57,6 +59,13 @@ def test_wrong_calls(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong: 
     assert err.startswith("yarnfair: ")
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_the_help_of_run_names_every_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(backend in text.partition("[default: sim]")[0] for backend in ("sim", "local", "docker", "ssh"))
 
 
 def test_a_folder_of_the_other_backend(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -15,13 +15,17 @@ from typing import Any
 
 import pytest
 
+from harness.cli import main
 from harness.clusters import doctor, local
 from harness.clusters.doctor import Finding, Wanted
 from harness.clusters.jars import missing
-from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.ssh import SshCluster
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part
-from harness.model.errors import InputError
-from harness.yarn.answers import cluster_info
+from harness.model.errors import CallError, InputError
+from harness.yarn.answers import cluster_info, nodes
+from harness.yarn.errors import Unreachable
+from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import RmAddress
 from tests.yarn.fake_server import FakeServer, http
 
@@ -276,6 +280,68 @@ def test_another_rm_answers(tmp_path: Path) -> None:
         for other in ({"recorded_id": 5}, {"rm": Part("rm", None, None, ":0")}):
             found = problems(doctor.examine_cluster(status(rm, server.url, tmp_path, **other)))
             assert "right-rm" in [finding.check for finding in found]
+
+
+class FarPlace(AllocationPlace):
+    """A file on another host."""
+
+    name = "master:/opt/yarnfair/x/scheduler/fair-scheduler.xml"
+
+    def __init__(self, data: bytes | None) -> None:
+        self.data = data
+
+    def read(self) -> bytes:
+        if self.data is None:
+            raise Unreachable("no connection", where=self.name)
+        return self.data
+
+    def _put(self, data: bytes) -> None:
+        raise AssertionError("the doctor writes nothing")
+
+
+def test_a_cluster_on_other_hosts_is_examined_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its allocation file is read where it lies, its size is the nodes' own; this machine's Java and disk are nobody's
+    business."""
+    rm, folder = Rm(), StateFolder(tmp_path / "state")
+    folder.folder.mkdir()
+    folder.save(ClusterState("ssh", "mark", ClusterSpec(memory_mb=300), ports={"http": 1}))
+    monkeypatch.setenv("PATH", "/nowhere")
+    file = FarPlace(b"<allocations/>")
+    monkeypatch.setattr(SshCluster, "place", lambda _: file)
+    call = ["cluster", "doctor", "--backend", "ssh", "--state", str(folder.folder), "--json"]
+
+    def checks() -> tuple[int, dict[str, str]]:
+        with pytest.raises(SystemExit) as stop:
+            main(call)
+        found = json.loads(capsys.readouterr().out)["checks"]
+        return int(stop.value.code or 0), {row["check"]: row["result"] for row in found}
+
+    with FakeServer(rm.serve) as server:
+        nodes_ = nodes(rm.nodes, "x")
+        home = "/opt/yarnfair/x/scheduler"
+        there = status(rm, server.url, tmp_path, backend="ssh", scheduler_folder=home, nodes=nodes_)
+        monkeypatch.setattr(SshCluster, "status", lambda _: there)
+        names = ("minimum-allocation", "am-share", "parts", "right-rm", "rm", "clock", "nodes")
+        assert checks() == (0, dict.fromkeys(names, "fine"))
+        for data in (b"<allocations", None):
+            file.data = data
+            code, results = checks()
+            assert (code, results["allocation-file"]) == (1, "problem")
+
+
+def test_before_up_a_cluster_on_other_hosts_needs_jars_and_ports_here(tools: Path) -> None:
+    findings = list(doctor.examine_machine(replace(WANTED, backend="ssh"), tools / "state", running=False))
+    assert {f.check: f.result for f in findings} == {"jars": "fine", "ports": "fine"}
+
+
+def test_jars_are_not_copied_to_other_hosts(tmp_path: Path) -> None:
+    (tmp_path / "x.jar").write_text("")
+    cluster = SshCluster(StateFolder(tmp_path / "state"))
+    with pytest.raises(CallError, match="jars for the ResourceManager on other hosts"):
+        cluster.up(ClusterSpec(jars=(str(tmp_path / "x.jar"),)))
+    assert not (tmp_path / "state").exists()
 
 
 def test_an_allocation_file_from_the_future(tmp_path: Path) -> None:
