@@ -11,8 +11,8 @@ from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
 from harness.ledger.accounts import RmAccounts
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, AppStatus, ClusterInfo
-from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.answers import FINAL_STATES, AppList
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.rmclient import RmClient
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Ended applications are asked for from so long before the latest end that was seen.
 ENDED_MARGIN_MS = 60_000
-#: A JMX page that is not shown (a proxy, another server) is asked for again after so long, seconds.
+#: A JMX page that is not shown (a proxy, another server, too slow) is asked for again after so long at least, seconds.
 REFUSED_S = 300.0
 _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
@@ -53,7 +53,7 @@ class RmLook:
         self._full_look_s = -math.inf
         self._latest_end_ms = 0
         self._apps_again_s = -math.inf
-        self._last_apps: list[AppStatus] = []
+        self._last_apps = AppList()
         self._counts_again_s = -math.inf
 
     def look(self, owner: FileOwner) -> Observed:
@@ -63,23 +63,29 @@ class RmLook:
         """
         client, settings = self.client, self.settings
         info = client.rest.info()
+        # Now: later requests may turn to another RM, which is not the one that this is about.
+        base = client.rest.http.current
+        identity = [base, info.id, info.started_on_ms]
         status = client.rest.scheduler()
         asked_s = self.clock()
-        full = self._full_look_s + settings.full_look_every_s <= asked_s or self._identity(info) != self.identity
+        full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
         asking = full or asked_s >= self._apps_again_s
         apps = self._apps(full) if asking else self._last_apps
         answered_s = self.clock()
         # The moment that the figures are of lies within the call.
         now_s = (asked_s + answered_s) / 2
-        counts = self._counts(answered_s)
-        self._recognise(info)
+        if client.rest.http.current != base:
+            raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
+        counts = self._counts(answered_s, base)
+        self._recognise(identity)
         if asking:
             self._last_apps, self._apps_again_s = apps, answered_s + settings.ask_again * (answered_s - asked_s)
             self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news))
         else:
             self.accounts.pass_by(now_s)
         if full:
-            self.accounts.forget(app.id for app in apps)
+            # Who made no sense this time has not gone.
+            self.accounts.forget([*(app.id for app in apps), *apps.skipped])
             self._full_look_s = now_s
         self._latest_end_ms = max([self._latest_end_ms, *(app.finished_ms for app in apps)])
         snapshot = self._watcher.snapshot(
@@ -100,39 +106,44 @@ class RmLook:
         started = [app.started_ms for app in self._last_apps if app.memory_seconds > 0]
         return min(started) / 1000.0 if started else None
 
+    @property
+    def skipped(self) -> Mapping[str, str]:
+        """Applications of which the last look's answer made no sense: id (or place in the answer) -> why."""
+        return self._last_apps.skipped
+
     def _observed(self, snapshot: Snapshot) -> Observed:
         leaves = {queue.name for queue in snapshot.leaves()}
         consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
         active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
         return Observed(snapshot, consumed, active)
 
-    def _apps(self, full: bool) -> list[AppStatus]:
+    def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:
             return self.client.rest.apps()
         # First the live ones: who ends between the two calls is in both, and counts as ended.
-        found = {app.id: app for app in self.client.rest.apps(states=_LIVE_STATES)}
+        live = self.client.rest.apps(states=_LIVE_STATES)
         since_ms = self._latest_end_ms - ENDED_MARGIN_MS
         ended = self.client.rest.apps(states=sorted(FINAL_STATES), finished_from_ms=since_ms)
-        found.update({app.id: app for app in ended})
-        return list(found.values())
+        found = {app.id: app for app in (*live, *ended)}
+        return AppList(found.values(), live.skipped | ended.skipped)
 
-    def _counts(self, now_s: float) -> Mapping[str, Containers] | None:
+    def _counts(self, now_s: float, base: str) -> Mapping[str, Containers] | None:
+        """The counts of the RM at `base`; None where it does not show them. One can do without: nothing is raised."""
         if not self.settings.task_lengths or now_s < self._counts_again_s:
             return None
         try:
-            counts = queue_containers(self.client.rest.http)
-        except (Refused, BadAnswer):
-            self._counts_again_s = now_s + REFUSED_S
+            counts = queue_containers(self.client.rest.http, only=base)
+        except (Unreachable, Refused, BadAnswer):
+            # A page that takes too long has taken its time from this look.
+            answered_s = self.clock()
+            self._counts_again_s = answered_s + max(REFUSED_S, self.settings.ask_again * (answered_s - now_s))
             return None
         answered_s = self.clock()
         self._counts_again_s = answered_s + self.settings.ask_again * (answered_s - now_s)
         return counts
 
-    def _identity(self, info: ClusterInfo) -> list[Any]:
-        return [self.client.rest.http.current, info.id, info.started_on_ms]
-
-    def _recognise(self, info: ClusterInfo) -> None:
-        known, self.identity, self.news = self.identity, self._identity(info), ""
+    def _recognise(self, identity: list[Any]) -> None:
+        known, self.identity, self.news = self.identity, identity, ""
         if known is None or known == self.identity:
             return
         address = self.identity[0]

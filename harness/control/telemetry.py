@@ -92,9 +92,10 @@ def _number(value: float | None) -> str:
 
 
 class Metrics:
-    """The controller's figures for Prometheus, in a registry of its own."""
+    """The controller's figures for Prometheus, in a registry of its own. ``clock``: the time of day, s since 1970."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._server: Any = None
@@ -152,7 +153,9 @@ class Metrics:
         snapshot = report.snapshot
         if snapshot is None:
             return
-        self._seen.set(report.time_s)
+        # The report's time never goes back and does not pass while a machine sleeps; who alerts compares with the time
+        # of day.
+        self._seen.set(self._clock())
         gauges = self._gauges
         for gone in self._queues - snapshot.queues.keys():
             for gauge in gauges.values():

@@ -14,6 +14,7 @@ from typing import Any
 from harness.control.core import ControlCore
 from harness.control.events import Actuated, Attributes, Observed, RaiseAlarm, Record, Write
 from harness.control.look import Lengths
+from harness.control.poll import STILL_S, write_gap_s
 from harness.model.snapshot import Snapshot
 from harness.sim.attributes import with_attributes
 from harness.sim.setup import ProgressCallback, SimResult, SimSetup
@@ -21,9 +22,7 @@ from harness.sim.simulate import Simulation, simulate
 from harness.sim.world import NEVER
 
 #: The file has to have been still for longer than this before the ResourceManager's poll loads it.
-STILL_MS = 5000
-#: With the poll, writes are at least this far apart.
-POLL_WRITE_GAP_S = 6.0
+STILL_MS = round(STILL_S * 1000)
 
 
 class VirtualDriver:
@@ -154,7 +153,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
     core = ControlCore(
         setup.policy,
         period_s=setup.period_s,
-        write_gap_s=POLL_WRITE_GAP_S if setup.poll_s else 0.0,
+        write_gap_s=write_gap_s(setup.poll_s) if setup.poll_s else 0.0,
         start_s=0.0,
     )
     simulation.on_tick = VirtualDriver(simulation, core).tick

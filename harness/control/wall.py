@@ -36,6 +36,7 @@ from harness.control.events import (
 from harness.control.kept import decision_document, look_document, plain_settings
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_place
 from harness.control.owner import FileOwner, Prepared
+from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.rm_look import RmLook
 from harness.ledger import Ledger, Usage
 from harness.ledger.store import LedgerStore, StoreFull
@@ -45,11 +46,6 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger, Policy
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
-
-#: With the RM's own poll of the file, writes are at least this far apart (rewritten every 5 s it may never be loaded).
-POLL_WRITE_GAP_S = 6.0
-#: ... and take effect within this (poll every 10 s, the file still for 5 s, and some slack).
-POLL_EFFECT_S = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,8 @@ class Alarm:
 
     The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
     own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
-    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller).
+    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
+    make no sense).
     """
 
     kind: str
@@ -360,7 +357,10 @@ class Controller:
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
             self._in_force, self._verified_s = {}, -math.inf
-        actions = self._handle(observed)
+        if skipped := self._look.skipped:
+            shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
+            self._alarm("app", f"{len(skipped)} of the RM's applications make no sense and are passed over: {shown}")
+        actions = [*self._settle(), *self._handle(observed)]
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
             if self._verification_due():
@@ -421,24 +421,39 @@ class Controller:
             self._alarm("lease", error.line())
         return True
 
+    def _settle(self) -> list[Action]:
+        """With the RM's own poll: nothing is written over what it has not had the time to find, nor unverified."""
+        if self.settings.refresh != "poll":
+            return []
+        still = self.clock() >= self._written_s + POLL_WRITE_GAP_S
+        self.core.write_gap_s = POLL_WRITE_GAP_S if still else math.inf
+        return self._read_back() if still and self._verified_s <= self._written_s else []
+
     def _read_back(self) -> list[Action]:
         """Which weights are in force, in the core's terms."""
         if self.dry_run or not self.settings.read_back:
             return []
         wanted, written = self._in_force, self.core.written
-        if written is None or (self.settings.refresh == "poll" and self.clock() < self._written_s + POLL_EFFECT_S):
+        poll, age_s = self.settings.refresh == "poll", self.clock() - self._written_s
+        if written is None or (poll and age_s < POLL_WRITE_GAP_S):
             return []
-        just_written = self._tick.prepared is not None and self.settings.refresh == "rpc"
+        just_written = self._tick.prepared is not None and not poll
+        wrong = False
         try:
-            self.client.confirm_weights(wanted, timeout_s=self.settings.effect_s if just_written else 0.0, every_s=0.02)
-            shown = dict(written.weights)
-        except NotEffective as error:
-            queues = self.client.effective_queues()
-            # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
-            shown = {
-                path: weight if path not in error.wrong else queues[path].weight if path in queues else math.nan
-                for path, weight in written.weights.items()
-            }
+            try:
+                limit_s = self.settings.effect_s if just_written else 0.0
+                self.client.confirm_weights(wanted, timeout_s=limit_s, every_s=0.02)
+                shown = dict(written.weights)
+            except NotEffective as error:
+                if poll and age_s < POLL_EFFECT_S:
+                    self.core.write_gap_s = math.inf
+                    return []
+                wrong, queues = True, self.client.effective_queues()
+                # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
+                shown = {
+                    path: weight if path not in error.wrong else queues[path].weight if path in queues else math.nan
+                    for path, weight in written.weights.items()
+                }
         except YarnfairError as error:
             self._alarm("not-in-force", f"cannot be read back: {error.line()}")
             return []
@@ -446,9 +461,22 @@ class Controller:
         self._verified_s = now
         if just_written:
             self._tick.effect_s = now - self._tick.decided_s
+        if poll and wrong and self.holds:
+            self._touch()
         return self._handle(Shown(now, shown))
 
+    def _touch(self) -> None:
+        """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks
+        again only when it is newer."""
+        try:
+            data = self.owner.place.read()
+            self.owner.place.write(data, before=data)
+        except YarnfairError as error:
+            self._alarm("actuation", error.line())
+
     def _verification_due(self) -> bool:
+        if self.settings.refresh == "poll" and self._verified_s <= self._written_s:
+            return False  # `_settle` asks, at every look
         return self._verified_s + self.settings.verify_every_s <= self.clock()
 
     # --- the ledger ---

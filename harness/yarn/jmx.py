@@ -23,9 +23,12 @@ class Containers(NamedTuple):
     released: int
 
 
-def queue_containers(http: HttpClient) -> Mapping[str, Containers]:
-    """Queue path -> counts, parents included. Raises Unreachable, Refused or BadAnswer."""
-    answer = http.request("GET", "/jmx", params={"qry": f"{_BEANS},*"}, repeatable=True)
+def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[str, Containers]:
+    """Queue path -> counts, parents included. Raises Unreachable, Refused or BadAnswer.
+
+    ``only`` asks that one address. Of a pair give it: a standby shows the page too, with counts of its own.
+    """
+    answer = http.request("GET", "/jmx", params={"qry": f"{_BEANS},*"}, repeatable=True, only=only)
     return parse(answer.document, answer.url)
 
 

@@ -16,7 +16,7 @@ from harness.yarn import adminrpc
 from harness.yarn.adminrpc import EffectiveQueue
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.answers import AppStatus, ClusterInfo, QueueStatus, SchedulerStatus
+from harness.yarn.answers import AppList, AppStatus, ClusterInfo, QueueStatus, SchedulerStatus
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective
@@ -96,6 +96,8 @@ class RmModel:
         #: Whether the RM takes the file when it is told to.
         self.loads = True
         self.extra_queues: list[str] = []
+        #: Applications of which the list of all says nonsense -> why.
+        self.senseless: dict[str, str] = {}
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
         self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
@@ -197,10 +199,13 @@ class RmModel:
             )
         return SchedulerStatus("fairScheduler", CAPACITY, found)
 
-    def _apps(self, *, states: Any = (), finished_from_ms: int | None = None) -> list[AppStatus]:
+    def _apps(self, *, states: Any = (), finished_from_ms: int | None = None) -> AppList:
         self._check()
-        found = []
+        found, skipped = AppList(), self.senseless
+        found.skipped = skipped
         for name, app in self.apps.items():
+            if name in skipped:
+                continue
             state = "FINISHED" if app.final else "RUNNING"
             if states and state not in states:
                 continue

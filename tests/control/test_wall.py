@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -262,19 +263,201 @@ def test_maximum_shares_of_static_and_their_release(tmp_path: Path) -> None:
         assert in_force(rm) == {"root.a": 1.0, "root.b": 1.0}
 
 
-def test_the_poll_is_given_time_and_writes_are_apart(tmp_path: Path) -> None:
+class Polling:
+    """The RM's own poll, as AllocationFileLoaderService does it: every 10 s, a file that is newer than the last load
+    and has been still for more than 5 s. ``phase_s``: of its polls; ``blind``: it finds nothing new."""
+
+    def __init__(self, rm: RmModel, phase_s: float) -> None:
+        self.rm, self.next_s, self.blind = rm, rm.now_s + phase_s, False
+        self.modified_s = self.loaded_s = rm.now_s - 100.0
+        self.loads = 0
+        put = rm.place._put
+
+        def timed(data: bytes) -> None:
+            put(data)
+            self.modified_s = rm.now_s
+
+        rm.place._put = timed  # type: ignore[method-assign]
+
+    def until(self, now_s: float) -> None:
+        while self.next_s <= now_s:
+            if not self.blind and self.modified_s > self.loaded_s and self.next_s > self.modified_s + 5.0:
+                self.rm._load()
+                self.loads, self.loaded_s = self.loads + 1, self.next_s
+            self.next_s += 10.0
+        self.rm.now_s = now_s
+
+
+@pytest.mark.parametrize("phase_s", [0.5, 2.5, 4.0, 4.9, 6.0, 9.5])
+@pytest.mark.parametrize("period_s", [1.0, 5.0, 10.0])
+def test_every_write_is_found_by_the_rms_own_poll_whatever_its_phase(
+    tmp_path: Path, phase_s: float, period_s: float
+) -> None:
     rm = rm_with_load()
-    rm.loads = False
-    with controlled(rm, tmp_path, refresh="poll", period_s=1.0) as controller:
-        for _ in range(24):
-            rm.start("x", 4096)
+    poll = Polling(rm, phase_s)
+    with controlled(rm, tmp_path, refresh="poll", period_s=period_s) as controller:
+        for step in range(round(120 / period_s)):
+            rm.start("xy"[step // 3 % 2], 4096)
             assert controller.tick().alarms == ()
-            rm.now_s += 1.0
-        assert rm.refreshes == 0
-        assert 2 <= len(rm.place.writes) <= 4
-        rm._load()
-        rm.now_s += 30
+            poll.until(rm.now_s + period_s)
+    assert rm.refreshes == 0
+    written = len(rm.place.writes)
+    assert written >= 4, "the weights change at every look"
+    assert poll.loads >= written - 1, "all but the last one"
+
+
+@pytest.mark.parametrize("period_s", [5.0, 10.0])
+def test_a_poll_that_finds_nothing_is_an_alarm_however_often_the_weights_change(
+    tmp_path: Path, period_s: float
+) -> None:
+    rm = rm_with_load()
+    poll = Polling(rm, 3.0)
+    poll.blind = True
+    alarmed = []
+    with controlled(rm, tmp_path, refresh="poll", period_s=period_s) as controller:
+        for step in range(round(70 / period_s)):
+            rm.start("xy"[step // 3 % 2], 4096)
+            if kinds(controller.tick()) == {"not-in-force"}:
+                alarmed.append(rm.now_s - 1000.0)
+            poll.until(rm.now_s + period_s)
+    assert alarmed[0] in (25.0, 30.0)
+    assert len(alarmed) >= 2
+    assert len(rm.place.writes) <= 6
+
+
+def test_a_file_that_the_rm_takes_for_loaded_is_written_again_as_it_is(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    poll = Polling(rm, 3.0)
+    with controlled(rm, tmp_path, refresh="poll") as controller:
         controller.tick()
+        # It was replaced while the RM was loading: what counts is when that ended.
+        poll.loaded_s = rm.now_s + 0.5
+        seen = []
+        for _ in range(10):
+            poll.until(rm.now_s + 5.0)
+            seen.append(kinds(controller.tick()))
+        assert {"not-in-force"} in seen
+        assert seen[-3:] == [set()] * 3
+        assert in_force(rm) == {"root.a": 500.0, "root.b": 500.0}
+        assert set(rm.place.writes) == {rm.place.data}
+
+
+def test_a_failover_while_reading_back_is_an_alarm_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        ours, rm.place.data = rm.place.data, FILE
+        rm.refresh_queues()
+        rm.place.data = ours
+        asked: list[int] = []
+        answer = rm.effective_queues
+
+        def once() -> Mapping[str, Any]:
+            asked.append(1)
+            if len(asked) > 1:
+                raise silence()
+            return answer()
+
+        monkeypatch.setattr(rm, "effective_queues", once)
+        rm.now_s += 5
+        report = controller.tick()
+        assert len(asked) == 2
+        assert kinds(report) == {"not-in-force"}
+        monkeypatch.undo()
+        for _ in range(2):
+            rm.now_s += 5
+            report = controller.tick()
+        assert report.alarms == ()
+        assert in_force(rm)["root.a"] == 500.0
+
+
+class Pages:
+    """The web server of an RM whose ``/jmx`` fails, and with ``pair`` a standby's, whose does not: an `HttpClient`."""
+
+    def __init__(self, rm: RmModel, fault: Exception, takes_s: float = 0.0, *, pair: bool = False) -> None:
+        self.rm, self.fault, self.takes_s, self.pair = rm, fault, takes_s, pair
+        self.current, self.asked = "http://rm", 0
+
+    def request(self, *_: Any, only: str | None = None, **__: Any) -> Any:
+        self.asked += 1
+        self.rm.now_s += self.takes_s
+        if self.pair and only is None:
+            self.current = "http://standby"
+            return SimpleNamespace(document={"beans": []}, url="http://standby/jmx")
+        raise self.fault
+
+
+@pytest.mark.parametrize(("takes_s", "pause_s"), [(0.0, 300.0), (45.0, 450.0)])
+def test_a_jmx_page_that_is_slow_or_broken_stops_nothing(tmp_path: Path, takes_s: float, pause_s: float) -> None:
+    rm = rm_with_load()
+    pages = rm.rest.http = Pages(rm, silence(), takes_s)
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(10):
+            rm.start("x")
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.wrote
+        asked_s = rm.now_s
+        while pages.asked == 1:
+            rm.now_s += 5.0
+            assert controller.tick().alarms == ()
+        assert rm.now_s - takes_s - asked_s == pause_s
+
+
+def test_a_standby_that_shows_its_own_jmx_page_is_no_failover(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.rest.http = Pages(rm, silence(), pair=True)
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(70):
+            report = controller.tick()
+            assert report.alarms == ()
+            rm.now_s += 5.0
+        assert controller._look.identity == ["http://rm", 1, 1]
+
+
+def test_a_failover_in_the_middle_of_a_look_leaves_the_accounts_alone(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    container = rm.start("x", 4096)
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        rm.now_s += 50.0
+        before = controller.tick().consumed
+        scheduler = rm.rest.scheduler
+
+        def turns() -> Any:
+            rm.rest.http.current = "http://other"
+            rm.restart()
+            rm.node_back([container])
+            return scheduler()
+
+        rm.rest.scheduler = turns
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert kinds(report) == {"observation"}
+        assert report.consumed == before
+        rm.rest.scheduler = scheduler
+        rm.now_s += 5.0
+        assert kinds(controller.tick()) == {"rm"}
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
+
+
+def test_an_application_that_makes_no_sense_for_a_while_is_said_and_counted_in_the_end(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    with controlled(rm, tmp_path, full_look_every_s=10.0) as controller:
+        controller.tick()
+        for at in range(12):
+            rm.now_s += 10.0
+            rm.senseless = {"x": "memorySeconds is many"} if 3 <= at < 8 else {}
+            report = controller.tick()
+            assert kinds(report) == ({"app"} if rm.senseless else set())
+            assert report.snapshot is not None
+        assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
 
 
 def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ def test_the_rms_own_poll_loads_the_file_when_it_has_been_still(cases: Any) -> N
     result = simulate_outside(setup)
     assert result.writes
     assert all(time_s % 10 == 0 for time_s, _ in result.writes)
+    # As the controller of a real cluster: no file is replaced before the poll has had the time to find it.
+    written = [made["time_s"] for made in result.decisions if "weights" in made]
+    assert len(written) > 2
+    assert all(later - earlier >= 16.0 for earlier, later in pairwise(written))
+    assert len(result.writes) >= len(written) - 1
 
 
 def test_one_job_by_hand(cases: Any) -> None:

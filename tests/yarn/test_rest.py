@@ -22,6 +22,7 @@ import requests
 from harness.model.errors import CallError, YarnfairError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import HttpOptions, base_url
+from harness.yarn.jmx import queue_containers
 from harness.yarn.rest import LocalFile, RestClient, Submission
 from tests.yarn.fake_server import FakeServer, Reply, http
 
@@ -449,3 +450,13 @@ def test_from_https_nothing_leads_to_plain_http(tmp_path: Path) -> None:
     asked = HttpClient(["https://rm1:8090"])
     error = asked._standby(response, "https://rm1:8090", "https://rm1:8090/ws/v1/cluster/metrics")
     assert isinstance(error, BadAnswer)
+
+
+def test_the_jmx_page_of_one_address_is_not_asked_of_another(servers: Any) -> None:
+    page = {"beans": [{"name": "Hadoop:service=ResourceManager,name=QueueMetrics,q0=root"}]}
+    active, standby = servers(http(503)), servers(http(200, page))
+    rest = client(active.url, standby.url, sleeps=[])
+    with pytest.raises(Refused):
+        queue_containers(rest.http, only=active.url)
+    assert rest.http.current == active.url
+    assert standby.requests == []
