@@ -230,8 +230,7 @@ class _Run:
             self.waiting.append(cell)
             self.watch.end(cell, told, "waiting")
             return
-        code = told.exit_code if told.kind != "died" else 1
-        self.state.end(cell.id, exit_code=code, why=told.why, may_retry=told.passing, wall_s=told.wall_s)
+        self.state.end(cell.id, exit_code=told.exit_code, why=told.why, may_retry=told.passing, wall_s=told.wall_s)
         self.watch.end(cell, told, "done" if ended_well else "failed")
 
     def overdue(self) -> None:
@@ -293,7 +292,7 @@ def run_campaign(
                 # What cannot be noted waits all the same: the next call finds it running, and nobody that runs it.
                 with contextlib.suppress(sqlite3.Error):
                     for id_ in run.running:
-                        state.waits(id_, "interrupted")
+                        state.interrupted(id_)
                 raise
             finally:
                 try:

@@ -95,7 +95,8 @@ class CampaignState:
         self.db.execute("COMMIT")
 
     def adopt(self, cells: Sequence[Cell]) -> list[str]:
-        """Makes these the campaign's cells: new ones wait, known ones keep their state, running ones wait again.
+        """Makes these the campaign's cells: new ones wait, known ones keep their state, running ones wait again and
+        have the attempt back.
 
         Returns the ids of cells that are of the campaign no more.
         """
@@ -119,7 +120,10 @@ class CampaignState:
                         cell.repeat,
                     ),
                 )
-            self.db.execute("UPDATE cells SET state = 'waiting' WHERE state = 'running'")
+            # The campaign was killed while they ran: that is no failed attempt of theirs.
+            self.db.execute(
+                "UPDATE cells SET state = 'waiting', attempts = MAX(attempts - 1, 0) WHERE state = 'running'"
+            )
         rows = self.db.execute("SELECT id FROM cells WHERE current = 0").fetchall()
         return [str(row[0]) for row in rows]
 
@@ -139,8 +143,15 @@ class CampaignState:
         )
 
     def waits(self, id_: str, why: str | None = None) -> None:
-        """Back to waiting: interrupted, or to be tried again."""
+        """Back to waiting: to be tried again."""
         self.db.execute("UPDATE cells SET state = 'waiting', why = ? WHERE id = ?", (why, id_))
+
+    def interrupted(self, id_: str) -> None:
+        """Back to waiting through no fault of the cell's: the attempt does not count."""
+        self.db.execute(
+            "UPDATE cells SET state = 'waiting', why = 'interrupted', attempts = MAX(attempts - 1, 0) WHERE id = ?",
+            (id_,),
+        )
 
     def end(self, id_: str, *, exit_code: int, why: str | None, may_retry: bool, wall_s: float | None) -> None:
         state: State = "done" if exit_code == 0 else "failed"

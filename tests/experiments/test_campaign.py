@@ -174,7 +174,7 @@ def test_a_state_that_cannot_be_written_is_one_line(
 
     with monkeypatch.context() as patched:
         patched.setattr("harness.experiments.campaign_state.CampaignState.end", full)
-        patched.setattr("harness.experiments.campaign_state.CampaignState.waits", full)
+        patched.setattr("harness.experiments.campaign_state.CampaignState.interrupted", full)
         with pytest.raises(InputError, match="disk is full; check the disk"):
             runner.run_campaign(loaded, out, Scripted({}, out))
     executor = Scripted({}, out)
@@ -303,6 +303,37 @@ def test_a_cell_that_takes_too_long_is_killed_and_tried_again(write: Any, tmp_pa
     assert executor.log.count("killed") == 1
     assert executor.log.count("fair") == 2
     assert not outcome.failed
+
+
+def test_a_cell_that_always_takes_too_long_is_exit_5(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = write(seeds=[1], policies=["fair"], timeout_s=0.2, retries=0), tmp_path / "out"
+    runner.run_campaign(load_campaign(path), out, Scripted({}, out, hang={"fair"}))
+    (cell,) = json.loads(call(capsys, "status", path, "--out", out, "--json")[1])["cells"]
+    assert (cell["state"], cell["exit"]) == ("failed", 5)
+    assert "not ended after 0.2 s" in cell["why"]
+
+
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_an_attempt_that_was_interrupted_does_not_count(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    class Interrupted(Scripted):
+        def told(self, timeout_s: float) -> list[Told]:
+            raise KeyboardInterrupt
+
+    out, loaded = tmp_path / "out", load_campaign(write(seeds=[1], policies=["fair"], retries=1))
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            if how == "killed":
+                # Nobody is left to note anything.
+                patched.setattr("harness.experiments.campaign_state.CampaignState.interrupted", lambda *_: None)
+            with pytest.raises(KeyboardInterrupt):
+                runner.run_campaign(loaded, out, Interrupted({}, out))
+    died = Told("", "died", why="gone", passing=True)
+    (standing,) = runner.run_campaign(loaded, out, Scripted({"fair": [died]}, out)).standings
+    assert (standing.state, standing.attempts) == ("done", 2)
 
 
 @pytest.mark.xdist_group("campaign")
