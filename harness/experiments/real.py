@@ -34,7 +34,7 @@ from harness.experiments.real_start import (
     real_variants,
     warm_up,
 )
-from harness.experiments.recording import run_header, run_jobs
+from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import Outcome, Step, capacity_of, put_arrivals
 from harness.jobs.recorded import write_trace
@@ -149,6 +149,8 @@ class _Run:
         """Queues in force, nothing running, the controller at work; from now on it counts."""
         rest = self.client.rest
         info, capacity = rest.info(), rest.metrics().total
+        # What runs, which need not be what the experiment says: a given cluster, hosts with sizes of their own.
+        self.nodes = nodes_of(rest.nodes())
         allocations = self._allocations(capacity)
         text = file_text(allocations, root_named=self.cluster.root_named)
         if self.variant.in_rm:
@@ -170,6 +172,7 @@ class _Run:
         self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
         self.directory.info["cluster"] = {
             **self.cluster.document,
+            **sizes_document(self.nodes),
             "id": info.id,
             "version": info.version,
             "tag": self.tag,
@@ -257,7 +260,14 @@ class _Run:
         measured = self.directory.info["measured"] = latencies(self.jobs)
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
         # The masters of programs act on an answer at once.
-        header = run_header(self.experiment, source, measured, 1 if self.load is None else 0)
+        header = run_header(
+            self.experiment,
+            source,
+            measured,
+            1 if self.load is None else 0,
+            nodes=self.nodes,
+            given="given" in self.cluster.document,
+        )
         jobs = run_jobs(self.jobs, self.variant.seed)
         if self.load is not None:
             jobs = self.load.lines(jobs, self.jobs, header.delays)

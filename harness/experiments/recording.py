@@ -34,16 +34,22 @@ _TASK = Resource(1024, 1)
 
 
 def delays_of(
-    experiment: LoadedExperiment, measured: Mapping[str, Mapping[str, float]], response_heartbeats: int = 1
+    experiment: LoadedExperiment,
+    measured: Mapping[str, Mapping[str, float]],
+    response_heartbeats: int = 1,
+    *,
+    given: bool = False,
 ) -> DelaysLine:
     """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
 
-    ``response_heartbeats``: of masters, where the experiment does not say.
+    ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the cluster was there already and
+    keeps its own heartbeats of nodes and updates of shares; Hadoop's defaults are taken for them.
     A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
     reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
     """
-    given = experiment.spec.delays
-    node_ms, am_ms = given.node_heartbeat_ms or 1000, given.am_heartbeat_ms or 1000
+    said = experiment.spec.delays
+    node_ms = (None if given else said.node_heartbeat_ms) or 1000
+    am_ms = said.am_heartbeat_ms or 1000
 
     def mean(name: str) -> float | None:
         found = measured.get(name)
@@ -56,11 +62,11 @@ def delays_of(
         node_heartbeat_ms=node_ms,
         am_heartbeat_ms=am_ms,
         am_response_heartbeats=response_heartbeats
-        if given.am_response_heartbeats is None
-        else given.am_response_heartbeats,
+        if said.am_response_heartbeats is None
+        else said.am_response_heartbeats,
         am_start_ms=None if am_start is None else max(round(am_start), 0),
         container_start_ms=around,
-        update_ms=given.update_ms,
+        update_ms=None if given else said.update_ms,
     )
 
 
@@ -69,22 +75,48 @@ def run_header(
     source: str,
     measured: Mapping[str, Mapping[str, float]],
     response_heartbeats: int = 1,
+    *,
+    nodes: Sequence[NodeLine],
+    given: bool,
 ) -> Header:
-    """The first line of a run's trace."""
+    """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
+
+    ``given``: the cluster was there already, so that the experiment's ``conf`` was not set on it.
+    """
     spec = experiment.spec
+    conf = {} if given else spec.conf
     limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
     return Header(
         source=source,
-        nodes=[NodeLine(count=g.count, memory_mb=g.memory_mb, vcores=g.vcores) for g in spec.cluster.nodes],
+        nodes=list(nodes),
         queues={
             path: QueueLine(weight=weight, max_running_apps=limits.get(path))
             for path, weight in experiment.weights.items()
             if path != "root"
         },
         max_am_share=spec.max_am_share,
-        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
-        delays=delays_of(experiment, measured, response_heartbeats),
+        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()},
+        delays=delays_of(experiment, measured, response_heartbeats, given=given),
     )
+
+
+def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
+    """The RUNNING nodes by size, as the ResourceManager shows them. Raises InputError when there is none."""
+    sizes = Counter((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
+    if not sizes:
+        raise InputError("no node is RUNNING", mend="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
+    return [NodeLine(count=n, memory_mb=memory, vcores=vcores) for (memory, vcores), n in sorted(sizes.items())]
+
+
+def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
+    """What ``run.json`` says of a cluster's nodes: how many, of which sizes; one size (None: they differ), MiB."""
+    memory, vcores = {node.memory_mb for node in nodes}, {node.vcores for node in nodes}
+    return {
+        "nodes": sum(node.count for node in nodes),
+        "memory_mb": memory.pop() if len(memory) == 1 else None,
+        "vcores": vcores.pop() if len(vcores) == 1 else None,
+        "sizes": [node.model_dump() for node in nodes],
+    }
 
 
 def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, Any]]:
@@ -173,7 +205,7 @@ def record_rm(
     source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
     header = Header(
         source=f"{source}; {len(jobs)} applications: {words}",
-        nodes=_nodes(nodes),
+        nodes=nodes_of(nodes),
         queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
         max_am_share=-1.0,
     )
@@ -182,13 +214,6 @@ def record_rm(
 
 def _sane(weight: float) -> float:
     return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
-
-
-def _nodes(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
-    sizes = Counter((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
-    if not sizes:
-        raise InputError("no node is RUNNING", mend="record while the cluster is up")
-    return [NodeLine(count=n, memory_mb=memory, vcores=vcores) for (memory, vcores), n in sorted(sizes.items())]
 
 
 def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:

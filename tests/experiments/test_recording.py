@@ -1,0 +1,73 @@
+"""The first line of a run's trace, and run.json: the cluster that ran, not the one that the experiment asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.experiments.recording import nodes_of, run_header, sizes_document
+from harness.experiments.resolve import LoadedExperiment, load_experiment
+from harness.jobs.recorded import NodeLine
+from harness.model.errors import InputError
+from harness.model.resources import Resource
+from harness.yarn.answers import NodeStatus
+
+EXPERIMENT = """
+experiment: x
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 16}]}
+conf: {yarn.scheduler.fair.assignmultiple: true}
+queues: {a: {}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, task: {demand: {memory_mb: 1024},
+      duration: {constant_s: 9}}, jobs: [{name: j, maps: 12}]}}
+policies: [fair]
+delays: {node_heartbeat_ms: 200, am_heartbeat_ms: 500, update_ms: 100}
+"""
+MEASURED = {"end_heard_ms": {"mean": 900.0}}
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> LoadedExperiment:
+    (tmp_path / "x.yaml").write_text(EXPERIMENT)
+    return load_experiment(str(tmp_path / "x.yaml"))
+
+
+def node(name: str, memory_mb: int, vcores: int, state: str = "RUNNING") -> NodeStatus:
+    half = Resource(memory_mb // 2, vcores // 2)
+    return NodeStatus(
+        f"{name}:1", name, "", "", state, "", 0, "3.4.2", 1, half, Resource(memory_mb, vcores) - half
+    )  # fmt: skip
+
+
+def test_nodes_are_those_that_ran(experiment: LoadedExperiment) -> None:
+    found = nodes_of([node("w1", 4096, 4), node("w2", 6144, 8), node("w3", 4096, 4), node("w4", 9, 9, "LOST")])
+    header = run_header(experiment, "x", MEASURED, nodes=found, given=False)
+    assert header.nodes == [
+        NodeLine(count=2, memory_mb=4096, vcores=4), NodeLine(count=1, memory_mb=6144, vcores=8)
+    ]  # fmt: skip
+    assert sizes_document(found) == {
+        "nodes": 3,
+        "memory_mb": None,
+        "vcores": None,
+        "sizes": [{"count": 2, "memory_mb": 4096, "vcores": 4}, {"count": 1, "memory_mb": 6144, "vcores": 8}],
+    }
+    alike = sizes_document(found[:1])
+    assert (alike["nodes"], alike["memory_mb"], alike["vcores"]) == (2, 4096, 4)
+    with pytest.raises(InputError, match="no node is RUNNING"):
+        nodes_of([node("w4", 9, 9, "LOST")])
+
+
+def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
+    nodes = nodes_of([node("w1", 4096, 4)])
+    own = run_header(experiment, "x", MEASURED, nodes=nodes, given=False)
+    assert own.conf == {"yarn.scheduler.fair.assignmultiple": "true"}
+    delays = own.delays
+    # An end is heard of after 900 ms, of which half of each heartbeat explains 350.
+    assert (delays.node_heartbeat_ms, delays.update_ms, delays.container_start_ms) == (200, 100, 550)
+    given = run_header(experiment, "x", MEASURED, nodes=nodes, given=True)
+    assert given.conf == {}
+    # Masters are ours there, too; the RM's and the nodes' settings are Hadoop's own as far as anybody knows.
+    assert given.delays == delays.model_copy(
+        update={"node_heartbeat_ms": 1000, "update_ms": None, "container_start_ms": 150}
+    )
