@@ -12,15 +12,18 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
+from harness.yarn.rest import RestClient
 
 #: Policy -> its class.
 CLASSES = {
@@ -95,16 +98,46 @@ def allocations_with(text: str, policy: str) -> str:
     return f"{text[:end]}  <{_ELEMENT}>{CLASSES[policy]}</{_ELEMENT}>\n{text[end:]}"
 
 
+def own_settings(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """An experiment's settings of a policy, as the jar has them: t_wait and round are in seconds there too.
+
+    Raises CallError for a policy or setting that the jar does not have.
+    """
+    named = {_OWN_NAMES.get(name, name): str(value) for name, value in settings.items()}
+    _check(policy, named)
+    return named
+
+
 def with_jar(
-    spec: ClusterSpec, policy: str, settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda _: None
+    spec: ClusterSpec, policy: str, settings: Mapping[str, Any], *, progress: Callable[[str], None] = lambda _: None
 ) -> ClusterSpec:
     """A cluster like `spec` whose RM has the policies on its class path; the allocation file decides whether they act.
 
-    `settings` may have a policy's own names: t_wait and round are in seconds there too. Raises CallError, InputError.
+    `settings` are as `own_settings` takes them. Raises CallError, InputError.
     """
-    named = {_OWN_NAMES.get(name, name): value for name, value in settings.items()}
-    _check(policy, named)
-    return replace(spec, jars=(*spec.jars, str(jar(named, progress=progress))))
+    return replace(spec, jars=(*spec.jars, str(jar(own_settings(policy, settings), progress=progress))))
+
+
+def confirm(rest: RestClient, policy: str, paths: Iterable[str], *, timeout_s: float = 5.0) -> None:
+    """Waits until the RM orders what is in these queues by `policy`: a refresh succeeds whatever the file says.
+
+    Raises InputError when it does not.
+    """
+    wanted, end = list(paths), time.monotonic() + timeout_s
+    while True:
+        queues = rest.scheduler().queues
+        other = next((path for path in wanted if path not in queues or queues[path].policy != policy), None)
+        if other is None:
+            return
+        if time.monotonic() >= end:
+            has = f"has {queues[other].policy}" if other in queues else "is not there"
+            raise InputError(
+                f"{policy} is not in force inside the ResourceManager: {other} {has}",
+                where=rest.http.current,
+                mend="put the jar of yarn-policy/ltyarn-scheduling-policy on its class path and start it again "
+                "(docs/how-to/inside-the-rm.md); its log says what it could not read",
+            )
+        time.sleep(0.1)
 
 
 def with_policy(

@@ -26,7 +26,7 @@ from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
 from harness.experiments.real import real_runner
 from harness.experiments.real_cluster import Target
-from harness.experiments.resolve import LoadedExperiment
+from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.run import Runner
 from harness.jobs.spec import Strict
 from harness.model.data import data_path
@@ -230,8 +230,8 @@ class OpenCluster:
         self._key: tuple[str, Place] | None = None
         self._runner: Runner | None = None
 
-    def runner(self, experiment: LoadedExperiment, place: Place, says: Says) -> Runner:
-        """What runs variants on the place's cluster; the cluster is brought up if it is not there yet.
+    def runner(self, experiment: LoadedExperiment, variant: Variant, place: Place, says: Says) -> Runner:
+        """What runs variants, `variant` next, on the place's cluster; that is brought up if it is not there yet.
 
         Waits for its turn. Raises what bringing it up raises.
         """
@@ -239,7 +239,7 @@ class OpenCluster:
         if self._runner is None or self._key != key:
             self.close()
             self._stack.enter_context(turn(place, says))
-            self._runner = self._stack.enter_context(real_runner(experiment, place.kind, place.target, says))
+            self._runner = self._stack.enter_context(real_runner(experiment, [variant], place.kind, place.target, says))
             self._key = key
         return self._runner
 

@@ -93,7 +93,7 @@ def run_cell(
     try:
         if real:
             assert cluster is not None
-            runner = cluster.runner(experiment, cell.place, says)
+            runner = cluster.runner(experiment, cell.variant, cell.place, says)
             # Not before it is our turn: whoever had the cluster before may still write what it measured.
             shutil.rmtree(folder, ignore_errors=True)
         (ended,) = run_experiment(

@@ -231,7 +231,7 @@ def run(out: Path, backend: str, orders: int, now: int, name: str) -> None:
 
     if not left:
         return
-    with real_runner(experiment, backend, Target(), say) as runner:
+    with real_runner(experiment, left, backend, Target(), say) as runner:
         for variant in left:
             # Each by itself: what has been run stands, whatever happens to the others.
             (one,) = run_experiment(experiment, [variant], out, backend=backend, runner=runner)

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,11 @@ from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.wall import Controller, ControlSettings, TickReport
 from harness.experiments.mrorder import Holding
+from harness.experiments.real_checks import check_experiment, check_inside
 from harness.experiments.real_cluster import RealCluster, Target, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
-from harness.experiments.real_programs import ProgramLoad, Programs, allow_memory, check_memory, has_programs, make_data
+from harness.experiments.real_kept import KeptCluster
+from harness.experiments.real_programs import ProgramLoad, Programs, allow_memory, has_programs, make_data
 from harness.experiments.real_start import (
     MOST_TRIES,
     await_nodes,
@@ -67,19 +69,34 @@ SILENCE_S = 120.0
 
 @contextlib.contextmanager
 def real_runner(
-    experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None]
+    experiment: LoadedExperiment,
+    variants: Sequence[Variant],
+    backend: str,
+    target: Target,
+    progress: Callable[[str], None],
 ) -> Iterator[Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]]:
-    """Runs variants one after another on one cluster, which lasts as long as the context."""
-    data = {}
-    if has_programs(experiment):
-        if target.rm is None:
-            check_memory(experiment)
-            if backend == "docker":
-                allow_memory(experiment)
-        data = make_data(experiment, progress)
-    with open_cluster(experiment, backend, target, progress) as cluster:
-        progress("warming up: one small job")
-        warm_up(experiment, cluster)
+    """Runs variants one after another on a cluster, which lasts as long as the context.
+
+    ``variants``: those of which is known that they come; others may follow. Raises InputError and CallError for what
+    the cluster could not run, before it is brought up.
+    """
+    check_experiment(experiment, backend, target)
+    check_inside(variants, backend, target)
+    programs_here = has_programs(experiment)
+    data = make_data(experiment, progress) if programs_here else {}
+
+    @contextlib.contextmanager
+    def opens(inside: Variant | None) -> Iterator[RealCluster]:
+        with open_cluster(experiment, backend, target, progress, inside=inside) as cluster:
+            progress("warming up: one small job")
+            warm_up(experiment, cluster)
+            yield cluster
+
+    with contextlib.ExitStack() as stack:
+        if programs_here and backend == "docker" and target.rm is None:
+            stack.enter_context(allow_memory(experiment))
+        kept = stack.enter_context(KeptCluster(opens, target, progress))
+        kept.open(next((variant for variant in variants if variant.in_rm), None))
 
         def run(
             experiment: LoadedExperiment,
@@ -87,6 +104,8 @@ def real_runner(
             directory: RunDirectory,
             on_step: Callable[[Step], None] | None = None,
         ) -> Outcome:
+            check_inside([variant], backend, target)
+            cluster = kept.cluster_for(variant)
             await_nodes(cluster)
             programs = Programs(experiment, cluster, data, progress)
             with _Run(experiment, variant, directory, cluster, programs) as one:
@@ -110,12 +129,7 @@ class _Run:
         #: Those of this run that compute; the other jobs are replayed.
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
-        jobs, count = jobs_of(experiment, variant.seed)
-        if count is None:
-            raise InputError(
-                "a trace without an end", where=experiment.document.file, mend="give first: N, or --backend sim"
-            )
-        jobs, policy = list(jobs), make_policy(variant.policy, variant.settings)
+        jobs, policy = list(jobs_of(experiment, variant.seed)[0]), make_policy(variant.policy, variant.settings)
         self.holding = Holding(policy, jobs, capacity_of(experiment)) if isinstance(policy, MROrder) else None
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
@@ -132,6 +146,8 @@ class _Run:
         self._closing = contextlib.ExitStack()
         self.began = time.monotonic()
         self.zero_ms = 0
+        #: When nothing was waited for any more, in seconds of the run: what comes after is tear-down.
+        self.ended_s: float | None = None
 
     def __enter__(self) -> _Run:
         return self
@@ -158,6 +174,10 @@ class _Run:
         self.cluster.place.write(text.encode())
         self.client.refresh_queues()
         self.tree = queue_tree(allocations)
+        if self.variant.in_rm:
+            own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
+            paths = [queue.path for queue in self.tree if queue.path not in own]
+            inrm.confirm(rest, self.variant.policy, paths)
         self.weights = {queue.path: queue.weight for queue in self.tree}
         self.client.confirm_weights(
             {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
@@ -244,9 +264,11 @@ class _Run:
         try:
             finished = self._loop(end_s, on_step)
         except BaseException:
+            self.ended_s = self.now_s()
             self._kill()
             self._write(finished=False)
             raise
+        self.ended_s = self.now_s()
         if not finished:
             if limits.duration_s is None:
                 why = f"not ended after {limits.time_limit_s:g} s: {self._open_words()}"
@@ -482,9 +504,15 @@ class _Run:
 
     def _write(self, *, finished: bool) -> tuple[SimResult, dict[str, Any]]:
         """Everything as it stands now; the result and the summary."""
-        wall_s = time.monotonic() - self.began
+        end_s = self.now_s() if self.ended_s is None else self.ended_s
         result = result_of(
-            self.jobs, self.curves, end_s=self.now_s(), finished=finished, wall_s=wall_s, decisions=list(self.decisions)
+            self.jobs,
+            self.curves,
+            zero_ms=self.zero_ms,
+            end_s=end_s,
+            finished=finished,
+            wall_s=time.monotonic() - self.began,
+            decisions=list(self.decisions),
         )
         put_arrivals(result, self.holding.arrived if self.holding is not None else {})
         table = jobs_table(result, self.alone_s)
@@ -499,5 +527,5 @@ class _Run:
             directory.write_summary(summary)
         ended = sum(job.ended for job in self.jobs)
         if not finished:
-            directory.progress(time_s=self.now_s(), jobs_done=ended)
+            directory.progress(time_s=end_s, jobs_done=ended)
         return result, summary

@@ -23,7 +23,7 @@ from harness.clusters.site import write
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder, default_folder
 from harness.experiments import real_given
-from harness.experiments.resolve import LoadedExperiment, allocation_file
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
 from harness.model.errors import CallError, InputError
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
@@ -156,9 +156,17 @@ def check_target(backend: str, target: Target) -> None:
 
 @contextlib.contextmanager
 def open_cluster(
-    experiment: LoadedExperiment, backend: str, target: Target, progress: Callable[[str], None] = lambda _: None
+    experiment: LoadedExperiment,
+    backend: str,
+    target: Target,
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    inside: Variant | None = None,
 ) -> Iterator[RealCluster]:
-    """The cluster on which an experiment runs, for as long as the context lasts."""
+    """The cluster on which an experiment runs, for as long as the context lasts.
+
+    ``inside``: the variant for which the RM of a cluster of our own has the jar, with the variant's settings.
+    """
     if target.rm is not None:
         with _given(backend, target, progress) as found:
             yield found
@@ -183,12 +191,8 @@ def open_cluster(
         cluster = SshCluster(state, inventory, progress=progress)
     else:
         cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
-    inside = next((use for use in experiment.spec.policies if use.in_rm), None)
-    if inside is not None and backend == "ssh":
-        raise CallError("a policy inside the RM", where="--backend ssh", mend="use --backend local, or leave it out")
     if inside is not None:
-        settings = {name: str(value) for name, value in inside.settings.items()}
-        spec = inrm.with_jar(spec, inside.policy, settings, progress=progress)
+        spec = inrm.with_jar(spec, inside.policy, inside.settings, progress=progress)
     try:
         status = cluster.up(spec, timeout_s=300.0)
         if isinstance(cluster, SshCluster):

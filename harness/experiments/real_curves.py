@@ -7,9 +7,11 @@ replayed masters' records. Integrals over samples are by steps: what was seen ho
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,11 +37,12 @@ class Curves:
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._accumulated = np.zeros(len(self.queues))
         self._due = np.zeros(len(self.queues))
-        #: Leaf -> since when it has been asking in vain, the longest time, when that ended.
-        self._waiting: dict[str, float] = {}
+        #: Leaf -> from when to when it was seen asking while its number of containers did not rise.
+        self._waits: dict[str, list[tuple[float, float]]] = {
+            path: [] for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf
+        }
+        self._asking: set[str] = set()
         self._containers: dict[str, int] = {}
-        self.max_wait_s = {path: 0.0 for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf}
-        self.max_wait_at_s = dict(self.max_wait_s)
 
     def __len__(self) -> int:
         return len(self._rows["time_s"])
@@ -69,19 +72,40 @@ class Curves:
         rows["running"].append([max(q.containers_allocated - q.active_apps, 0) if q else 0 for q in seen])
         rows["accumulated"].append(self._accumulated)
         rows["due"].append(self._due)
-        for path in self.max_wait_s:
+        for path in self._waits:
             self._wait(path, time_s, status)
 
     def _wait(self, path: str, time_s: float, status: SchedulerStatus) -> None:
         queue = status.queues.get(path)
         before, now = self._containers.get(path, 0), queue.containers_allocated if queue else 0
         self._containers[path] = now
+        waits = self._waits[path]
         if queue is None or queue.containers_pending <= 0:
-            self._waiting.pop(path, None)
-        elif path not in self._waiting or now > before:
-            self._waiting[path] = time_s
-        elif time_s - self._waiting[path] > self.max_wait_s[path]:
-            self.max_wait_s[path], self.max_wait_at_s[path] = time_s - self._waiting[path], time_s
+            self._asking.discard(path)
+        elif path not in self._asking or now > before:
+            self._asking.add(path)
+            if waits and waits[-1][0] == waits[-1][1]:
+                waits.pop()
+            waits.append((time_s, time_s))
+        else:
+            waits[-1] = (waits[-1][0], time_s)
+
+    def longest_waits(self, granted_s: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+        """Leaf -> its longest wait for a container, and when that ended, in seconds.
+
+        ``granted_s``: leaf -> when its containers were granted, as far as that is known: one that came while another
+        ended is not seen in their number.
+        """
+        found = {}
+        for path, waits in self._waits.items():
+            granted, longest = sorted(granted_s.get(path, ())), (0.0, 0.0)
+            for since, until in waits:
+                between = granted[bisect_right(granted, since) : bisect_left(granted, until)]
+                for began, ended in pairwise((since, *between, until)):
+                    if ended - began > longest[0]:
+                        longest = ended - began, ended
+            found[path] = longest
+        return found
 
     def _measured(self, pairs: Sequence[tuple[int, int]]) -> Any:
         """In the experiment's resource: MiB, vcores, or MiB of the dominant share."""
@@ -203,17 +227,22 @@ def result_of(
     jobs: Sequence[JobRun],
     curves: Curves,
     *,
+    zero_ms: int,
     end_s: float,
     finished: bool,
     wall_s: float,
     decisions: list[dict[str, Any]],
 ) -> SimResult:
-    """What the simulator would answer for the same run; jobs in the order of their submission."""
+    """What the simulator would answer for the same run; jobs in the order of their submission.
+
+    ``zero_ms``: when the run began, in the records' time.
+    """
     shown = [job for job in jobs if not math.isnan(job.submitted_s)]
     shown.sort(key=lambda job: job.submitted_s)
     done = [[task for task in job.record.tasks if task.outcome == "finished"] for job in shown]
     failed = [sum(task.outcome == "failed" for task in job.record.tasks) for job in shown]
     ends = [job.finished_s for job in shown if job.ended]
+    waits = curves.longest_waits(_granted_s(shown, zero_ms))
     return SimResult(
         jobs={
             "id": [job.spec.id for job in shown],
@@ -244,12 +273,27 @@ def result_of(
         heartbeats_skipped=0,
         updates=0,
         ticks=0,
-        max_wait_s=dict(curves.max_wait_s),
-        max_wait_at_s=dict(curves.max_wait_at_s),
+        max_wait_s={path: longest for path, (longest, _) in waits.items()},
+        max_wait_at_s={path: at_s for path, (_, at_s) in waits.items()},
         mean_between_ends_s=_between_ends(shown, curves.queues),
         wall_s=round(wall_s, 3),
         decisions=decisions,
     )
+
+
+def _granted_s(jobs: Sequence[JobRun], zero_ms: int) -> dict[str, list[float]]:
+    """Queue -> when its containers were granted: masters' (their launch) and those with recorded tasks."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for job in jobs:
+        if not math.isnan(job.started_s):
+            found[job.spec.queue].append(job.started_s)
+        # An executor, and a container of Tez, works on several tasks: it was granted before the first of them.
+        first_ms: dict[str, int] = {}
+        for task in job.record.tasks:
+            if task.granted_ms:
+                first_ms[task.container] = min(task.granted_ms, first_ms.get(task.container, task.granted_ms))
+        found[job.spec.queue] += [(at_ms - zero_ms) / 1000.0 for at_ms in first_ms.values()]
+    return found
 
 
 def _between_ends(jobs: Sequence[JobRun], queues: Sequence[str]) -> dict[str, float]:

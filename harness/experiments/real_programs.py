@@ -5,9 +5,10 @@ A run has one `ProgramLoad` beside its replayed load: harness.experiments.real a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,32 +80,51 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
 
 
 def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) -> None:
-    """Refuses nodes whose containers and daemons this machine cannot hold. ``free_mb``: what it has left.
+    """Refuses nodes that this machine cannot hold: their daemons, and the containers where programs fill them.
 
-    Raises InputError.
+    ``free_mb``: what it has left; where a system does not say, nothing is refused. Raises InputError.
     """
     if free_mb is None:
-        free_mb = available_mb(Path("/proc/meminfo").read_text())
+        try:
+            free_mb = available_mb(Path("/proc/meminfo").read_text())
+        except (OSError, ValueError):
+            return
     nodes = experiment.spec.cluster.nodes
-    containers = sum(group.count * group.memory_mb for group in nodes)
+    count = sum(group.count for group in nodes)
+    # Replayed tasks sleep.
+    containers = sum(group.count * group.memory_mb for group in nodes) if has_programs(experiment) else 0
     others = BOTH_MB if has_hive(experiment) else 0
-    needed = containers + others + _RM_MB + _NODE_MB * sum(group.count for group in nodes) + _LEFT_MB
+    needed = containers + others + _RM_MB + _NODE_MB * count + _LEFT_MB
     if needed > free_mb:
+        if containers:
+            what = f"containers of {containers} MB, which programs fill, and the daemons"
+            mend = "give the nodes less memory, or wait"
+        else:
+            what, mend = f"the daemons of {count} nodes", "use --backend sim or fewer nodes, or wait"
         raise InputError(
-            f"memory is short: containers of {containers} MB, which programs fill, and the daemons take {needed} MB, "
-            f"this machine has {free_mb} MB left",
+            f"memory is short: {what} take {needed} MB, this machine has {free_mb} MB left",
             where=experiment.document.where(("cluster", "nodes")),
-            mend="give the nodes less memory, or wait",
+            mend=mend,
         )
 
 
-def allow_memory(experiment: LoadedExperiment) -> None:
-    """Lets Docker's nodes take what they offer and what their daemon needs, unless NM_MEM_LIMIT says what they may.
+@contextlib.contextmanager
+def allow_memory(experiment: LoadedExperiment) -> Iterator[None]:
+    """Lets Docker's nodes take what they offer and what their daemon needs, for as long as the context lasts.
 
-    docker/compose.yaml allows what replayed load takes, which is little.
+    docker/compose.yaml allows what replayed load takes, which is little. NM_MEM_LIMIT, where somebody has set it, says
+    what they may.
     """
+    if "NM_MEM_LIMIT" in os.environ:
+        yield
+        return
     largest = max(group.memory_mb for group in experiment.spec.cluster.nodes)
-    os.environ.setdefault("NM_MEM_LIMIT", f"{largest + _NODE_MB}m")
+    os.environ["NM_MEM_LIMIT"] = f"{largest + _NODE_MB}m"
+    try:
+        yield
+    finally:
+        # The next experiment of a campaign has nodes of another size.
+        os.environ.pop("NM_MEM_LIMIT", None)
 
 
 def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:

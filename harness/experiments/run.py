@@ -139,7 +139,7 @@ def run_experiment(
             from harness.experiments.real import real_runner
             from harness.experiments.real_cluster import Target
 
-            with real_runner(experiment, backend, target or Target(), on_progress) as runner:
+            with real_runner(experiment, variants, backend, target or Target(), on_progress) as runner:
                 _one_by_one(experiment, runs, backend, on_step, on_end, runner)
         elif workers <= 1:
             _one_by_one(experiment, runs, backend, on_step, on_end)

@@ -136,7 +136,7 @@ class DelaysSpec(Strict):
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    am_response_heartbeats: int | None = Field(default=None, ge=0, le=100)
+    am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
     am_start_ms: Milliseconds | None = None
     container_start_ms: Milliseconds | None = None
     update_ms: int | None = Field(default=None, ge=1, le=10**7)

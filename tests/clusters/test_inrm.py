@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from harness.clusters.inrm import CLASSES, SETTINGS, allocations_with, with_policy
+from harness.clusters.inrm import CLASSES, SETTINGS, allocations_with, confirm, own_settings, with_policy
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
@@ -65,3 +67,31 @@ def test_every_class_and_setting_is_in_the_sources() -> None:
     for policy, name in CLASSES.items():
         source = folder / Path(*name.split(".")).with_suffix(".java")
         assert f'super("{policy}"' in source.read_text()
+
+
+def test_an_experiments_settings_by_the_jars_names() -> None:
+    assert own_settings("hltrf", {"t_wait": 5, "discount": 0.5}) == {"t_wait_s": "5", "discount": "0.5"}
+    with pytest.raises(CallError, match="no setting 'horizon'"):
+        own_settings("ltrf", {"horizon": 3})
+
+
+def rest(*looks: dict[str, str]) -> Any:
+    """A ResourceManager whose queues have these policies at one look after the other, the last ones for ever."""
+    left = list(looks)
+
+    def scheduler() -> Any:
+        found = left.pop(0) if len(left) > 1 else left[0]
+        return SimpleNamespace(queues={path: SimpleNamespace(policy=policy) for path, policy in found.items()})
+
+    return SimpleNamespace(scheduler=scheduler, http=SimpleNamespace(current="http://rm:8088"))
+
+
+def test_a_policy_that_is_not_in_force_is_an_error() -> None:
+    """A refresh succeeds also when the class is not on the RM's class path: the queues keep what they had."""
+    confirm(rest({}, {"root": "fair", "root.a": "fair"}, {"root": "hltrf", "root.a": "hltrf"}), "hltrf", ["root.a"])
+    confirm(rest({"root.a": "hltrf", "root.b": "drf"}), "hltrf", ["root.a"])
+    for queues, says in (({"root.a": "fair"}, "root.a has fair"), ({}, "root.a is not there")):
+        with pytest.raises(InputError, match=says) as found:
+            confirm(rest(queues), "ltrf", ["root.a"], timeout_s=0.05)
+        assert "class path" in found.value.line()
+        assert "http://rm:8088" in found.value.line()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import pytest
 from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kinds import kind_of
-from harness.experiments.real import real_variants
+from harness.experiments.real import _Run, real_variants
 from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
@@ -23,6 +26,7 @@ from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
+from harness.results.store import RunDirectory, read_json
 from harness.results.summary import jobs_table, summarise
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
@@ -194,7 +198,28 @@ def test_curves_by_steps(tmp_path: Path) -> None:
     assert found.due[:, found.queues.index("root")].tolist() == [0.0] * 4
     assert found.running[1, at] == 0
     assert found.weight[0, at] == 2.0
-    assert curves.max_wait_s["root.a"] == 2.0
+    assert curves.longest_waits({})["root.a"] == (2.0, 3.0)
+    assert curves.longest_waits({})["root.b"] == (0.0, 0.0)
+
+
+def test_a_container_that_comes_as_another_ends_ends_the_wait() -> None:
+    """The count stays 4 from 1 to 9 s; the records have a grant at 4 s, and the master's at 6 s."""
+    text = '<allocations><queue name="a"/><queue name="b"/></allocations>'
+    curves = Curves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
+    for time_s, pending, count in ((0, 0, 4), (1, 3, 4), (5, 3, 4), (9, 3, 4), (10, 3, 5), (12, 3, 5), (13, 0, 5)):
+        curves.look(float(time_s), status((1024, 4096, pending, count)), {})
+    curves.look(14.0, status((1024, 4096, 1, 5)), {})
+    assert curves.longest_waits({})["root.a"] == (8.0, 9.0)
+    assert curves.longest_waits({"root.a": [6.0, 0.5, 4.0, 9.5, 30.0]})["root.a"] == (3.0, 4.0)
+    assert curves.longest_waits({"root.b": [4.0]})["root.a"] == (8.0, 9.0)
+    job = job_run()
+    job.started_s, job.status = 6.0, None
+    (one, _) = record_of(3600, 3700).tasks
+    # The second is a further task of the same container, which is no grant.
+    job.record = JobRecord(tasks=(replace(one, granted_ms=5000), replace(one, granted_ms=8500)))
+    found = result_of([job], curves, zero_ms=1000, end_s=14.0, finished=False, wall_s=14.0, decisions=[])
+    assert (found.max_wait_s["root.a"], found.max_wait_at_s["root.a"]) == (3.0, 4.0)
+    assert found.max_wait_s["root.b"] == 0.0
 
 
 def record_of(*ends: int) -> JobRecord:
@@ -239,7 +264,7 @@ def test_a_result_like_the_simulators(tmp_path: Path) -> None:
     curves.look(0.0, status((1024, 1024, 0, 1)), {})
     curves.look(8.0, status((0, 0, 0, 0)), {})
     waiting = JobRun(job_run().spec, None)
-    result = result_of([job_run(), waiting], curves, end_s=8.1, finished=True, wall_s=8.2, decisions=[])
+    result = result_of([job_run(), waiting], curves, zero_ms=1000, end_s=8.1, finished=True, wall_s=8.2, decisions=[])
     table = jobs_table(result, {"a-1": 4.0})
     assert len(table) == 1
     assert table.iloc[0]["mean_task_s"] == pytest.approx(2.05)
@@ -250,6 +275,47 @@ def test_a_result_like_the_simulators(tmp_path: Path) -> None:
     tasks = tasks_table([job_run()], 1000)
     assert tasks["granted_s"].tolist() == [0.2, 0.2]
     assert tasks["ended_s"].tolist() == [2.6, 2.7]
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_run_that_is_cut_ends_when_it_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool
+) -> None:
+    """Killing what runs takes ten seconds, which are not the run's."""
+    load(tmp_path, "policies:", "limits: {duration_s: 300}\npolicies:")
+    loaded = load_experiment(str(tmp_path / "x.yaml"))
+    now = [300.25]
+
+    class Run(_Run):
+        def __init__(self) -> None:
+            self.experiment, self.variant = loaded, variants_of(loaded)[0]
+            self.directory = RunDirectory(tmp_path / "out", {"cluster": {"id": 1}, "experiment": loaded.resolved})
+            self.cluster = SimpleNamespace(backend="local")  # type: ignore[assignment]
+            self.jobs, self.holding, self.load, self.controller, self.decisions = [], None, None, None, []
+            tree = queue_tree(allocation_file(loaded.spec))
+            self.curves = Curves(tree, loaded.weights, "memory")
+            self.curves.look(0.0, status((1024, 4096, 3, 1)), {})
+            self.stop, self.began, self.zero_ms, self.ended_s, self.alone_s = Event(), 0.0, 1000, None, {}
+
+        def _begin(self) -> None:
+            pass
+
+        def _loop(self, end_s: float, on_step: object) -> bool:
+            if interrupted:
+                raise KeyboardInterrupt
+            return False
+
+        def _kill(self) -> None:
+            now[0] += 10.0
+
+        def now_s(self) -> float:
+            return now[0]
+
+    run = Run()
+    with pytest.raises(KeyboardInterrupt) if interrupted else contextlib.nullcontext():
+        run.run(None)
+    assert read_json(tmp_path / "out" / "summary.json")["makespan_s"] == 300.25
+    assert read_json(tmp_path / "out" / "run.json")["progress"]["time_s"] == 300.25
 
 
 def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> None:

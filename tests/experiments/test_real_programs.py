@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -88,13 +89,16 @@ def test_memory_that_is_short_is_refused_with_the_figures(path: Path) -> None:
 
 
 def test_dockers_nodes_may_take_what_they_offer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_experiment(str(path))
     monkeypatch.setenv("NM_MEM_LIMIT", "2g")
-    allow_memory(load_experiment(str(path)))
+    with allow_memory(loaded):
+        assert os.environ["NM_MEM_LIMIT"] == "2g"
     assert os.environ["NM_MEM_LIMIT"] == "2g"
     monkeypatch.delenv("NM_MEM_LIMIT")
-    allow_memory(load_experiment(str(path)))
-    assert int(os.environ["NM_MEM_LIMIT"].removesuffix("m")) > 4096
-    monkeypatch.delenv("NM_MEM_LIMIT")
+    with contextlib.suppress(RuntimeError), allow_memory(loaded):
+        assert int(os.environ["NM_MEM_LIMIT"].removesuffix("m")) > 4096
+        raise RuntimeError
+    assert "NM_MEM_LIMIT" not in os.environ, "the next experiment's nodes are of another size"
 
 
 def test_data_is_made_once(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

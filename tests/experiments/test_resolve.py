@@ -186,6 +186,7 @@ def test_a_wrong_call_is_a_call_error(tmp_path: Path, policies: list[str], setti
         ({"seed": -1}, "seed"),
         ({"sample_s": 0}, "sample_s"),
         ({"limits": {"time_limit_s": float("inf")}}, "time_limit_s"),
+        ({"delays": {"am_response_heartbeats": 2}}, "am_response_heartbeats"),
         ({"experiment": "../up"}, "experiment"),
     ],
 )

@@ -1,0 +1,67 @@
+"""What is refused before a real cluster is brought up: experiments and policies that it cannot run as they are meant.
+
+A cluster takes a minute to come and runs take long: what is wrong from the beginning is not found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.clusters import inrm
+from harness.experiments.real_cluster import Target
+from harness.experiments.real_programs import check_memory
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
+from harness.model.errors import CallError, InputError
+
+_SIM = "use --backend sim"
+
+
+def check_experiment(experiment: LoadedExperiment, backend: str, target: Target, *, free_mb: int | None = None) -> None:
+    """Whether a real cluster can run an experiment. ``free_mb``: what this machine's memory has left.
+
+    Raises InputError: for slots of MRv1, a trace without an end, speculative copies, and more daemons, or containers
+    with programs, than this machine holds (if it is to hold them).
+    """
+    spec, where = experiment.spec, experiment.document.where
+    if spec.slots is not None:
+        raise InputError("YARN has no map and reduce slots", where=where(("slots",)), mend=_SIM)
+    if spec.faults.speculation:
+        raise InputError(
+            "speculative copies are not replayed",
+            where=where(("faults", "speculation")),
+            mend=f"set it to false, or {_SIM}",
+        )
+    if jobs_of(experiment, spec.seeds[0])[1] is None:
+        raise InputError("a trace without an end", where=where(("workloads",)), mend=f"give first: N, or {_SIM}")
+    if target.rm is None and backend in ("local", "docker"):
+        check_memory(experiment, free_mb=free_mb)
+
+
+def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> None:
+    """Whether the policies inside the ResourceManager, if there are any, can be run there.
+
+    A cluster of our own is brought up with each one's settings; a given RM has those that it was started with.
+
+    Raises CallError.
+    """
+    inside = [variant for variant in variants if variant.in_rm]
+    if inside and target.rm is None and backend == "ssh":
+        raise CallError(
+            f"{inside[0].name} is inside the RM", where="--backend ssh", mend="use --backend local, or leave it out"
+        )
+    for variant in inside:
+        inrm.own_settings(variant.policy, variant.settings)
+    if target.rm is not None:
+        check_alike(inside)
+
+
+def check_alike(inside: Sequence[Variant]) -> None:
+    """Whether one ResourceManager can have all of these inside. Raises CallError."""
+    found = [inrm.own_settings(variant.policy, variant.settings) for variant in inside]
+    for variant, settings in zip(inside, found, strict=True):
+        if settings != found[0]:
+            raise CallError(
+                f"{inside[0].name} and {variant.name} have different settings, which an RM takes when it starts",
+                where="in_rm",
+                mend="they need an RM each: run them one at a time",
+            )

@@ -1,0 +1,73 @@
+"""The cluster of an experiment's runs, kept up from one to the next where the one leaves nothing for the other.
+
+A policy inside the ResourceManager leaves something: its accounts, and its settings, last as long as the RM. So each
+such run gets an RM that has not had one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Self
+
+from harness.clusters import inrm
+from harness.experiments.real_checks import check_alike
+from harness.experiments.real_cluster import RealCluster, Target
+from harness.experiments.resolve import Variant
+
+#: Brings up a cluster, warm, whose RM has the jar for this variant inside it (None: no jar).
+Opens = Callable[[Variant | None], AbstractContextManager[RealCluster]]
+
+
+def _choice(variant: Variant | None) -> tuple[str, Mapping[str, str]] | None:
+    return None if variant is None else (variant.policy, inrm.own_settings(variant.policy, variant.settings))
+
+
+class KeptCluster:
+    """As a context: the cluster is down at its end."""
+
+    def __init__(self, opens: Opens, target: Target, progress: Callable[[str], None]) -> None:
+        self._opens, self._given, self._progress = opens, target.rm is not None, progress
+        self._stack = contextlib.ExitStack()
+        self._cluster: RealCluster | None = None
+        #: For which policy inside the RM it was brought up, and whether one has run there.
+        self._inside: Variant | None = None
+        self._has_accounts = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, inside: Variant | None) -> RealCluster:
+        """Brings the cluster up. ``inside``: the variant inside the RM that is to run there, if any."""
+        self._cluster = self._stack.enter_context(self._opens(inside))
+        self._inside, self._has_accounts = inside, False
+        return self._cluster
+
+    def cluster_for(self, variant: Variant) -> RealCluster:
+        """Where a variant is to run now; raises what bringing up a cluster raises."""
+        inside = variant if variant.in_rm else None
+        if self._cluster is not None and inside is not None:
+            if self._given:
+                if self._inside is not None:
+                    check_alike([self._inside, inside])
+                self._inside = inside
+                if self._has_accounts:
+                    self._progress(
+                        f"{variant.name}: the accounts inside the given RM go on from the run before; "
+                        "restart the RM between such runs"
+                    )
+            elif self._has_accounts or _choice(self._inside) != _choice(inside):
+                self._progress(f"{variant.name}: a policy inside the RM begins with one of its own")
+                self.close()
+        cluster = self._cluster if self._cluster is not None else self.open(inside)
+        self._has_accounts = self._has_accounts or variant.in_rm
+        return cluster
+
+    def close(self) -> None:
+        """Takes the cluster down, if it is up."""
+        stack, self._stack, self._cluster = self._stack, contextlib.ExitStack(), None
+        stack.close()

@@ -1,0 +1,188 @@
+"""What is refused before a real cluster comes up, and which runs have one of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.experiments import real
+from harness.experiments.campaign_clusters import OpenCluster, Place
+from harness.experiments.real import real_runner
+from harness.experiments.real_checks import check_experiment, check_inside
+from harness.experiments.real_cluster import Target
+from harness.experiments.real_kept import KeptCluster
+from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
+from harness.model.errors import CallError, InputError
+
+EXPERIMENT = """
+experiment: x
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 16}]}
+queues: {a: {}, b: {}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, task: {demand: {memory_mb: 1024},
+      duration: {constant_s: 9}}, jobs: [{name: j, maps: 12}]}}
+policies:
+  - fair
+  - {policy: ltrf, in_rm: true}
+  - {policy: hltrf, in_rm: true, vary: {t_wait: [5, 10]}}
+"""
+GIVEN = Target(rm="http://rm:8088", allocations="/x", shared="/y")
+
+
+def load(folder: Path, old: str = "", new: str = "") -> LoadedExperiment:
+    assert old in EXPERIMENT
+    (folder / "x.yaml").write_text(EXPERIMENT.replace(old, new) if old else EXPERIMENT)
+    return load_experiment(str(folder / "x.yaml"))
+
+
+@pytest.fixture
+def nothing_comes_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a cluster was brought up")
+
+    monkeypatch.setattr(real, "open_cluster", opened)
+
+
+@pytest.mark.parametrize("target", [Target(), GIVEN])
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("slots: {map: 2, reduce: 1}\n", "no map and reduce slots"),
+        ("faults: {speculation: true}\n", "speculative copies"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_comes_up")
+def test_what_no_real_cluster_runs(tmp_path: Path, target: Target, more: str, says: str) -> None:
+    loaded = load(tmp_path, "policies:", f"{more}policies:")
+    with pytest.raises(InputError, match=says) as found, real_runner(loaded, [], "local", target, print):
+        pass
+    assert "x.yaml:" in found.value.line()
+    assert "--backend sim" in found.value.line()
+
+
+@pytest.mark.usefixtures("nothing_comes_up")
+def test_a_trace_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.experiments.real_checks.jobs_of", lambda *_: (iter([]), None))
+    with (
+        pytest.raises(InputError, match="without an end"),
+        real_runner(load(tmp_path), [], "local", Target(), print),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("nothing_comes_up")
+def test_mrv1s_slots_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["run", "dynamicmr-slots", "--backend", "local", "--out", str(tmp_path / "out")])
+    assert caught.value.code == 1
+    assert "slots" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_daemons_than_the_machine_holds(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "count: 2", "count: 200")
+    with pytest.raises(InputError, match="the daemons of 200 nodes take 60850 MB, this machine has 24000 MB left"):
+        check_experiment(loaded, "local", Target(), free_mb=24_000)
+    check_experiment(loaded, "local", Target(), free_mb=61_000)  # replayed containers sleep
+    check_experiment(loaded, "ssh", Target(inventory="x"), free_mb=24_000)
+    check_experiment(loaded, "local", GIVEN, free_mb=24_000)
+
+
+def inside(loaded: LoadedExperiment, *policies: str, **settings: str) -> list[Variant]:
+    return variants_of(loaded, policies=policies, settings=settings)
+
+
+def test_policies_inside_the_rm_are_those_that_run(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+    check_inside(inside(loaded, "fair"), "ssh", Target(inventory="x"))
+    with pytest.raises(CallError, match="ltrf@rm is inside the RM"):
+        check_inside(inside(loaded, "fair", "ltrf"), "ssh", Target(inventory="x"))
+    check_inside(inside(loaded, "ltrf", "hltrf"), "local", Target())  # each has its RM
+    with pytest.raises(CallError, match="different settings") as found:
+        check_inside(inside(loaded, "hltrf"), "local", GIVEN)
+    assert "one at a time" in found.value.line()
+    check_inside(inside(loaded, "ltrf"), "local", GIVEN)
+    with pytest.raises(CallError, match="no setting"):
+        check_inside([Variant("x", "ltrf", "inside", {"nonsense": 1}, 15.0, 1, in_rm=True)], "local", Target())
+
+
+def kept(target: Target) -> tuple[KeptCluster, list[str], list[str]]:
+    said: list[str] = []
+    clusters: list[str] = []
+
+    @contextlib.contextmanager
+    def opens(variant: Variant | None) -> Iterator[Any]:
+        clusters.append(f"up {variant.name if variant else None}")
+        yield len(clusters)
+        clusters.append("down")
+
+    return KeptCluster(opens, target, said.append), clusters, said
+
+
+def test_each_policy_inside_has_an_rm_without_accounts_and_with_its_settings(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+    fair, ltrf, five, ten = variants_of(loaded)
+    cluster, events, _ = kept(Target())
+    with cluster:
+        cluster.open(ltrf)
+        for variant in (fair, ltrf, fair, ltrf, fair, five, ten):
+            cluster.cluster_for(variant)
+    up, down = f"up {ltrf.name}", "down"
+    assert events == [up, down, up, down, f"up {five.name}", down, f"up {ten.name}", down]
+
+
+def test_the_settings_of_the_call_are_the_jars(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+    fair, ltrf = inside(loaded, "fair", "ltrf", discount="0.5")
+    cluster, events, _ = kept(Target())
+    with cluster:
+        cluster.open(None)
+        cluster.cluster_for(fair)
+        cluster.cluster_for(ltrf)
+    assert events == ["up None", "down", f"up {ltrf.name}", "down"]
+
+
+def test_a_given_rm_keeps_its_accounts_which_is_said(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+    fair, ltrf, five, _ = variants_of(loaded)
+    cluster, events, said = kept(GIVEN)
+    with cluster:
+        cluster.open(None)
+        for variant in (fair, ltrf):
+            cluster.cluster_for(variant)
+        assert said == []
+        cluster.cluster_for(ltrf)
+        assert "accounts" in said[0]
+        with pytest.raises(CallError, match="different settings"):
+            cluster.cluster_for(five)
+    assert events == ["up None", "down"]
+
+
+def test_a_cell_of_a_campaign_brings_up_its_own_policys_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    asked: list[object] = []
+
+    @contextlib.contextmanager
+    def opened(*_: object, inside: Variant | None) -> Iterator[Any]:
+        asked.append(inside)
+        yield SimpleNamespace()
+
+    monkeypatch.setattr(real, "open_cluster", opened)
+    monkeypatch.setattr(real, "warm_up", lambda *_: None)
+    loaded = load(tmp_path)
+    _, _, five, ten = variants_of(loaded)
+    cluster = OpenCluster()
+    try:
+        first = cluster.runner(loaded, ten, Place("local", "local"), print)
+        assert cluster.runner(loaded, five, Place("local", "local"), print) is first
+    finally:
+        cluster.close()
+    assert asked == [ten]
