@@ -43,8 +43,8 @@ class ControlCore:
     ----------
     policy : whose plan is enforced.
     period_s : control period, seconds; policies see it in the snapshot.
-    write_gap_s : writes are at least this far apart. 0 where the driver refreshes the scheduler itself; above 5 s
-        where the RM's own poll loads the file (a file that is rewritten every 5 s or less may never be loaded).
+    write_gap_s : writes are at least this far apart. 0 where the driver refreshes the scheduler itself; where the RM's
+        own poll loads the file, above its period and 5 s (harness.control.poll).
     read_back : whether to verify what is in force after each write.
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
         was consumed before it does not count.
