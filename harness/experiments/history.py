@@ -49,11 +49,11 @@ class History:
             raise
         done = [task for task in tasks if task.get("state") == "SUCCEEDED" and _times(task) is not None]
         maps, reduces = ([task for task in done if task.get("type") == kind] for kind in ("MAP", "REDUCE"))
-        last_map_ms = max((task["finishTime"] for task in maps), default=0)
         times = {
-            "map": [(task["finishTime"] - task["startTime"]) / 1000.0 for task in maps],
-            # What a reduce waits for the last map is the trace's slow-start, not its own time.
-            "reduce": [max(t["finishTime"] - max(t["startTime"], last_map_ms), 0) / 1000.0 for t in reduces],
+            # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start
+            # and is only kept from ending before the maps have.
+            name: [(task["finishTime"] - task["startTime"]) / 1000.0 for task in of_kind]
+            for name, of_kind in (("map", maps), ("reduce", reduces))
         }
         stages = [
             {

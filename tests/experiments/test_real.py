@@ -19,15 +19,18 @@ from harness.experiments.real_cluster import Target, cluster_spec, file_text, op
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
+from harness.jobs.recorded import JobLine
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.yaml_file import read_yaml
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
 from harness.results.store import RunDirectory, read_json
 from harness.results.summary import jobs_table, summarise
+from harness.sim.setup import SimSetup
+from harness.sim.simulate import simulate
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
@@ -367,9 +370,23 @@ def test_mapreduce_tasks_of_the_history() -> None:
     assert found is not None
     maps, reduces = found["stages"]
     assert (maps["tasks_s"], maps["memory_mb"]) == ([4.0, 8.0], 2048)
-    # Of its six seconds three were waiting for the last map.
-    assert (reduces["tasks_s"], reduces["after"], reduces["slow_start"]) == ([3.0], ["map"], 0.05)
+    # All of its six seconds, also the three that it waited for the last map.
+    assert (reduces["tasks_s"], reduces["after"], reduces["slow_start"]) == ([6.0], ["map"], 0.05)
     assert found["am"] == {"memory_mb": 1536, "vcores": 1}
+
+
+def test_a_replayed_job_of_the_history_ends_when_it_did() -> None:
+    # Maps of 10 and 100 s; the reduce began by slow-start after the first and worked 60 s after the last.
+    times = [("MAP", 1000, 11_000), ("MAP", 1000, 101_000), ("REDUCE", 12_000, 161_000)]
+    tasks = [{"type": kind, "state": "SUCCEEDED", "startTime": a, "finishTime": b} for kind, a, b in times]
+    with FakeServer(http(200, {"tasks": {"task": tasks}}), http(200, CONF)) as server:
+        found = History(server.url).mapreduce("application_1700000000000_0007")
+    assert found is not None
+    line = JobLine(job="j", queue="root.a", kind="mapreduce", submit_s=0.0, **found)
+    allocations = parse_allocations('<allocations><queue name="a"/></allocations>')
+    nodes = (NodeSpec("n", 16_384, 16),)
+    result = simulate(SimSetup(nodes=nodes, allocations=allocations, jobs=[line.spec()]))
+    assert result.makespan_s == pytest.approx(161, abs=5)
 
 
 def test_a_job_that_the_history_does_not_know() -> None:
