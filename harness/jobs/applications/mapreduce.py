@@ -19,6 +19,7 @@ from harness.jobs.applications.client import cluster_properties, container_log, 
 from harness.jobs.applications.history import Attempt, read_history, record_of
 from harness.jobs.applications.places import Place
 from harness.jobs.applications.plan import ProgramJob
+from harness.jobs.applications.storage import check_path
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
@@ -72,9 +73,10 @@ class MapReducePrograms:
 
         Raises InputError, and what asking the ResourceManager raises.
         """
+        check_path(self.site.place.path)
         for job in self.jobs.values():
             for data in job.inputs:
-                self._input(data)
+                check_path(self._input(data))
         found = cluster_properties(self.rest)
         name = "mapreduce.application.classpath"
         self._classes = found.get(name) or found.get("yarn.application.classpath") or ""

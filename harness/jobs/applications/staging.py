@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote_plus
 
 from harness.clusters import site
 from harness.jobs.applications.catalogue import STREAMING, HadoopJob
@@ -94,7 +94,8 @@ def split_files(splits: Sequence[Split], *, new_api: bool) -> tuple[bytes, bytes
     for split in splits:
         # No locations: every node sees the folder alike.
         meta += vlong(0) + vlong(len(body)) + vlong(split.length)
-        body += text(name.encode()) + text(f"file:{quote(split.path)}".encode())
+        # As it is: Hadoop reads it back as a Path, which escapes by itself.
+        body += text(name.encode()) + text(f"file:{split.path}".encode())
         body += struct.pack(">qq", split.start, split.length)
     return bytes(body), bytes(meta)
 

@@ -19,6 +19,8 @@ from harness.yarn.errors import Refused
 from harness.yarn.webhdfs import missing
 
 _NO = "{}[]*?\\, \t\n"
+#: Nor are these in a URI, which the files are that YARN localises.
+_NOT_IN_URIS = _NO + '%#"<>^`|'
 
 
 def target_of(place: Path | Target) -> Target:
@@ -35,6 +37,16 @@ def uri_of(target: Target, default_fs: str) -> str:
     assert isinstance(target, FolderTarget)
     path = str(target.folder.absolute())
     return path if default_fs.startswith("file:") else f"file://{path}"
+
+
+def check_path(path: str) -> None:
+    """Raises InputError for a path below which a job cannot have its files."""
+    if any(c in path for c in _NOT_IN_URIS):
+        raise InputError(
+            "Hadoop's paths have no blanks, commas or * ? [ ] { } % # \" < > ^ ` |",
+            where=path,
+            mend="choose another folder (data of experiments lie below $XDG_CACHE_HOME)",
+        )
 
 
 def beside(target: Target, name: str) -> Target:

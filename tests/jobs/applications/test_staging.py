@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,14 @@ from lxml import etree
 
 from harness.jobs.applications import staging
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
+from harness.jobs.applications.mapreduce import MapReducePrograms, Site
+from harness.jobs.applications.places import LocalPlace
+from harness.jobs.applications.plan import jobs_of_program
 from harness.jobs.applications.staging import InputFile, Split, splits_of
-from harness.model.errors import CallError
+from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
+from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
-from harness.yarn.rest import LocalFile
+from harness.yarn.rest import LocalFile, RestClient
 
 files = st.lists(st.integers(0, 10**7), min_size=1, max_size=6).map(
     lambda sizes: [InputFile(f"/data/part-{number}", size) for number, size in enumerate(sizes)]
@@ -80,7 +85,9 @@ def test_known_numbers() -> None:
 
 @pytest.mark.parametrize("new_api", [True, False])
 def test_the_meta_file_points_at_the_splits(new_api: bool) -> None:
-    splits = [Split("/a b/part-0", 0, 70_000), Split("/a b/part-0", 70_000, 5), Split("/c/part-1", 0, 0)]
+    # Hadoop reads the path back by new Path(String), which escapes what has to be.
+    home = "/home/jane@corp.example/\u00e9"
+    splits = [Split(f"{home}/part-0", 0, 70_000), Split(f"{home}/part-0", 70_000, 5), Split("/c/part-1", 0, 0)]
     data, meta = staging.split_files(splits, new_api=new_api)
     assert data.startswith(b"SPL\x00\x00\x00\x01")
     reader = Reader(meta)
@@ -93,7 +100,7 @@ def test_the_meta_file_points_at_the_splits(new_api: bool) -> None:
         assert body.text() == (
             "org.apache.hadoop.mapreduce.lib.input.FileSplit" if new_api else "org.apache.hadoop.mapred.FileSplit"
         )
-        assert body.text() == f"file:{split.path.replace(' ', '%20')}"
+        assert body.text() == f"file:{split.path}"
         assert struct.unpack(">qq", body.stream.read(16)) == (split.start, split.length)
     assert not reader.stream.read()
 
@@ -179,3 +186,25 @@ def test_job_xml_and_the_masters_context(tmp_path: Path) -> None:
     assert context["commands"]["command"].count("MRAppMaster") == 1
     (environment,) = [entry for entry in context["environment"]["entry"] if entry["key"] == "CLASSPATH"]
     assert environment["value"] == "$PWD:$HADOOP_CONF_DIR:/opt/lib/*:/opt/conf:/s/streaming.jar"
+
+
+@pytest.mark.parametrize("name", ["a b", "a%b", "a,b"])
+def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    data = DataSpec(kind="text", size="1KB")
+    program = ProgramSpec(application="wordcount", input=["words"], maps=1, reduces=1)
+    workload = ProgramsWorkload(
+        kind="programs",
+        am=DemandSpec(memory_mb=512),
+        task=DemandSpec(memory_mb=512),
+        data={"words": data},
+        submission=SubmissionSpec(think_s=0.0),
+        programs=[program],
+    )
+    jobs = jobs_of_program(workload, program, "default", "words")
+    (tmp_path / name).mkdir()
+    for place, folder in ((tmp_path / name, tmp_path), (tmp_path, tmp_path / name)):
+        site = Site(LocalPlace(place), {data: folder}, None, "python3")
+        programs = MapReducePrograms(cast(RestClient, None), site, jobs, tag="t")
+        with pytest.raises(InputError, match="Hadoop's paths have no blanks") as refused:
+            programs.prepare()
+        assert refused.value.where == str(tmp_path / name)
