@@ -55,7 +55,7 @@ from harness.sim.attributes import with_attributes
 from harness.sim.setup import SimResult
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.answers import FINAL_STATES, AppStatus
-from harness.yarn.errors import Refused
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
 
 __all__ = ["real_runner", "real_variants"]
 
@@ -137,6 +137,8 @@ class _Run:
         for job in self.jobs:
             if job.spec.after_job:
                 self.followers.setdefault(job.spec.after_job, []).append(job)
+        #: Jobs that have ended, of which those that wait for them do not know yet.
+        self.done: list[JobRun] = []
         self.client = client_of(cluster)
         self.tag = f"run-{uuid.uuid4().hex[:12]}"
         self.decisions: list[dict[str, Any]] = []
@@ -146,6 +148,8 @@ class _Run:
         self._closing = contextlib.ExitStack()
         self.began = time.monotonic()
         self.zero_ms = 0
+        #: The properties of a cluster that was there already, as far as it shows them (None: it is ours).
+        self.given: dict[str, str] | None = None
         #: When nothing was waited for any more, in seconds of the run: what comes after is tear-down.
         self.ended_s: float | None = None
 
@@ -167,6 +171,11 @@ class _Run:
         info, capacity = rest.info(), rest.metrics().total
         # What runs, which need not be what the experiment says: a given cluster, hosts with sizes of their own.
         self.nodes = nodes_of(rest.nodes())
+        if "given" in self.cluster.document:
+            try:
+                self.given = rest.properties()
+            except (Refused, BadAnswer):
+                self.given = {}
         allocations = self._allocations(capacity)
         text = file_text(allocations, root_named=self.cluster.root_named)
         if self.variant.in_rm:
@@ -288,7 +297,7 @@ class _Run:
             measured,
             1 if self.load is None else 0,
             nodes=self.nodes,
-            given="given" in self.cluster.document,
+            given=self.given,
         )
         jobs = run_jobs(self.jobs, self.variant.seed)
         if self.load is not None:
@@ -328,7 +337,9 @@ class _Run:
                     self._look()
                     look_s += sample_s * max(1, math.ceil((self.now_s() - look_s) / sample_s))
                 if now >= follow_s:
-                    for job in self._follow():
+                    self._follow()
+                    while self.done:
+                        job = self.done.pop(0)
                         if self.holding is not None:
                             self.holding.finish(job.spec.id, self.now_s())
                         for time_s, follower in self._released(job):
@@ -390,9 +401,21 @@ class _Run:
         if math.isnan(job.submitted_s):
             job.submitted_s = self.now_s()
         if self.load is not None and job.spec.id in self.load:
-            job.app_id = self.load.submit(job.spec.id)
+            try:
+                job.app_id = self.load.submit(job.spec.id)
+            except (Unreachable, Refused, BadAnswer):
+                # The ResourceManager's: nothing is wrong with the job.
+                raise
+            except YarnfairError as error:
+                self._failed(job, error.line())
         else:
             job.app_id = self.replayer.submit(job.spec)
+
+    def _failed(self, job: JobRun, why: str) -> None:
+        """A program that could not be submitted, or failed before it had an application."""
+        job.ended = job.failed = True
+        job.finished_s, job.record = self.now_s(), JobRecord(why=why)
+        self.done.append(job)
 
     def _released(self, job: JobRun) -> list[tuple[float, JobRun]]:
         """The jobs that were waiting for this one, which has ended, and when they come."""
@@ -420,12 +443,12 @@ class _Run:
         status = self.client.rest.scheduler()
         self.curves.look(self.now_s(), status, self.weights)
 
-    def _follow(self) -> list[JobRun]:
-        """Looks at the applications that have not ended; the jobs that ended since."""
-        ended = self._taken()
+    def _follow(self) -> None:
+        """Looks at the applications that have not ended; the jobs that ended since join ``done``."""
+        self._taken()
         open_jobs = {job.app_id: job for job in self.jobs if job.app_id is not None and not job.ended}
         if not open_jobs:
-            return ended
+            return
         live = {app.id: app for app in self.replayer.live()}
         for identity, job in open_jobs.items():
             status = live.get(identity) or self.client.rest.app(identity)
@@ -440,24 +463,19 @@ class _Run:
                 self._submit(job)
             elif status.state in FINAL_STATES:
                 self._ended(job, status)
-                ended.append(job)
+                self.done.append(job)
             elif job.lost.seen(status, time.monotonic()):
                 self._again(job, status)
-        return ended
 
-    def _taken(self) -> list[JobRun]:
-        """Looks for the applications of jobs that were submitted and had none yet; the jobs that failed meanwhile."""
-        failed = []
+    def _taken(self) -> None:
+        """Looks for the applications of jobs that were submitted and had none yet."""
         for job in self.jobs if self.load is not None else ():
             if job.tries and job.app_id is None and not job.ended:
                 assert self.load is not None
                 try:
                     job.app_id = self.load.taken(job.spec.id)
                 except RunInvalid as error:
-                    job.ended = job.failed = True
-                    job.finished_s, job.record = self.now_s(), JobRecord(why=error.what)
-                    failed.append(job)
-        return failed
+                    self._failed(job, error.what)
 
     def _ended(self, job: JobRun, status: AppStatus) -> None:
         job.ended = True

@@ -30,6 +30,26 @@ if TYPE_CHECKING:
 _TASK = Resource(1024, 1)
 
 
+_NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
+_UPDATE = "yarn.scheduler.fair.update-interval-ms"
+#: Properties by which the scheduler decides.
+_OF_SCHEDULER = (
+    "yarn.scheduler.minimum-allocation-",
+    "yarn.scheduler.maximum-allocation-",
+    "yarn.scheduler.increment-allocation-",
+    "yarn.scheduler.reservation-threshold.",
+    "yarn.scheduler.fair.assignmultiple",
+    "yarn.scheduler.fair.dynamic.max.assign",
+    "yarn.scheduler.fair.max.assign",
+    "yarn.scheduler.fair.sizebasedweight",
+    "yarn.scheduler.fair.preemption",
+    "yarn.scheduler.fair.waitTimeBeforeKill",
+    "yarn.scheduler.fair.waitTimeBeforeNextStarvationCheck",
+    "yarn.scheduler.fair.am.preemption",
+    "yarn.resource-types.",
+)
+
+
 # --- from a run of ours -----------------------------------------------------------------------------------------------
 
 
@@ -38,17 +58,18 @@ def delays_of(
     measured: Mapping[str, Mapping[str, float]],
     response_heartbeats: int = 1,
     *,
-    given: bool = False,
+    given: Mapping[str, str] | None = None,
 ) -> DelaysLine:
     """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
 
-    ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the cluster was there already and
-    keeps its own heartbeats of nodes and updates of shares; Hadoop's defaults are taken for them.
+    ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the properties of a cluster that
+    was there already and keeps its own heartbeats of nodes and updates (Hadoop's defaults where they are not known).
     A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
     reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
     """
     said = experiment.spec.delays
-    node_ms = (None if given else said.node_heartbeat_ms) or 1000
+    node_ms = said.node_heartbeat_ms if given is None else _whole(given, _NODE_HEARTBEAT)
+    node_ms = node_ms or 1000
     am_ms = said.am_heartbeat_ms or 1000
 
     def mean(name: str) -> float | None:
@@ -66,7 +87,7 @@ def delays_of(
         else said.am_response_heartbeats,
         am_start_ms=None if am_start is None else max(round(am_start), 0),
         container_start_ms=around,
-        update_ms=None if given else said.update_ms,
+        update_ms=said.update_ms if given is None else _whole(given, _UPDATE),
     )
 
 
@@ -77,14 +98,14 @@ def run_header(
     response_heartbeats: int = 1,
     *,
     nodes: Sequence[NodeLine],
-    given: bool,
+    given: Mapping[str, str] | None,
 ) -> Header:
     """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
 
-    ``given``: the cluster was there already, so that the experiment's ``conf`` was not set on it.
+    ``given``: the properties of a cluster that was there already, on which the experiment's ``conf`` was not set.
     """
     spec = experiment.spec
-    conf = {} if given else spec.conf
+    conf = spec.conf if given is None else {key: given[key] for key in sorted(given) if key.startswith(_OF_SCHEDULER)}
     limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
     return Header(
         source=source,
@@ -98,6 +119,12 @@ def run_header(
         conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()},
         delays=delays_of(experiment, measured, response_heartbeats, given=given),
     )
+
+
+def _whole(properties: Mapping[str, str], name: str) -> int | None:
+    """A property as a number that a trace can have, None where it is none."""
+    text = properties.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 10**7 and len(text) < 9 else None
 
 
 def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:

@@ -280,6 +280,18 @@ def cluster_info(document: Any, where: str) -> ClusterInfo:
     )
 
 
+def properties(document: Any, url: str) -> dict[str, str]:
+    """``/conf``: property -> value."""
+    found = document.get("properties") if isinstance(document, dict) else None
+    if not isinstance(found, list):
+        raise BadAnswer(f"{url} has no properties", where=url)
+    return {
+        one["key"]: one["value"]
+        for one in found
+        if isinstance(one, dict) and isinstance(one.get("key"), str) and isinstance(one.get("value"), str)
+    }
+
+
 def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
     """``/metrics``."""
     sums = Fields(document, where, "answer").object("clusterMetrics")

@@ -156,6 +156,11 @@ class RestClient:
         answer = self.http.request("GET", f"{_ROOT}/info", repeatable=True, only=base)
         return answers.cluster_info(answer.document, answer.url)
 
+    def properties(self) -> dict[str, str]:
+        """``/conf``: the ResourceManager's own properties, defaults included. Refused where that page is not shown."""
+        answer = self._get("/conf")
+        return answers.properties(answer.document, answer.url)
+
     def metrics(self) -> ClusterMetrics:
         """``/metrics``."""
         answer = self._get(f"{_ROOT}/metrics")

@@ -42,7 +42,7 @@ def node(name: str, memory_mb: int, vcores: int, state: str = "RUNNING") -> Node
 
 def test_nodes_are_those_that_ran(experiment: LoadedExperiment) -> None:
     found = nodes_of([node("w1", 4096, 4), node("w2", 6144, 8), node("w3", 4096, 4), node("w4", 9, 9, "LOST")])
-    header = run_header(experiment, "x", MEASURED, nodes=found, given=False)
+    header = run_header(experiment, "x", MEASURED, nodes=found, given=None)
     assert header.nodes == [
         NodeLine(count=2, memory_mb=4096, vcores=4), NodeLine(count=1, memory_mb=6144, vcores=8)
     ]  # fmt: skip
@@ -60,14 +60,23 @@ def test_nodes_are_those_that_ran(experiment: LoadedExperiment) -> None:
 
 def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
     nodes = nodes_of([node("w1", 4096, 4)])
-    own = run_header(experiment, "x", MEASURED, nodes=nodes, given=False)
+    own = run_header(experiment, "x", MEASURED, nodes=nodes, given=None)
     assert own.conf == {"yarn.scheduler.fair.assignmultiple": "true"}
     delays = own.delays
     # An end is heard of after 900 ms, of which half of each heartbeat explains 350.
     assert (delays.node_heartbeat_ms, delays.update_ms, delays.container_start_ms) == (200, 100, 550)
-    given = run_header(experiment, "x", MEASURED, nodes=nodes, given=True)
+    given = run_header(experiment, "x", MEASURED, nodes=nodes, given={})
     assert given.conf == {}
     # Masters are ours there, too; the RM's and the nodes' settings are Hadoop's own as far as anybody knows.
     assert given.delays == delays.model_copy(
         update={"node_heartbeat_ms": 1000, "update_ms": None, "container_start_ms": 150}
     )
+    shown = {
+        "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "300",
+        "yarn.scheduler.fair.update-interval-ms": "soon",
+        "yarn.scheduler.minimum-allocation-mb": "512",
+        "yarn.resourcemanager.hostname": "secret",
+    }
+    given = run_header(experiment, "x", MEASURED, nodes=nodes, given=shown)
+    assert given.conf == {"yarn.scheduler.minimum-allocation-mb": "512"}
+    assert (given.delays.node_heartbeat_ms, given.delays.update_ms, given.delays.container_start_ms) == (300, None, 500)

@@ -227,3 +227,11 @@ def test_nonsense_anywhere_is_read_or_refused_and_nothing_else(
 def test_no_object_at_all(name: str, document: Any) -> None:
     with pytest.raises(BadAnswer):
         PARSERS[name](document, "x")
+
+
+def test_the_rms_own_properties() -> None:
+    shown = {"properties": [{"key": "a", "value": "1", "isFinal": False}, {"key": 3}, {"key": "b", "value": None}]}
+    assert answers.properties(shown, "u") == {"a": "1"}
+    for nonsense in ([], {}, {"properties": {}}, None):
+        with pytest.raises(BadAnswer, match="no properties"):
+            answers.properties(nonsense, "u")
