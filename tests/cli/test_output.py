@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pytest
@@ -17,7 +16,7 @@ def test_a_terminal_has_lines_of_its_width_with_all_words(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    monkeypatch.setenv("COLUMNS", str(columns))
     echo_wrapped(LINE, hang=19)
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= columns for line in lines)
