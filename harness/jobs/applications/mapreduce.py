@@ -63,6 +63,8 @@ class MapReducePrograms:
         #: Folder of a job's latest try, below the place, by job id.
         self._folders: dict[str, str] = {}
         self._tries: dict[str, int] = {}
+        #: How many maps a job has: each file is at least one, whatever the workload asks for.
+        self._maps: dict[str, int] = {}
         self._records: dict[str, JobRecord] = {}
         self._apps: dict[str, str] = {}
         self._classes = ""
@@ -136,6 +138,7 @@ class MapReducePrograms:
             properties={**_identity_reduce(job), **self._properties},
         )
         splits = staging.splits_of(files, job.maps)
+        self._maps[job_id] = len(splits)
         split, meta = staging.split_files(splits, new_api=staging.is_new_api(properties))
         content = {"job.split": split, "job.splitmetainfo": meta, "job.xml": staging.rendered(properties)}
         written = place.write({f"{staged}/{name}": body for name, body in content.items()})
@@ -260,8 +263,9 @@ class MapReducePrograms:
                 if ordered[task.stage] == stage.name and task.outcome == "finished"
             }
             mean = sum(own.values()) / len(own) if own else stage.duration.value_s
-            times = tuple(max(own.get(at, mean), 0.001) for at in range(stage.tasks))
-            stages.append(replace(stage, duration=Duration("listed", values_s=times)))
+            count = self._maps.get(job_id, stage.tasks) if stage.name == "map" else stage.tasks
+            times = tuple(max(own.get(at, mean), 0.001) for at in range(count))
+            stages.append(replace(stage, tasks=count, duration=Duration("listed", values_s=times)))
         return replace(job.spec, stages=tuple(stages))
 
     # --- whether it was right ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 from pathlib import Path
 from typing import cast
@@ -12,15 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from harness.experiments.real_curves import JobRun
+from harness.experiments.recording import run_jobs
 from harness.jobs.applications import staging
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import LocalPlace
-from harness.jobs.applications.plan import jobs_of_program
+from harness.jobs.applications.plan import ProgramJob, jobs_of_program
 from harness.jobs.applications.staging import InputFile, Split, splits_of
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
 from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
+from harness.yarn.answers import NewApplication
 from harness.yarn.rest import LocalFile, RestClient
 
 files = st.lists(st.integers(0, 10**7), min_size=1, max_size=6).map(
@@ -188,9 +192,7 @@ def test_job_xml_and_the_masters_context(tmp_path: Path) -> None:
     assert environment["value"] == "$PWD:$HADOOP_CONF_DIR:/opt/lib/*:/opt/conf:/s/streaming.jar"
 
 
-@pytest.mark.parametrize("name", ["a b", "a%b", "a,b"])
-def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    data = DataSpec(kind="text", size="1KB")
+def one_word_count(data: DataSpec) -> list[ProgramJob]:
     program = ProgramSpec(application="wordcount", input=["words"], maps=1, reduces=1)
     workload = ProgramsWorkload(
         kind="programs",
@@ -200,7 +202,63 @@ def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_pa
         submission=SubmissionSpec(think_s=0.0),
         programs=[program],
     )
-    jobs = jobs_of_program(workload, program, "default", "words")
+    return jobs_of_program(workload, program, "root.default", "words")
+
+
+class Rest:
+    """A ResourceManager that takes everything."""
+
+    def new_application(self) -> NewApplication:
+        return NewApplication("application_1700000000000_0007", Resource(4096, 4))
+
+    def submit(self, submission: object, identity: str) -> str:
+        return identity
+
+
+def test_a_job_has_as_many_maps_as_its_input_has_parts_at_least(tmp_path: Path) -> None:
+    data = DataSpec(kind="text", size="1KB")
+    for number in range(2):
+        (tmp_path / f"part-0000{number}").write_bytes(b"a word\n")
+    (job,) = one_word_count(data)
+    assert job.maps == 1
+    site = Site(LocalPlace(tmp_path), {data: tmp_path}, None, "python3")
+    programs = MapReducePrograms(cast(RestClient, Rest()), site, [job], tag="t")
+    name = job.spec.id
+    programs.submit(name)
+    history = tmp_path / "t" / name / "history" / "job.jhist"
+    ended = [
+        f'{{"event": {{"MapAttemptFinished": {{"attemptId": "attempt_1_7_m_{at:06d}_0", "finishTime": {9000 + at}}}}}}}'
+        for at in range(2)
+    ]
+    began = [
+        json.dumps(
+            {
+                "event": {
+                    "TaskAttemptStarted": {
+                        "taskid": f"task_1_7_m_{at:06d}",
+                        "taskType": "MAP",
+                        "attemptId": f"attempt_1_7_m_{at:06d}_0",
+                        "startTime": 5000,
+                        "trackerName": "n:1",
+                        "httpPort": 8042,
+                        "containerId": "c",
+                    }
+                }
+            }
+        )
+        for at in range(2)
+    ]
+    history.write_text("\n".join([*began, *ended]))
+    record, measured = programs.record(name), programs.measured(name, None)
+    (line,) = run_jobs([JobRun(measured, submitted_s=0.0, record=record)], 1)
+    assert [stage.tasks for stage in measured.stages] == [2, 1]
+    assert line.stages[0].tasks_s == [4.0, 4.001]
+
+
+@pytest.mark.parametrize("name", ["a b", "a%b", "a,b"])
+def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    data = DataSpec(kind="text", size="1KB")
+    jobs = one_word_count(data)
     (tmp_path / name).mkdir()
     for place, folder in ((tmp_path / name, tmp_path), (tmp_path, tmp_path / name)):
         site = Site(LocalPlace(place), {data: folder}, None, "python3")
