@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from harness.ledger.decay import LN2
@@ -18,7 +19,7 @@ from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, number, word
 from harness.policies.longterm import used_by_queue
 from harness.policies.tree import Tree, tree_of
-from harness.policies.weights import named, rank_weight, share_weights
+from harness.policies.weights import RANKS, named, rank_weight, share_weights
 
 DAY_S = 86_400.0
 
@@ -57,6 +58,7 @@ class DecayPolicy(Policy):
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         order = Order(measure="keys", flat=self.flat, ledger=self.ledger_settings())
+        snapshot = _since_the_ledger_began(snapshot, ledger)
         tree = tree_of(snapshot)
         if not tree.leaves:
             return Plan(order=order)
@@ -64,6 +66,7 @@ class DecayPolicy(Policy):
         return Plan(order=order, weights=named(tree, weights))
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
+        snapshot = _since_the_ledger_began(snapshot, ledger)
         tree = tree_of(snapshot)
         found = self._keys(tree, snapshot, used_by_queue(tree, ledger), self._held(tree, snapshot))
         return dict(zip(tree.names, found, strict=True))
@@ -84,6 +87,13 @@ class DecayPolicy(Policy):
     def _smoothed(self, counted: float) -> float:
         """lambda D: the mean rate of the usage that is remembered, in units of the resource."""
         return counted * LN2 / self.settings.half_life
+
+
+def _since_the_ledger_began(snapshot: Snapshot, ledger: LedgerView) -> Snapshot:
+    """The same at a time from the ledger's start: a real controller's clock begins in 1970, and before the ledger began
+    nobody can have used anything."""
+    start_s = float(getattr(ledger, "start_s", 0.0))
+    return replace(snapshot, time_s=snapshot.time_s - start_s) if start_s else snapshot
 
 
 def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:
@@ -107,6 +117,21 @@ def share_keys(shares: Sequence[float], held: Sequence[float], unit: float) -> l
 def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
     """Weights that serve siblings in the order of their ranks (0 first), as nearly as weights can: see ``fifo``."""
     return [1.0, *(rank_weight(rank[q]) for q in range(1, len(tree.names)))]
+
+
+def asking_ranks(tree: Tree, keys: Sequence[float], asks: Sequence[bool]) -> list[int]:
+    """As `dense_ranks`; siblings that have more places than weights tell apart are ranked among those that ask.
+
+    Who does not ask then has the place of the first asking sibling that it would come before, and takes up none.
+    """
+    rank = dense_ranks(tree, keys)
+    for above in tree.parents:
+        siblings = tree.children[above]
+        asking = sorted({keys[q] for q in siblings if asks[q]})
+        if asking and max(rank[q] for q in siblings) >= RANKS:
+            for q in siblings:
+                rank[q] = bisect_left(asking, keys[q])
+    return rank
 
 
 def dense_ranks(tree: Tree, keys: Sequence[float]) -> list[int]:

@@ -190,6 +190,23 @@ def test_kai_before_a_window_is_full_counts_the_time_that_there_was() -> None:
     assert tumbling.figure(1200.0, 10_000.0, 100.0) == 0.5
 
 
+@pytest.mark.parametrize("name", ["decay-kai", "decay-htcondor"])
+@pytest.mark.parametrize("sets", [{}, {"window_type": "tumbling", "window": 1000}])
+def test_time_counts_from_the_ledgers_start(name: str, sets: dict[str, Any]) -> None:
+    """A controller's clock begins in 1970, the simulator's at 0: the same hour gives the same weights."""
+    if name != "decay-kai":
+        sets = {}
+    policy, weights = make_policy(name, sets), {"root.a": 1.0, "root.b": 1.0}
+    found = []
+    for start_s in (0.0, 1_795_000_123.0):
+        settings_ = policy.plan(view(weights, start_s), CountedLedger()).order.ledger
+        ledger = Ledger(settings_, weights, Resource(102400, 100), start_s=start_s)
+        ledger.observe(start_s + 3600.0, {"root.a": Usage(0.0, 50.0 * 3600.0)})
+        found.append(policy.plan(view(weights, start_s + 3600.0), ledger).weights)
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+    assert found[0]["root.a"] < found[0]["root.b"]
+
+
 ALONE = "capacity: 100\nqueues: {A: {}, B: {}}\narrivals: [{A: 4800}]\nsteps: 48\n"
 
 
