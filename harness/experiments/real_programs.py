@@ -25,7 +25,7 @@ from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import LocalPlace, place_of
 from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.applications.spark_programs import SparkPrograms
-from harness.jobs.data.generate import FolderTarget, generate, read_manifest, read_size
+from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
 from harness.jobs.hive.catalogue import programs as hive_programs
 from harness.jobs.hive.server import BOTH_MB
 from harness.jobs.recorded import DelaysLine, JobLine
@@ -140,14 +140,14 @@ def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> 
             size = read_size(data.size)
             folder = cache_folder() / "data" / f"{data.kind}-{size}-{data.seed}"
             manifest = read_manifest(FolderTarget(folder))
-            if manifest is None or not manifest.complete:
+            if manifest is None or not is_whole(FolderTarget(folder), manifest):
 
                 def part(done: int, count: int, _: int, data: DataSpec = data) -> None:
                     if count > 1:
                         progress(f"data: {data.size} of {data.kind}: {done} of {count} parts")
 
                 progress(f"data: {data.size} of {data.kind} into {folder} (once)")
-                generate(data.kind, size, data.seed, FolderTarget(folder), part)
+                check_whole(FolderTarget(folder), generate(data.kind, size, data.seed, FolderTarget(folder), part))
             found[data] = folder
     return found
 

@@ -113,6 +113,15 @@ def test_data_is_made_once(path: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert make_data(loaded, said.append) == found
     assert part.stat().st_mtime_ns == before
     assert len(said) == 1
+    # The manifest alone is no data.
+    content = part.read_bytes()
+    part.unlink()
+    assert make_data(loaded, said.append) == found
+    assert part.read_bytes() == content
+    assert len(said) == 2
+    (folder / "part-99999.txt").write_text("of somebody else")
+    with pytest.raises(InputError, match=r"part-99999.txt is not of the data set"):
+        make_data(loaded, said.append)
 
 
 @pytest.mark.parametrize("backend", ["sim", "ssh"])

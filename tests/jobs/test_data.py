@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import collections
+import fcntl
 import json
 import math
 import multiprocessing
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.cli import main
+from harness.jobs.applications.storage import open_data
 from harness.jobs.data import generate as making
-from harness.jobs.data.generate import FolderTarget, generate, open_target, read_manifest, read_size, verify
+from harness.jobs.data.generate import (
+    FolderTarget,
+    check_whole,
+    generate,
+    open_target,
+    read_manifest,
+    read_size,
+    verify,
+)
 from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, centres_of, part_bytes
+from harness.jobs.spark.catalogue import programs
+from harness.jobs.spark.site import read_input
 from harness.model.errors import CallError, InputError
 
 
@@ -131,6 +145,101 @@ def test_what_was_tampered_with_is_named(tmp_path: Path) -> None:
     (tmp_path / "set" / "manifest.json").write_text("[1, 2")
     with pytest.raises(InputError, match="no usable manifest"):
         verify(target)
+
+
+def test_a_part_that_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "PART_BYTES", 20_000)
+    target = FolderTarget(tmp_path)
+    made = generate("tera", 90_000, 7, target)
+    assert len(made.parts) == 5
+    for lost in (["part-00000.bin"], ["part-00001.bin", "part-00004.bin"]):
+        for name in lost:
+            (tmp_path / name).unlink()
+        with pytest.raises(InputError, match=f"the data set has no {lost[0]}"):
+            check_whole(target, made)
+        states: list[bool] = []
+
+        def step(done: int, of: int, size: int, states: list[bool] = states) -> None:
+            if size:
+                found = read_manifest(target)
+                assert found is not None
+                states.append(found.complete)
+
+        assert generate("tera", 90_000, 7, target, step) == made
+        # Complete with the last one of those that were lost, wherever it stands.
+        assert states == [False] * (len(lost) - 1) + [True]
+        assert read_manifest(target) == made
+        assert verify(target) == []
+        assert check_whole(target, made) == {name: part["bytes"] for name, part in made.parts.items()}
+
+
+def test_tpchs_tables_that_are_lost_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "tpchgen-cli"
+    program.write_text('#!/bin/sh\nprintf "%s" "$7" > "$5/$7.parquet"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(making, "_tpchgen", lambda: str(program))
+    target = FolderTarget(tmp_path / "tpch")
+    made = generate("tpch", 1_000_000, 1, target)
+    for lost in (["region.parquet"], sorted(made.parts)):
+        for name in lost:
+            (tmp_path / "tpch" / name).unlink()
+        assert generate("tpch", 1_000_000, 1, target) == made
+        assert verify(target) == []
+
+
+def test_a_data_set_is_what_its_manifest_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "PART_BYTES", 20_000)
+    target = FolderTarget(tmp_path / "points")
+    made = generate("points", 50_000, 7, target)
+    readers: list[Callable[[], list[str]]] = [
+        lambda: list(open_data(target, "points").files),
+        lambda: list(read_input(programs()["kmeans"], tmp_path / "points").files),
+    ]
+    for read in readers:
+        assert read() == list(made.parts)
+    part, other = tmp_path / "points" / "part-00001.txt", tmp_path / "points" / "part-00009.txt"
+    content = part.read_bytes()
+    changes: list[tuple[Callable[[], object], str]] = [
+        (lambda: part.write_bytes(content[:-3]), f"part-00001.txt has {len(content) - 3} bytes, in the data set"),
+        (lambda: part.unlink(), "the data set has no part-00001.txt"),
+        (lambda: (part.write_bytes(content), other.write_bytes(content)), "part-00009.txt is not of the data set"),
+    ]
+    for change, said in changes:
+        change()
+        for read in readers:
+            with pytest.raises(InputError, match=said):
+                read()
+
+
+def test_what_a_killed_generation_left_is_removed(tmp_path: Path) -> None:
+    target = FolderTarget(tmp_path)
+    stale, written, foreign = (
+        tmp_path / f".{name}" for name in ("part-00000.txt.ab_12cde", "manifest.json.12345678", "x.12345678")
+    )
+    for file in (stale, written, foreign):
+        file.write_bytes(b"half")
+    with written.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        generate("text", 5000, 1, target)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            written.name,
+            foreign.name,
+            "manifest.json",
+            "part-00000.txt",
+        ]
+    generate("text", 5000, 1, target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [foreign.name, "manifest.json", "part-00000.txt"]
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "source").write_bytes(b"data")
+    monkeypatch.setattr(shutil, "copyfileobj", cut)
+    with pytest.raises(KeyboardInterrupt):
+        FolderTarget(tmp_path / "set").write("part-00000.txt", tmp_path / "source")
+    assert list((tmp_path / "set").iterdir()) == []
 
 
 @pytest.mark.parametrize(("text", "size"), [("10MB", 10**7), ("1.5 GB", 15 * 10**8), ("4096", 4096), ("2MiB", 2 << 20)])

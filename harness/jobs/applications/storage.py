@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from harness.jobs.data.generate import read_manifest
+from harness.jobs.data.generate import check_whole, read_manifest
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 from harness.model.errors import CallError, InputError
 from harness.yarn.errors import Refused
@@ -97,9 +97,9 @@ def open_data(target: Target, kind: str) -> DataSet:
     manifest = read_manifest(target)
     if manifest is not None and manifest.kind != kind:
         raise InputError(f"a data set of {manifest.kind}", where=target.name, mend=f"give one of {kind}")
-    if manifest is not None and not manifest.complete:
-        raise InputError("the data set is not complete", where=target.name, mend="generate it again to go on")
-    files = {name: target.size(name) or 0 for name in target.names() if name.startswith("part-")}
+    if manifest is not None:
+        return DataSet(target, check_whole(target, manifest))
+    files = {name: size for name, size in target.sizes().items() if name.startswith("part-")}
     if not files:
         raise InputError(
             "no part-* files",

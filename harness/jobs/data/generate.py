@@ -1,7 +1,7 @@
 """Makes data sets: part by part onto a folder or HDFS, resumable, with a manifest that says what is there.
 
 A part is there whole or not at all; its checksum stands in the manifest, which is written after each part. Whoever
-starts again with the same kind, seed and size goes on where the last one ended.
+starts again with the same kind, seed and size goes on where the last one ended, or makes what was lost since.
 """
 
 from __future__ import annotations
@@ -96,6 +96,37 @@ def read_manifest(target: Target) -> Manifest | None:
         ) from None
 
 
+def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
+    """The data set's files with their bytes, in order. Their names and sizes are compared, not what is in them.
+
+    Raises InputError for a data set that is not complete, whose files are not all there, or that has others besides.
+    """
+    again = "generate it again to go on"
+    if not manifest.complete:
+        raise InputError("the data set is not complete", where=target.name, mend=again)
+    there = target.sizes()
+    for name, part in sorted(manifest.parts.items()):
+        if name not in there:
+            raise InputError(f"the data set has no {name}", where=target.name, mend=again)
+        if there[name] != part["bytes"]:
+            what = f"{name} has {there[name]} bytes, in the data set {part['bytes']}"
+            raise InputError(what, where=target.name, mend=again)
+    # Programs read whatever is named so.
+    for name in there:
+        if name not in manifest.parts and (name.startswith("part-") or name.endswith(".parquet")):
+            raise InputError(f"{name} is not of the data set", where=target.name, mend="remove it")
+    return {name: there[name] for name in sorted(manifest.parts)}
+
+
+def is_whole(target: Target, manifest: Manifest) -> bool:
+    """Whether `check_whole` finds nothing. Raises InputError for a place that cannot be read."""
+    target.sizes()
+    try:
+        return bool(check_whole(target, manifest))
+    except InputError:
+        return False
+
+
 def _plan(kind: str, size: int) -> list[tuple[str, int]]:
     """(file, bytes about) of every part."""
     count = max(-(-size // PART_BYTES), 1)
@@ -150,22 +181,30 @@ def generate(
         return _tpch(size, seed, target, there, on_part)
     parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
     plan = _plan(kind, size)
-    there_already = [name in parts and target.size(name) == parts[name]["bytes"] for name, _ in plan]
-    todo = [(number, wanted) for number, (_, wanted) in enumerate(plan) if not there_already[number]]
+    target.tidy([MANIFEST, *(name for name, _ in plan)])
+    missing = _missing(target, parts, [name for name, _ in plan])
+    todo = [(number, wanted) for number, (name, wanted) in enumerate(plan) if name in missing]
     with contextlib.closing(_contents(kind, seed, todo, jobs)) as contents:
         for number, (name, _) in enumerate(plan):
-            if there_already[number]:
+            if name not in missing:
                 on_part(number + 1, len(plan), 0)
                 continue
             content = next(contents)
             target.write(name, content)
             parts[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            _write(target, Manifest(kind, seed, size, parts, number + 1 == len(plan)))
+            missing.remove(name)
+            _write(target, Manifest(kind, seed, size, parts, not missing))
             on_part(number + 1, len(plan), len(content))
     made = Manifest(kind, seed, size, parts, True)
-    if there is None or not there.complete:
+    if not todo and there is not None and not there.complete:
         _write(target, made)
     return made
+
+
+def _missing(target: Target, parts: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> set[str]:
+    """Those of a data set's files that are not there as its manifest has them."""
+    there = target.sizes()
+    return {name for name in names if name not in parts or there.get(name) != parts[name]["bytes"]}
 
 
 def _write(target: Target, manifest: Manifest) -> None:
@@ -189,16 +228,19 @@ def _tpch(
 
     The scale factor is size / 1 GB. A table passes through a temporary folder, never whole through memory.
     """
-    if there is not None and there.complete:
+    names = [f"{table}.parquet" for table in TPCH_TABLES]
+    target.tidy([MANIFEST, *names])
+    parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
+    missing = _missing(target, parts, names)
+    if there is not None and there.complete and not missing:
         return there
     if seed != 1:
         raise CallError("TPC-H's data is the same for every seed", where="--seed", mend="leave --seed out")
     program = _tpchgen()
     scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".") or "0.000001"
-    parts: dict[str, Mapping[str, Any]] = dict(there.parts) if there is not None else {}
     for number, table in enumerate(TPCH_TABLES, start=1):
         name = f"{table}.parquet"
-        if name in parts and target.size(name) == parts[name]["bytes"]:
+        if name not in missing:
             on_part(number, len(TPCH_TABLES), 0)
             continue
         with tempfile.TemporaryDirectory(prefix="yarnfair-tpch-") as work:
@@ -215,7 +257,8 @@ def _tpch(
             digest = FolderTarget(files[0].parent).sha256(files[0].name)
             assert digest is not None
             parts[name] = {"bytes": files[0].stat().st_size, "sha256": digest}
-        _write(target, Manifest(TPCH, seed, size, parts, number == len(TPCH_TABLES)))
+        missing.remove(name)
+        _write(target, Manifest(TPCH, seed, size, parts, not missing))
         on_part(number, len(TPCH_TABLES), int(parts[name]["bytes"]))
     made = Manifest(TPCH, seed, size, parts, True)
     _write(target, made)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import getpass
 import hashlib
 import os
 import posixpath
+import re
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +47,14 @@ class Target(ABC):
     @abstractmethod
     def names(self) -> list[str]:
         """The files that lie directly in it, in order; empty when it is not there."""
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the files that lie directly in it, in order of their names; empty when it is not there."""
+
+    @abstractmethod
+    def tidy(self, names: Collection[str]) -> None:
+        """Removes what writes of these files left that were killed, where that can be told from what is written."""
 
     def read(self, name: str) -> bytes | None:
         """A file's bytes; None when there is none."""
@@ -111,25 +121,46 @@ class FolderTarget(Target):
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder)) from None
 
+    def sizes(self) -> dict[str, int]:
+        try:
+            return {name: (self.folder / name).stat().st_size for name in self.names()}
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(self.folder)) from None
+
+    def tidy(self, names: Collection[str]) -> None:
+        for name in self.names():
+            found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", name)
+            if found is None or found[1] not in names:
+                continue
+            # Whoever writes one holds its lock until it has its name.
+            with contextlib.suppress(OSError), (self.folder / name).open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                (self.folder / name).unlink()
+
     def write(self, name: str, content: bytes | Path) -> None:
         temporary, place = "", self.folder / name
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
             with os.fdopen(handle, "wb") as out:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if isinstance(content, bytes):
                     out.write(content)
                 else:
                     with content.open("rb") as source:
                         shutil.copyfileobj(source, out, _PIECE_BYTES)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, place)
+                out.flush()
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, place)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
             raise InputError(
                 f"cannot be written: {error.strerror}", where=str(place), mend="check disk and rights"
             ) from None
+        finally:
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
 
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
@@ -172,6 +203,17 @@ class HdfsTarget(Target):
             if missing(error):
                 return []
             raise
+
+    def sizes(self) -> dict[str, int]:
+        try:
+            return {one.name: one.size for one in self.hdfs.listing(self.folder) if not one.folder}
+        except Refused as error:
+            if missing(error):
+                return {}
+            raise
+
+    def tidy(self, names: Collection[str]) -> None:
+        """Nothing: WebHDFS does not say whether a file is still written."""
 
     def write(self, name: str, content: bytes | Path) -> None:
         if isinstance(content, bytes):

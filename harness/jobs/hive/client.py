@@ -64,7 +64,7 @@ class HiveRequest:
 
 def read_tables(folder: Path) -> tuple[Input, dict[str, list[str]]]:
     """TPC-H's data in a folder, and the files of each table. Raises InputError for data that cannot be used."""
-    from harness.jobs.data.generate import TPCH, read_manifest
+    from harness.jobs.data.generate import TPCH, check_whole, read_manifest
 
     if any(c in "{}[]*?\\, \t\n'\"$;:" for c in str(folder)):
         raise InputError("Hive's paths have no blanks, quotes, commas or : ; $ * ? [ ] { }", where=str(folder))
@@ -74,8 +74,7 @@ def read_tables(folder: Path) -> tuple[Input, dict[str, list[str]]]:
         raise InputError("no data set there", where=str(folder), mend=make)
     if manifest.kind != TPCH:
         raise InputError(f"a data set of {manifest.kind}", where=str(folder), mend="give one of tpch")
-    if not manifest.complete:
-        raise InputError("the data set is not complete", where=str(folder), mend="generate it again to go on")
+    check_whole(FolderTarget(folder), manifest)
     tables = tables_of(sorted(manifest.parts))
     if lacking := [name for name in TABLES if name not in tables]:
         raise InputError(f"no {', '.join(f'{name}.parquet' for name in lacking)}", where=str(folder), mend=make)

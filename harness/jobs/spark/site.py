@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from harness.jobs.data.generate import FolderTarget, read_manifest
+from harness.jobs.data.generate import FolderTarget, check_whole, read_manifest
 from harness.jobs.spark import engine
 from harness.jobs.spark.catalogue import TABLES, SparkProgram
 from harness.jobs.spark.plan import Input
@@ -59,8 +59,8 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
     manifest = read_manifest(FolderTarget(folder))
     if manifest is not None and manifest.kind != kind:
         raise InputError(f"a data set of {manifest.kind}", where=where, mend=f"give one of {kind}")
-    if manifest is not None and not manifest.complete:
-        raise InputError("the data set is not complete", where=where, mend="generate it again to go on")
+    if manifest is not None:
+        check_whole(FolderTarget(folder), manifest)
     pattern = "*.parquet" if kind == "tpch" else "part-*"
     files = sorted(path for path in folder.glob(pattern) if path.is_file())
     if kind == "tpch":

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from harness.jobs.applications.mix import read_mix
+from harness.jobs.applications.plan import jobs_of_program
+from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.programs import every, find
 from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
 from harness.jobs.spark.client import SparkClient, SparkRequest, driver_lines, engine_document
 from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.site import LocalSite, read_input
+from harness.jobs.spec import DataSpec, ProgramsWorkload
 from harness.jobs.submit import LocalFolder
 from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
@@ -171,6 +174,43 @@ def client(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkClient
     return SparkClient(rest, Site(LocalFolder(folder), "python3"))  # type: ignore[arg-type]
 
 
+def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataSpec(kind="points", size="10KB")
+    generate("points", 10_000, 1, FolderTarget(tmp_path / "points"))
+    workload = ProgramsWorkload.model_validate(
+        {
+            "kind": "programs",
+            "am": {"memory_mb": 1024},
+            "task": {"memory_mb": 1024},
+            "data": {"points": {"kind": "points", "size": "10KB"}},
+            "submission": {"think_s": 0},
+            "programs": [
+                {"application": "kmeans", "input": ["points"], "executors": {"count": 1, "demand": {"memory_mb": 1024}}}
+            ],
+        }
+    )
+    (job,) = jobs_of_program(workload, workload.programs[0], "root.default", "k")
+    taken: list[str] = []
+
+    class Taking(Rest):
+        def submit(self, submission: Any) -> str:
+            taken.append(submission.name)
+            return "application_1_0001"
+
+    monkeypatch.setattr(LocalSite, "home", lambda *_: "/opt/spark")
+    site = LocalSite(LocalFolder(tmp_path / "shared"), "python3")
+    # As while the ResourceManager restarts: it has no nodes yet.
+    programs = SparkPrograms(Taking(), site, {data: tmp_path / "points"}, [job], tag="t")  # type: ignore[arg-type]
+    programs.client._scheduler = "rm:8030"
+    assert programs.submit(job.spec.id) == "application_1_0001"
+    assert len(taken) == 1
+    with pytest.raises(InputError, match="no node is RUNNING"):
+        programs.prepare()
+    with pytest.raises(InputError, match="no node is RUNNING"):
+        programs.client.submit(SparkRequest(program("kmeans"), tmp_path / "points", tmp_path / "out"))
+    programs.close()
+
+
 def test_memory_is_refused_before_it_starts(tmp_path: Path) -> None:
     sizes = SparkSizes()
     client(Rest(Resource(4096, 4)), tmp_path).check_room(sizes)
@@ -211,7 +251,8 @@ def test_tables_bring_their_schemas(tmp_path: Path) -> None:
     assert len(found.schemas) == 8
     assert found.schemas["region"] == "r_regionkey bigint, r_name string, r_comment string"
     assert "l_quantity decimal(15,2)" in found.schemas["lineitem"]
-    (tmp_path / "tpch" / "region.parquet").write_bytes(b"nothing")
+    region = tmp_path / "tpch" / "region.parquet"
+    region.write_bytes(b"nothing".ljust(region.stat().st_size))
     with pytest.raises(InputError, match="no parquet that can be read"):
         read_input(program("tpch-q1"), tmp_path / "tpch")
 
