@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from harness.experiments.real_cluster import Target, cluster_spec, file_text, op
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
-from harness.jobs.recorded import JobLine
+from harness.jobs.recorded import JobLine, NodeLine
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.yaml_file import read_yaml
 from harness.model.data import data_path
@@ -34,6 +36,7 @@ from harness.sim.simulate import simulate
 from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
+from harness.yarn.errors import Unreachable
 from tests.yarn.fake_server import FakeServer, http
 
 EXPERIMENT = """
@@ -295,6 +298,7 @@ def test_a_run_that_is_cut_ends_when_it_is_cut(
             self.directory = RunDirectory(tmp_path / "out", {"cluster": {"id": 1}, "experiment": loaded.resolved})
             self.cluster = SimpleNamespace(backend="local")  # type: ignore[assignment]
             self.jobs, self.holding, self.load, self.controller, self.decisions = [], None, None, None, []
+            self.nodes, self.given = [NodeLine(memory_mb=8192, vcores=16)], None
             tree = queue_tree(allocation_file(loaded.spec))
             self.curves = Curves(tree, loaded.weights, "memory")
             self.curves.look(0.0, status((1024, 4096, 3, 1)), {})
@@ -319,6 +323,77 @@ def test_a_run_that_is_cut_ends_when_it_is_cut(
         run.run(None)
     assert read_json(tmp_path / "out" / "summary.json")["makespan_s"] == 300.25
     assert read_json(tmp_path / "out" / "run.json")["progress"]["time_s"] == 300.25
+
+
+class Load:
+    """Programs of which submitting raises something."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id.startswith("p-")
+
+    def continues(self, job_id: str) -> bool:
+        return job_id.endswith(".2")
+
+    def submit(self, job_id: str) -> str:
+        raise self.error
+
+    def taken(self, job_id: str) -> None:
+        return None
+
+
+def run_of(folder: Path, error: Exception) -> _Run:
+    """A run of a program of two steps and a replayed job, at 0 s."""
+    load(folder)
+    loaded = load_experiment(str(folder / "x.yaml"))
+    began = time.time()
+    spec = job_run().spec
+
+    class Run(_Run):
+        def __init__(self) -> None:
+            self.experiment, self.holding, self.controller, self.decisions = loaded, None, None, []
+            self.directory = RunDirectory(folder / "out", {"experiment": loaded.resolved})
+            self.cluster = SimpleNamespace(shared=SimpleNamespace(troubles=list))  # type: ignore[assignment]
+            program, rest = replace(spec, id="p-1", after_job=None), replace(spec, id="p-1.2", after_job="p-1")
+            self.jobs = [JobRun(program, 0.0), JobRun(rest), JobRun(replace(spec, id="a-1", after_job=None), 0.0)]
+            self.followers, self.done = {"p-1": [self.jobs[1]]}, []
+            self.load, self.zero_ms = Load(error), 0  # type: ignore[assignment]
+            self.replayer = SimpleNamespace(submit=lambda spec: "application_1_0001", live=list)  # type: ignore[assignment]
+            ended = job_run().status
+            self.client = SimpleNamespace(rest=SimpleNamespace(app=lambda _: ended))  # type: ignore[assignment]
+
+        def now_s(self) -> float:
+            return time.time() - began
+
+        def _look(self) -> None:
+            pass
+
+        def _write(self, *, finished: bool) -> Any:
+            pass
+
+        def _record_of(self, job: JobRun) -> JobRecord:
+            return JobRecord()
+
+    return Run()
+
+
+def test_a_program_that_cannot_be_submitted_is_a_failed_job_and_the_run_goes_on(tmp_path: Path) -> None:
+    run = run_of(tmp_path, InputError("the step before left nothing", where="/out"))
+    assert run._loop(5.0, None)
+    program, rest, replayed = run.jobs
+    assert (program.failed, program.tries, program.record.why) == (True, 1, "/out: the step before left nothing")
+    assert (rest.failed, rest.tries, rest.finished_s) == (True, 0, program.finished_s)
+    assert (replayed.ended, replayed.failed) == (True, False)
+    assert run.decisions == []
+
+
+def test_a_silent_resourcemanager_is_asked_again(tmp_path: Path) -> None:
+    run = run_of(tmp_path, Unreachable("nothing answers"))
+    assert not run._loop(0.8, None)
+    assert not run.jobs[0].ended
+    assert run.decisions[0]["alarm"] == "rm"
 
 
 def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> None:

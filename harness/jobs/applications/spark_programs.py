@@ -96,7 +96,8 @@ class SparkPrograms:
             job.program.settings,
             properties={"spark.yarn.scheduler.heartbeat.interval-ms": str(self._heartbeat_ms)},
         )
-        submitted = self._submitted[job_id] = self.client.submit(request)
+        # `prepare` looked for room.
+        submitted = self._submitted[job_id] = self.client.submit(request, room=False)
         return submitted.app
 
     def record(self, job_id: str) -> JobRecord:

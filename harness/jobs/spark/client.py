@@ -83,8 +83,11 @@ class SparkClient:
 
     # --- step by step, for who follows several at once ---
 
-    def submit(self, request: SparkRequest) -> Submitted:
+    def submit(self, request: SparkRequest, *, room: bool = True) -> Submitted:
         """Checks, puts the program's files where the nodes see them, and submits it.
+
+        ``room``: whether to look for room (`check_room`); a run did before it began, and what is left of the machine's
+        memory since then is less by what its own containers take.
 
         Raises CallError and InputError for what cannot be run: settings, data, memory.
         """
@@ -92,7 +95,8 @@ class SparkClient:
         given = read_input(request.application, request.input)
         if request.output.exists():
             raise InputError("is there already", where=str(request.output), mend="give another folder, or remove it")
-        self.check_room(request.sizes)
+        if room:
+            self.check_room(request.sizes)
         if self._scheduler is None:
             self._scheduler = scheduler_address(self.rest)
         home, data = self.site.home(self._progress), self.site.data(given, self._progress)
