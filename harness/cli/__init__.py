@@ -105,8 +105,17 @@ def _terminated_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def _open_closed_outputs() -> None:
+    """Standard output or error that the caller has closed (``>&-``), where Python has None, leads nowhere."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+
+
 def main(argv: list[str] | None = None) -> None:
     """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
+    _open_closed_outputs()
     try:
         with _terminated_in_order():
             result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)

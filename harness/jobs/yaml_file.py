@@ -104,7 +104,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            raise InputError("the file is empty", where=file, mend="write an experiment or workload into it")
+            raise InputError("the file is empty", where=file, mend="write a YAML document into it")
         data = walker.build(node, ())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

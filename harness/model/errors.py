@@ -33,7 +33,8 @@ class YarnfairError(Exception):
         """The one line that is printed: ``where: what; mend``."""
         text = " ".join(self.what.split())
         if self.where:
-            text = f"{self.where}: {text}"
+            # Line ends only: a path may well hold two spaces.
+            text = f"{' '.join(self.where.splitlines())}: {text}"
         if self.mend:
             text = f"{text}; {' '.join(self.mend.split())}"
         return text

@@ -290,11 +290,10 @@ def read_baseline(path: Path) -> Baseline:
 
     Raises InputError when it is something else, or damaged.
     """
-    found = read_json(path)
+    record = "record one: yarnfair baseline RUN... -o FILE"
+    found = read_json(path, mend=record)
     if found.get("yarnfair_baseline") != FORMAT:
-        raise InputError(
-            f"not a baseline of format {FORMAT}", where=str(path), mend="record one: yarnfair baseline RUN... -o FILE"
-        )
+        raise InputError(f"not a baseline of format {FORMAT}", where=str(path), mend=record)
     try:
         entries = [_read_entry(entry) for entry in found["entries"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from harness.model.errors import InputError
 from harness.results.check import Checked, Held
 from harness.results.store import replace_file
 
@@ -70,11 +71,18 @@ def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
 
 
 def write_junit(checked: Checked, path: Path) -> None:
-    """Writes the document, whole or not at all."""
+    """Writes the document, whole or not at all.
+
+    Raises InputError when the disk refuses.
+    """
     text = junit(checked)
 
     def write(temporary: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise InputError(what, where=str(path), mend="choose another --junit") from None
     replace_file(path, write)

@@ -75,7 +75,10 @@ class RunRecord:
         return self.backend == "sim"
 
     def invalid(self) -> tuple[int, str] | None:
-        """The exit code and the reason when its figures do not count: unfinished, failed or lost jobs, time limit."""
+        """The exit code and the reason when its figures do not count: unfinished, failed or lost jobs, time limit.
+
+        Raises InputError when the summary's count of failed jobs is no count.
+        """
         code = self.info.get("exit")
         why = str(self.info.get("why") or "")
         if code is None:
@@ -88,13 +91,22 @@ class RunRecord:
             return 4, "summary.json is missing"
         queues = self.summary.get("queues")
         failed = sum(
-            int(own.get("failed") or 0)
-            for own in (queues.values() if isinstance(queues, Mapping) else ())
+            self._failed(str(queue), own)
+            for queue, own in (queues.items() if isinstance(queues, Mapping) else ())
             if isinstance(own, Mapping)
         )
         if failed:
             return 4, f"{failed} job(s) failed"
         return None
+
+    def _failed(self, queue: str, own: Mapping[str, Any]) -> int:
+        failed = own.get("failed")
+        if failed is None:
+            return 0
+        if isinstance(failed, bool) or not isinstance(failed, int) or failed < 0:
+            what = f"queue {queue[:80]!r}: failed is {str(failed)[:40]!r}, not a number of jobs"
+            raise InputError(what, where=str(self.path / "summary.json"), mend="run the experiment again")
+        return failed
 
 
 def find_runs(path: Path) -> list[Path]:

@@ -48,10 +48,11 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
 
     Raises InputError when the disk refuses.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary: Path | None = None
     try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        os.close(handle)
         write(temporary)
         temporary.chmod(0o644)
         os.replace(temporary, path)
@@ -60,8 +61,9 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
             f"cannot be written: {error.strerror}", where=str(path), mend="check disk and rights"
         ) from None
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def plain(value: Any) -> Any:
@@ -217,15 +219,16 @@ class RunDirectory:
         write_json(path / "run.json", info)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object of a run directory.
+def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, Any]:
+    """A JSON object, of a run directory unless `mend` says how else such a file comes about.
 
     Raises InputError when it is missing or damaged.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path), mend="run the experiment again") from None
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"cannot be read: {why}", where=str(path), mend=mend) from None
     if not isinstance(found, dict):
-        raise InputError("not a JSON object", where=str(path), mend="run the experiment again")
+        raise InputError("not a JSON object", where=str(path), mend=mend)
     return found

@@ -83,8 +83,11 @@ def read_script(path: str) -> Any:
     """A script from a file; InputError if it cannot be read or is not JSON."""
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=path, mend="give the path of a readable file") from error
+    except OSError as error:
+        what = f"cannot be read: {error.strerror or error}"
+        raise InputError(what, where=path, mend="give the path of a readable file") from error
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8 text", where=path, mend="save it as UTF-8") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -92,20 +95,35 @@ def read_script(path: str) -> Any:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Write a file in one step: it is whole or not there."""
+    """Write a file in one step: it is whole or not there.
+
+    Raises InputError when the disk refuses, or UTF-8 cannot write the text.
+    """
     target = Path(path)
+    content = _encoded(text)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(content)
         os.replace(draft, target)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
 
 
+def _encoded(text: str) -> bytes:
+    """UTF-8. InputError for half a surrogate pair, which JSON can write (as an escape) and UTF-8 cannot."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        what = f"a name holds {text[error.start]!r}, half a surrogate pair, which UTF-8 cannot write"
+        raise InputError(what, mend="rename it") from error
+
+
 def render_answer(answer: Mapping[str, Any]) -> str:
-    """The answer as the oracle writes it: one record a line."""
+    """The answer as the oracle writes it: one record a line. InputError when UTF-8 cannot write one of its names."""
     parts = []
     for key, value in answer.items():
         if isinstance(value, list):
@@ -113,4 +131,6 @@ def render_answer(answer: Mapping[str, Any]) -> str:
             parts.append(f'\n"{key}": [{lines}]')
         else:
             parts.append(f'\n"{key}": {json.dumps(value, separators=(",", ":"))}')
-    return "{" + ",".join(parts) + "\n}\n"
+    text = "{" + ",".join(parts) + "\n}\n"
+    _encoded(text)
+    return text

@@ -13,6 +13,9 @@ import click
 import pytest
 
 from harness.cli import cli, main
+from harness.jobs.yaml_file import parse_yaml
+from harness.model.errors import InputError
+from harness.sim.script import read_script, write_whole
 
 SCENARIO = "capacity: 4\nqueues: {A: {weight: 1}}\narrivals: [{A: 3}]\n"
 SCRIPT = '{"options": {}, "events": []}'
@@ -100,3 +103,70 @@ def test_sigterm_ends_a_command_as_ctrl_c_does_and_only_once(
     assert capsys.readouterr().err.strip() == "yarnfair: interrupted"
     assert cleaned == [True]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_an_output_that_the_caller_has_closed_is_no_error(closed: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    call = f'exec "{sys.executable}" -m harness allocate s.yaml --policy fair --json {closed}'
+    done = subprocess.run(
+        ["sh", "-c", call], capture_output=True, env={**os.environ, "PYTHONPATH": os.getcwd()}, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_an_error_does_not_go_to_the_output_when_the_place_of_errors_is_closed(tmp_path: Path) -> None:
+    call = f'exec "{sys.executable}" -m harness allocate none.yaml --policy fair 2>&-'
+    done = subprocess.run(
+        ["sh", "-c", call], capture_output=True, env={**os.environ, "PYTHONPATH": os.getcwd()}, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "out.json")])
+def test_a_name_that_utf_8_cannot_write_is_one_line(
+    output: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.sim.decide.Decider.run", lambda _: {"assignments": [{"queue": "root.\ud800"}]})
+    (tmp_path / "script.json").write_text(SCRIPT)
+    assert code_of("decide", "script.json", *output) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("yarnfair: script.json: ")
+    assert r"\ud800" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["script.json"]
+
+
+def test_a_file_that_cannot_be_encoded_or_is_interrupted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="half a surrogate"):
+        write_whole(str(tmp_path / "x"), "a\udfff")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(str(tmp_path / "x"), "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_that_cannot_be_read_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_script(str(tmp_path / "none"))
+    assert caught.value.what == "cannot be read: No such file or directory"
+    (tmp_path / "latin").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_script(str(tmp_path / "latin"))
+
+
+def test_an_empty_yaml_file_is_not_taken_for_an_experiment() -> None:
+    with pytest.raises(InputError, match=r"^queues\.yaml: the file is empty; write a YAML document into it$"):
+        parse_yaml("", "queues.yaml")
+
+
+def test_an_error_is_one_line_whatever_it_names() -> None:
+    error = InputError("is\nwrong", where="two  spaces\nand\ra line", mend="mend\nit")
+    assert error.line() == "two  spaces and a line: is wrong; mend it"

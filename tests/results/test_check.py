@@ -326,3 +326,48 @@ def test_wrong_calls_and_files(write: Write, tmp_path: Path, capsys: pytest.Capt
         assert (code, err.count("\n")) == (1, 1), text
     assert call(capsys, "baseline", run)[0] == 2
     assert call(capsys, "baseline", tmp_path / "nothing", "-o", tmp_path / "b.json")[0] == 1
+
+
+@pytest.mark.parametrize("failed", ['"x"', "NaN", "[1]", "true", "-1", "0.5"])
+@pytest.mark.parametrize("verb", ["check", "baseline", "compare"])
+def test_a_count_of_failed_jobs_that_is_none_is_one_line(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str, failed: str
+) -> None:
+    good, bad, file = write("good"), write("bad", seed=2), tmp_path / "b.json"
+    assert call(capsys, "baseline", good, "-o", file)[0] == 0
+    (bad / "summary.json").write_text(f'{{"queues": {{"a": {{"failed": {failed}}}}}}}')
+    arguments = {
+        "check": ("check", bad, "--baseline", file),
+        "baseline": ("baseline", bad, "-o", file),
+        "compare": ("compare", good, bad),
+    }[verb]
+    code, _, err = call(capsys, *arguments)
+    assert code == 1
+    (line,) = err.splitlines()
+    assert str(bad / "summary.json") in line
+    assert "not a number of jobs" in line
+
+
+def test_a_missing_baseline_says_how_one_is_recorded(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "none.json"
+    for content in (None, "[]", "{"):
+        if content is not None:
+            file.write_text(content)
+        code, _, err = call(capsys, "check", write(f"run {content}"), "--baseline", file)
+        assert code == 1
+        assert err.rstrip().endswith("; record one: yarnfair baseline RUN... -o FILE")
+        assert err.count(str(file)) == 1
+
+
+def test_a_place_for_junit_that_cannot_be_written_is_named(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, file = write("run"), tmp_path / "b.json"
+    call(capsys, "baseline", run, "-o", file)
+    code, _, err = call(capsys, "check", run, "--baseline", file, "--junit", file / "below" / "junit.xml")
+    assert code == 1
+    assert err.splitlines()[-1] == (
+        f"yarnfair: {file / 'below' / 'junit.xml'}: cannot be written: Not a directory; choose another --junit"
+    )

@@ -42,6 +42,13 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
 
 
+def test_a_file_that_cannot_be_written_is_named_itself(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "summary.json"
+    with pytest.raises(InputError) as caught:
+        replace_file(path, Path.touch)
+    assert (caught.value.where, caught.value.what) == (str(path), "cannot be written: No such file or directory")
+
+
 def test_numbers_that_json_lacks_become_null(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {})
     directory.write_summary({"a": math.nan, "b": [math.inf, 1.5], "c": {"d": -math.inf}})
