@@ -123,9 +123,10 @@ class AnyClient:
             finally:
                 self.attempts, self.zero_ms = copied.attempts, copied.zero_ms
         client = mapreduce.Client(self.rest, progress=self._progress, stop=self._stop)
-        done = client.run(request, on_step)
-        self.attempts, self.zero_ms = list(done.attempts), done.zero_ms
-        return done
+        try:
+            return client.run(request, on_step)
+        finally:
+            self.attempts, self.zero_ms = client.attempts, client.zero_ms
 
     def _spark(self, request: SparkRequest, on_step: Callable[[list[AppStatus]], None]) -> Done:
         with self._site() as site:

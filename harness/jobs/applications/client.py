@@ -218,6 +218,9 @@ class Client:
     ) -> None:
         self.rest, self._progress, self._stop = rest, progress, stop or threading.Event()
         self.java = java_program()
+        #: What was measured of the last run, however it ended.
+        self.attempts: list[Attempt] = []
+        self.zero_ms = 0
 
     def run(self, request: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
         """To its end, checked.
@@ -225,11 +228,15 @@ class Client:
         Raises RunInvalid for a job that failed (why, with its log's last lines), RunTimedOut, InputError, CallError.
         However it ends, nothing of it runs on.
         """
+        self.attempts = []
         inputs = data_sets(request)
         settings = settings_of(request.application, request.settings)
         output = target_of(request.output)
-        if exists(output):
-            raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
+        # What one job of a program leaves for its next.
+        between = beside(output, f"{last_name(output)}.joined") if request.application.name == "join" else None
+        for place in (output, *([] if between is None else [between])):
+            if exists(place):
+                raise InputError("is there already", where=place.name, mend="give another --output, or remove it")
         free = available_mb(Path("/proc/meminfo").read_text()) if on_this_machine(self.rest) else None
         check_memory(request.sizes, self.rest, free_mb=free)
         library, streaming = jars.find(progress=self._progress), streaming_jar(self._progress)
@@ -264,7 +271,7 @@ class Client:
             )
             jobs = list(request.application.jobs(call))
             self._configure(work, request, given, uri_of(staged, default), sum(one.size for one in inputs), tag)
-            began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
+            began, self.zero_ms = time.monotonic(), time.time_ns() // 1_000_000
             classes = os.pathsep.join([str(work / "conf"), str(streaming), f"{library}/*"])
             try:
                 for number, job in enumerate(jobs, start=1):
@@ -275,21 +282,24 @@ class Client:
                         _fetch_history(staged, work)
                         raise RunInvalid(self._why(request, tag, work, failed.log)) from None
             finally:
-                self.rest.kill_tagged(tag)
-                _fetch_history(staged, work)
-                for left_over in (beside(output, f"{last_name(output)}.joined"), staged):
-                    if left_over != FolderTarget(work):
-                        with contextlib.suppress(YarnfairError):
-                            remove(left_over)
+                try:
+                    self.rest.kill_tagged(tag)
+                finally:
+                    _fetch_history(staged, work)
+                    with contextlib.suppress(OSError):
+                        self.attempts = histories(work)
+                    for left_over in (between, staged):
+                        if left_over is not None and left_over != FolderTarget(work):
+                            with contextlib.suppress(YarnfairError):
+                                remove(left_over)
             seconds = time.monotonic() - began
             apps = tuple(self.rest.apps(tags=[tag]))
-            attempts = tuple(histories(work))
             verdict = None
             if request.check:
                 self._progress("checking the answer")
                 found = output_files(fetch_output(output, work / "out"))
                 verdict = CHECKS[request.application.name](copies, settings, found)
-        return Done(apps, attempts, seconds, verdict, zero_ms)
+        return Done(apps, tuple(self.attempts), seconds, verdict, self.zero_ms)
 
     def _configure(
         self, work: Path, request: Request, given: Mapping[str, str], staged: str, size: int, tag: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.jobs.applications.catalogue import APPLICATIONS, Call, settings_of
+from harness.clusters import jars
+from harness.jobs.applications import client
+from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
 from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_sets, last_lines
 from harness.jobs.applications.history import attempts_table, read_history, summary
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.model.errors import CallError, InputError
+from harness.jobs.programs import AnyClient, AnyCluster
+from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.model.resources import Resource
 
 
@@ -83,7 +87,7 @@ def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
         settings_of(APPLICATIONS["wordcount"], {"pattern": "x"})
 
 
-EVENTS = [
+EVENTS: list[tuple[str, str, dict[str, object]]] = [
     ("jobhistory.TaskAttemptStarted", "MAP", {"startTime": 2000}),
     ("jobhistory.MapAttemptFinished", "MAP", {"finishTime": 5000}),
     ("jobhistory.TaskAttemptStarted", "REDUCE", {"startTime": 4000}),
@@ -95,7 +99,7 @@ EVENTS = [
 ]
 
 
-def test_the_history_of_a_job() -> None:
+def history_lines() -> list[str]:
     lines = ["Avro-Json", '{"type": "record"}', "", "{broken", '{"event": {}}']
     for name, kind, more in EVENTS:
         letter = kind[0].lower()
@@ -109,7 +113,11 @@ def test_the_history_of_a_job() -> None:
             **more,
         }
         lines.append(json.dumps({"type": "X", "event": {f"org.apache.hadoop.mapreduce.{name}": event}}))
-    attempts = read_history(lines)
+    return lines
+
+
+def test_the_history_of_a_job() -> None:
+    attempts = read_history(history_lines())
     assert [(a.job, a.kind, a.node, a.started_ms, a.ended_ms, a.outcome, a.error) for a in attempts] == [
         ("application_1_0001", "map", "node1:8042", 2000, 5000, "finished", ""),
         ("application_1_0001", "reduce", "node1:8042", 4000, 6000, "failed", "it broke"),
@@ -122,6 +130,49 @@ def test_the_history_of_a_job() -> None:
     assert table["started_s"].tolist() == [1.0, 3.0]
     assert math.isnan(table["shuffled_s"][0])
     assert attempts_table([], 0).empty
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """Where a run of Hadoop's client ends badly, its master having written a history."""
+    found: list[BaseException] = []
+
+    def one(self: client.Client, request: Request, job: HadoopJob, classes: str, work: Path, *_: object) -> None:
+        (work / "history").mkdir()
+        (work / "history" / "job_1_0001.jhist").write_text("\n".join(history_lines()))
+        raise found[-1]
+
+    monkeypatch.setattr(client.Client, "_one", one)
+    monkeypatch.setattr(client, "java_program", lambda: "java")
+    monkeypatch.setattr(client, "cluster_properties", lambda _: {})
+    monkeypatch.setattr(client, "streaming_jar", lambda _: Path("/jars/streaming.jar"))
+    monkeypatch.setattr(jars, "find", lambda **_: Path("/jars"))
+    return found
+
+
+@pytest.mark.parametrize("error", [RunInvalid("join failed"), RunTimedOut("too long"), KeyboardInterrupt()])
+def test_what_was_measured_of_a_run_that_fails_is_kept(
+    error: BaseException, ends: list[BaseException], tmp_path: Path
+) -> None:
+    ends.append(error)
+    cluster = rest(8192)
+    cluster.kill_tagged = lambda _: None
+    for kind in ("rankings", "uservisits", "text"):
+        generate(kind, 3000, 1, FolderTarget(tmp_path / kind))
+    runs = AnyClient(cluster, AnyCluster("http://rm:8088"), tmp_path, python="python3")
+    before = time.time_ns() // 1_000_000
+    with pytest.raises(type(error)):
+        runs.run(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"))
+    assert [one.outcome for one in runs.attempts] == ["finished", "failed"]
+    assert runs.zero_ms >= before
+    # Nothing that this run has not made is removed: a folder of that name is nobody's but join's.
+    (tmp_path / "out.joined").mkdir()
+    (tmp_path / "out.joined" / "mine").write_text("kept")
+    with pytest.raises(InputError, match=r"out.joined: is there already"):
+        runs.run(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"))
+    with pytest.raises(type(error)):
+        runs.run(request(tmp_path, tmp_path / "text"))
+    assert (tmp_path / "out.joined" / "mine").read_text() == "kept"
 
 
 def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
