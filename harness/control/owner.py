@@ -168,13 +168,18 @@ class FileOwner:
         }
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """The administrator's maximum shares of queues of which the controller has written one."""
+        """The administrator's maximum shares of queues of which the controller has written one, or a minimum share.
+
+        The ResourceManager shows a maximum that is raised to the minimum share in force.
+        """
         default = self._file.queue_max_resources_default
         found = {}
         for path, values in self.baseline.items():
             if "max_resources" in values:
                 limit = _limit(values["max_resources"]) or default
                 found[path] = limit.resolve(capacity)
+            elif "min_resources" in values:
+                found[path] = self._file.max_resources(path).resolve(capacity)
         return found
 
     def _forget(self, path: str) -> None:

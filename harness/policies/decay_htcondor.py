@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from harness.ledger.decay import half_life_factor
 from harness.model.snapshot import Snapshot
 from harness.policies.decay import DecayPolicy, by_shares, share_keys
-from harness.policies.longterm import capacity_of
 from harness.policies.tree import Tree
 
 #: The best real user priority, which is also everybody's first.
@@ -24,19 +23,24 @@ FLOOR = 0.5
 
 class DecayHtcondor(DecayPolicy):
     """The priority factor is 1 / weight. The smoothed usage is in units of the resource (cores, as in HTCondor; MiB for
-    ``resource=memory``, where the floor of 0.5 is next to nothing)."""
+    ``resource=memory``, where the floor of 0.5 is next to nothing; parts of the cluster for ``dominant``, where it is
+    half a core's).
+    """
 
     name = "decay-htcondor"
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """The real user priority pi."""
-        begun_with = FLOOR * half_life_factor(time_s, self.settings.half_life)
-        return max(FLOOR, self._smoothed(counted) + begun_with)
+        return self._priority(time_s, counted, FLOOR)
+
+    def _priority(self, time_s: float, counted: float, floor: float) -> float:
+        return max(floor, self._smoothed(counted) + floor * half_life_factor(time_s, self.settings.half_life))
 
     def _slices(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        capacity = capacity_of(snapshot, self.settings.resource)
+        # The dominant resource is counted in parts of the cluster: there half a core is that part of its cores.
+        floor = FLOOR / max(snapshot.capacity.vcores, 1) if self.settings.resource == "dominant" else FLOOR
         return [
-            float(tree.entitlement[q]) / self.figure(snapshot.time_s, counted[q], capacity)
+            float(tree.entitlement[q]) / self._priority(snapshot.time_s, counted[q], floor)
             for q in range(len(tree.names))
         ]
 

@@ -15,7 +15,8 @@ from typing import ClassVar
 
 from harness.model.snapshot import Snapshot
 from harness.policies.base import number
-from harness.policies.decay import DAY_S, DecayPolicy, DecaySettings, by_ranks, dense_ranks
+from harness.policies.decay import DAY_S, DecayPolicy, DecaySettings, asking_ranks, by_ranks
+from harness.policies.longterm import demands
 from harness.policies.tree import Tree
 
 
@@ -34,7 +35,12 @@ class DecaySlurm(DecayPolicy):
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         # Depth first by LF is strict order level by level; children of tied parents cannot be merged by weights.
-        return by_ranks(tree, dense_ranks(tree, [-lf for lf in level_fs(tree, counted)]))
+        _, asks = demands(tree, snapshot, self.settings.resource)
+        for leaf in tree.leaves:
+            if asks[leaf]:
+                for q in tree.path(leaf):
+                    asks[q] = True
+        return by_ranks(tree, asking_ranks(tree, [-lf for lf in level_fs(tree, counted)], asks))
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
         keys = [math.inf] * len(tree.names)

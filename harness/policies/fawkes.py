@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from harness.model.plan import Order, Plan
-from harness.model.resources import Resource
+from harness.model.resources import UNBOUNDED, ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, number
 from harness.policies.fair import entitlement_weights
 from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
+from harness.policies.limits import at_least, limit_of, within
 from harness.policies.static import largest_remainder
 from harness.policies.tree import Tree, tree_of
 
@@ -90,14 +91,16 @@ class FawkesPolicy(Policy):
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         """Minimum shares of the leaves: the nodes that FAWKES would give, as a part of the cluster's resources.
 
-        The core share of a leaf is its entitled part S_i of ``core`` times the cluster. The rest follows the weights,
-        but only if the global discrimination that one period at the present minimum shares gives exceeds tau:
-        otherwise those stay. Inside the scheduler and on paper `keys` orders by usage over the ideal share at every
-        allocation, without T and tau.
+        The core share of a leaf is its entitled part S_i of ``core`` times the cluster, at least the administrator's
+        own minimum share; nobody gets more than its maximum share. The rest follows the weights, but only if the global
+        discrimination that one period at the present minimum shares gives exceeds tau: otherwise those stay. Inside the
+        scheduler and on paper `keys` orders by usage over the ideal share at every allocation, without T and tau.
         """
         tree = tree_of(snapshot)
         weights = self._weights(snapshot, tree)
-        ideal = self._ideal(tree, weights)
+        configured = {name: _configured(view) for name, view in snapshot.queues.items()}
+        ideal = self._ideal(tree, weights, {name: _dominant(configured[name], snapshot.capacity) for name in weights})
+        ideal = _limited(ideal, weights, _most(snapshot, weights), hand_on=self.resizes)
         present = _present_parts(snapshot, tree)
         reasons = {}
         if present is not None and self.resizes:
@@ -122,7 +125,12 @@ class FawkesPolicy(Policy):
         return Plan(
             order=Order(measure="keys"),
             weights=entitlement_weights(snapshot),
-            min_shares={tree.names[q]: amounts[q] for q in range(1, len(tree.names))},
+            # A minimum share above the maximum would lift that.
+            min_shares={
+                name: at_least(within(amounts[q], limit_of(snapshot.queues[name], capacity)), configured[name])
+                for q, name in enumerate(tree.names)
+                if q
+            },
             reasons=reasons,
         )
 
@@ -146,9 +154,13 @@ class FawkesPolicy(Policy):
     def _weights(self, snapshot: Snapshot, tree: Tree) -> dict[str, Number]:
         return weights_of({tree.names[q]: self.value(metrics_of(snapshot, tree.names[q])) for q in tree.leaves})
 
-    def _ideal(self, tree: Tree, weights: Mapping[str, Number]) -> dict[str, Number]:
+    def _ideal(
+        self, tree: Tree, weights: Mapping[str, Number], configured: Mapping[str, Number] | None = None
+    ) -> dict[str, Number]:
         core = self.settings.core
-        least: dict[str, Number] = {tree.names[q]: tree.share[q] * core for q in tree.leaves}
+        least: dict[str, Number] = {
+            tree.names[q]: max(tree.share[q] * core, (configured or {}).get(tree.names[q], 0)) for q in tree.leaves
+        }
         return ideal_shares(1.0, weights, least) if self.resizes else least
 
 
@@ -159,6 +171,43 @@ def _above(tree: Tree, queue: int) -> list[int]:
 def _dominant(amount: Resource, capacity: Resource) -> float:
     memory = amount.memory_mb / capacity.memory_mb if capacity.memory_mb > 0 else 0.0
     return max(memory, amount.vcores / capacity.vcores if capacity.vcores > 0 else 0.0)
+
+
+def _configured(view: QueueView) -> Resource:
+    """The administrator's minimum share; none where the snapshot shows only what is in force, which may be ours."""
+    return ZERO if view.min_share_in_force is None else view.min_share
+
+
+def _most(snapshot: Snapshot, leaves: Iterable[str]) -> dict[str, Number]:
+    """Parts of the cluster that leaves' maximum shares allow, of those that have one."""
+    capacity, found = snapshot.capacity, {}
+    for name in leaves:
+        limit = limit_of(snapshot.queues[name], capacity)
+        parts: list[Number] = []
+        if limit.memory_mb < UNBOUNDED.memory_mb:
+            parts.append(limit.memory_mb / capacity.memory_mb)
+        if limit.vcores < UNBOUNDED.vcores:
+            parts.append(limit.vcores / capacity.vcores)
+        if parts:
+            found[name] = min(parts)
+    return found
+
+
+def _limited(
+    ideal: dict[str, Number], weights: Mapping[str, Number], most: Mapping[str, Number], *, hand_on: bool
+) -> dict[str, Number]:
+    """Parts no larger than ``most``; what this takes away the others get by their weights (``hand_on``)."""
+    found, others = dict(ideal), set(ideal)
+    while over := [name for name in found if name in most and found[name] > most[name]]:
+        excess = sum(found[name] - most[name] for name in over)
+        for name in over:
+            found[name] = most[name]
+            others.discard(name)
+        total = sum(weights[name] for name in others)
+        if hand_on:
+            for name in others:
+                found[name] = found[name] + excess * (weights[name] / total if total else 1 / len(others))
+    return found
 
 
 def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:

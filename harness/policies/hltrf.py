@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
+from harness.policies.limits import at_least, limit_of, within
 from harness.policies.longterm import (
     HierarchicalSettings,
     LongTermPolicy,
     is_demanding,
+    may_grow,
     mean_task_s,
     next_container,
     waited_s,
@@ -48,16 +50,17 @@ class Hltrf(LongTermPolicy):
         """A minimum share for every queue on the path of a starved leaf: what it holds and one container more.
 
         Algorithm 2's own starved leaf, the one with the smallest accumulated / weight of all that demand, gets as many
-        as it would hold inside: N_task = T_avg / T_wait (eq. 7). The others only get their turn.
+        as it would hold inside: N_task = T_avg / T_wait (eq. 7). The others only get their turn. Nobody's minimum is
+        above its maximum share, which the scheduler would raise to it.
         """
         if self.settings.lift != "min_share" or not late:
             return {}
         queues = [snapshot.queues[name] for name in tree.names]
-        demanding = [q for q in tree.leaves if is_demanding(queues[q])]
+        demanding = [q for q in tree.leaves if is_demanding(queues[q]) and may_grow(tree, snapshot, q)]
         poorest = min(demanding, key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
         wanted: dict[int, Resource] = {}
         for leaf in late:
-            size = next_container(queues[leaf])
+            size = next_container(queues[leaf], snapshot.capacity)
             held = queues[leaf].allocated.memory_mb // size.memory_mb
             # Half of a fair share may be AMs (Hadoop's default), and a queue that holds nothing begins with one.
             # Whoever was lifted in vain has nothing but AMs to start, and as many running as its share allows.
@@ -70,8 +73,6 @@ class Hltrf(LongTermPolicy):
             for q in tree.path(leaf):
                 wanted[q] = wanted.get(q, queues[q].allocated) + size * count
         return {
-            tree.names[q]: Resource(
-                max(least.memory_mb, queues[q].min_share.memory_mb), max(least.vcores, queues[q].min_share.vcores)
-            )
+            tree.names[q]: at_least(within(least, limit_of(queues[q], snapshot.capacity)), queues[q].min_share)
             for q, least in wanted.items()
         }

@@ -16,6 +16,7 @@ from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, word
+from harness.policies.limits import SMALLEST_MB, limit_of
 from harness.policies.tree import Tree, tree_of
 from harness.policies.weights import leaf_parts, lift, long_term_shares, named, share_weights, usage_of
 
@@ -173,7 +174,7 @@ class LongTermPolicy(Policy):
         usage = [usage_of(queue.allocated, snapshot.capacity, dominant) for queue in queues]
         sizes = [0.0] * len(queues)
         for q in late:
-            sizes[q] = usage_of(next_container(queues[q]), snapshot.capacity, dominant)
+            sizes[q] = usage_of(next_container(queues[q], snapshot.capacity), snapshot.capacity, dominant)
         lift(tree, snapshot, weights, late, usage, sizes)
 
     def _min_shares(
@@ -271,16 +272,32 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
     found = []
     for q in tree.leaves:
         waited_s = _waited_s(queues[names[q]], now_s)
-        if waited_s >= t_wait_s and waited_s > 0:
+        if waited_s >= t_wait_s and waited_s > 0 and may_grow(tree, snapshot, q):
             found.append(q)
     return found
 
 
-def next_container(queue: QueueView) -> Resource:
+def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
+    """Whether the maximum shares let a leaf hold one container more: if not, it does not wait for its turn.
+
+    What its siblings hold below the same ancestor's maximum does not count: that is what it waits for.
+    """
+    queue = snapshot.queues[tree.names[leaf]]
+    # A ResourceManager cuts a queue's demand to its maximum share, but not the containers that it waits for.
+    if queue.pending_containers > 0 and queue.demand == queue.allocated:
+        return False
+    held = queue.allocated + next_container(queue, snapshot.capacity)
+    return all(held.fits_in(limit_of(snapshot.queues[tree.names[q]], snapshot.capacity)) for q in (*tree.path(leaf), 0))
+
+
+def next_container(queue: QueueView, capacity: Resource) -> Resource:
     """The mean size of the containers that a leaf waits for (1 GiB, 1 vcore where the snapshot does not say)."""
     if queue.pending_containers <= 0:
-        return Resource(1024, 1)
+        return Resource(SMALLEST_MB, 1)
     pending = queue.demand - queue.allocated
+    # Demand that has been cut to the maximum share is no more than a lower bound.
+    smallest_mb = SMALLEST_MB if queue.demand.memory_mb >= limit_of(queue, capacity).memory_mb else 1
     return Resource(
-        max(pending.memory_mb // queue.pending_containers, 1), max(pending.vcores // queue.pending_containers, 1)
+        max(pending.memory_mb // queue.pending_containers, smallest_mb),
+        max(pending.vcores // queue.pending_containers, 1),
     )

@@ -11,6 +11,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag
 from harness.policies.fair import entitlement_weights
+from harness.policies.limits import SMALLEST_MB, at_least, within
 from harness.policies.tree import tree_of
 from harness.policies.vectors import Division, VectorScenario, static_shares
 
@@ -23,7 +24,9 @@ class StaticSettings:
 class Static(Policy):
     """Maximum shares S_i (eq. 2, level by level in a tree), inside and from outside; inactive queues count.
 
-    The cluster is divided without remainder: memory and vcores to whole units by largest remainder, ties by name.
+    The cluster is divided without remainder: memory and vcores to whole units by largest remainder, ties by name. A
+    queue that is due anything may hold one small container, even if the shares then sum to more than the cluster: the
+    ResourceManager refuses every application of a queue whose maximum share is 0. None is above the administrator's.
     """
 
     name = "static"
@@ -35,15 +38,23 @@ class Static(Policy):
         shares = [tree.share[q] for q in leaves]
         memory = largest_remainder(snapshot.capacity.memory_mb, shares)
         vcores = largest_remainder(snapshot.capacity.vcores, shares)
-        return Plan(
-            order=Order(measure="stock"),
-            weights=entitlement_weights(snapshot),
-            max_shares={tree.names[q]: Resource(m, v) for q, m, v in zip(leaves, memory, vcores, strict=True)},
-        )
+        most: dict[str, Resource] = {}
+        # Before any node has registered there is nothing to divide.
+        if snapshot.capacity.memory_mb > 0 and snapshot.capacity.vcores > 0:
+            least = _smallest(snapshot.capacity)
+            for q, share, m, v in zip(leaves, shares, memory, vcores, strict=True):
+                own = at_least(Resource(m, v), least) if share > 0 else Resource(m, v)
+                most[tree.names[q]] = within(own, snapshot.queues[tree.names[q]].max_share)
+        return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot), max_shares=most)
 
     def divide(self, scenario: VectorScenario) -> Division:
         tasks = static_shares(scenario)
         return Division(tuple(Fraction(int(count)) for count in tasks) if self.settings.integral else tasks)
+
+
+def _smallest(capacity: Resource) -> Resource:
+    """One vcore, and Hadoop's smallest container or, where the cluster has less, the memory that it has to a vcore."""
+    return Resource(max(min(SMALLEST_MB, capacity.memory_mb // capacity.vcores), 1), 1)
 
 
 def largest_remainder(total: int, shares: Sequence[float]) -> list[int]:

@@ -348,7 +348,8 @@ class Simulation:
             self._take_calls()
             self.calls.reload(now_ms, allocations)
         for queue in queue_tree(allocations):
-            self.observer.limits_changed(queue.path, queue.min_share, queue.max_limit)
+            # A maximum share that the policy writes is not the administrator's: policies see the one before it.
+            self.observer.limits_changed(queue.path, queue.min_share, None)
 
     def _progress(self, wall_s: float) -> Progress:
         g = self.world.g[0]

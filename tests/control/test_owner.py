@@ -191,3 +191,11 @@ def test_drf_is_written_only_where_the_file_does_not_say_so() -> None:
     own, place = owner(b"<allocations><queue name='root'><queue name='a'/></queue></allocations>")
     put(own, scheduling_policies={"root": "drf", "root.a": "drf"})
     assert parse_allocations(place.data).settings["root.a"].scheduling_policy == "drf"
+
+
+def test_the_administrators_maximum_is_that_of_the_file_where_a_minimum_is_written() -> None:
+    """A ResourceManager shows the larger of the two."""
+    own, _ = owner(FILE.replace(b"<maxRunningApps>", b"<maxResources>50 mb, 5 vcores</maxResources><maxRunningApps>"))
+    assert own.max_shares(Resource(1000, 10)) == {}
+    put(own, min_shares={"root.a": Resource(100, 7)})
+    assert own.max_shares(Resource(1000, 10)) == {"root.a": Resource(50, 5)}

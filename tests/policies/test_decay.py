@@ -258,3 +258,29 @@ def test_ltrf_with_a_half_life_forgives(tmp_path: Path, capsys: pytest.CaptureFi
     assert paid_back() == 50
     assert 0 < paid_back("--set", "half_life=2") < 25
     assert paid_back("--set", "window=1") <= 1
+
+
+def test_from_outside_slurms_ranks_are_of_those_that_ask() -> None:
+    """Weights tell four places apart: idle queues use none of them up, as long as there are more places than that."""
+    names = [f"root.q{at}" for at in range(6)]
+    asking = {f"root_q{at}": {"demand": Resource(1024, 1), "pending_containers": 1} for at in (3, 4, 5)}
+    counted = CountedLedger({name: 100.0 * (at + 1) for at, name in enumerate(names)})
+    policy = make_policy("decay-slurm")
+    weights = policy.plan(view(dict.fromkeys(names, 1.0), **asking), counted).weights
+    assert [weights[name] for name in names] == [1e6, 1e6, 1e6, 1e6, 1e3, 1.0]
+    # Nobody asks, or weights tell all apart: the places of all.
+    weights = policy.plan(view(dict.fromkeys(names, 1.0)), counted).weights
+    assert [weights[name] for name in names[:3]] == [1e6, 1e3, 1.0]
+    weights = policy.plan(view(dict.fromkeys(names[:4], 1.0), **asking), counted).weights
+    assert [weights[name] for name in names[:3]] == [1e6, 1e3, 1.0]
+
+
+def test_htcondors_first_priority_is_half_a_core_of_any_resource() -> None:
+    """Of 100 cores a has used 10 on average, b none: with vcores 10 to 0.5, and the same in parts of the cluster."""
+    week = 7 * 86_400.0
+    parts = {"vcores": 10.0, "dominant": 0.1}
+    for resource, used in parts.items():
+        policy = make_policy("decay-htcondor", {"resource": resource, "half_life": 3600.0})
+        counted = CountedLedger({"root.a": used * 3600.0 / math.log(2)})
+        weights = policy.plan(view({"root.a": 1.0, "root.b": 1.0}, time_s=week), counted).weights
+        assert weights["root.b"] / weights["root.a"] == pytest.approx(20, rel=1e-3), resource

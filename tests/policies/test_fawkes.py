@@ -229,6 +229,25 @@ def test_from_outside_nothing_moves_below_tau() -> None:
     assert minima("fawkes-td", replace(balanced, queues=shown)) == {"a": 31, "b": 29}
 
 
+def changed(snapshot: Snapshot, name: str, **more: object) -> Snapshot:
+    queues = dict(snapshot.queues)
+    queues[name] = replace(queues[name], **more)  # type: ignore[arg-type]
+    return replace(snapshot, queues=queues)
+
+
+def test_minimum_shares_stay_between_the_administrators_minimum_and_maximum() -> None:
+    waiting = view({"a": 99, "b": 1})
+    capped = changed(waiting, "root.a", max_share=Resource(1024 * 20, 20))
+    assert minima("fawkes-td", capped) == {"a": 20, "b": 40}
+    assert minima("fawkes-none", changed(waiting, "root.a", max_share=Resource(1024 * 9, 9))) == {"a": 9, "b": 15}
+    one = changed(waiting, "root.a", max_share=Resource(1024 * 60, 20))
+    assert minima("fawkes-td", one) == {"a": 20, "b": 40}
+    # b's core share is 15 of 60; what the snapshot shows as in force besides is ours.
+    least = changed(waiting, "root.b", min_share=Resource(1024 * 25, 25), min_share_in_force=ZERO)
+    assert minima("fawkes-td", least) == {"a": 35, "b": 25}
+    assert minima("fawkes-none", least) == {"a": 15, "b": 25}
+
+
 def test_inside_the_scheduler_usage_over_ideal_share_decides() -> None:
     keys = policy("fawkes-td").keys(view({"a": 30, "b": 10}), CountedLedger())
     assert keys["root.a"] == keys["root.b"] == 0

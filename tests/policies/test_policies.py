@@ -128,6 +128,21 @@ def test_static_in_a_tree_level_by_level() -> None:
     assert sum(cap.vcores for cap in plan.max_shares.values()) == 100
 
 
+def test_static_leaves_every_queue_room_for_a_small_container() -> None:
+    """The ResourceManager refuses every application of a queue whose maximum share is 0."""
+    view = snapshot({f"q{at:03}": {} for at in range(200)}, capacity=118)
+    caps = make_policy("static").plan(view, used()).max_shares.values()
+    assert set(caps) == {Resource(MB, 1)}
+    # Before any node has registered nobody knows what to divide.
+    assert not make_policy("static").plan(replace(view, capacity=Resource(0, 0)), used()).max_shares
+
+
+def test_static_stays_within_the_administrators_maximum() -> None:
+    view = snapshot({"a": {"max_share": Resource(10 * MB, 90)}, "b": {}})
+    caps = make_policy("static").plan(view, used()).max_shares
+    assert caps == {"root.a": Resource(10 * MB, 50), "root.b": Resource(50 * MB, 50)}
+
+
 def test_fifo_ranks_by_the_oldest_application() -> None:
     view = snapshot({"a": {"oldest_pending_app_s": 9.0}, "b": {"oldest_pending_app_s": 3.0}, "c": {}})
     a, b, c = weights(make_policy("fifo").plan(view, used()), "a", "b", "c")
@@ -256,6 +271,39 @@ def test_the_administrator_s_minimum_is_not_lowered() -> None:
     waiting = {**WAITING, "g1.b": {**WAITING["g1.b"], "min_share": Resource(50 * MB, 1)}}
     plan = make_policy("hltrf", {"t_wait": "5"}).plan(snapshot(waiting), used(**OWED))
     assert plan.min_shares["root.g1.b"] == Resource(50 * MB, 4)
+
+
+def limited(leaves: Mapping[str, Mapping[str, Any]], **most: Resource) -> Snapshot:
+    """With maximum shares, and demand cut to them as a ResourceManager does."""
+    view = snapshot(leaves)
+    queues = dict(view.queues)
+    for name, limit in most.items():
+        path = f"root.{name.replace('_', '.')}"
+        demand = queues[path].demand
+        cut = Resource(min(demand.memory_mb, limit.memory_mb), min(demand.vcores, limit.vcores))
+        queues[path] = replace(queues[path], max_share=limit, demand=cut)
+    return replace(view, queues=queues)
+
+
+@pytest.mark.parametrize("lift", ["min_share", "weight"])
+@pytest.mark.parametrize("most", [Resource(2 * MB, 2), Resource(2 * MB + 200, 100), Resource(100 * MB, 2)])
+def test_who_holds_its_maximum_is_not_starved(most: Resource, lift: str) -> None:
+    waiting = {**WAITING, "g1.b": {**WAITING["g1.b"], "last_start_s": 50.0}}
+    plan = make_policy("hltrf", {"t_wait": "5", "lift": lift}).plan(limited(waiting, g1_b=most), used(**OWED))
+    assert not plan.min_shares
+    assert not plan.reasons
+
+
+def test_no_minimum_share_lifts_a_maximum() -> None:
+    """g1 holds 62 of its 63 containers, b 2 of the 4 that it may hold; in vain it would be lifted to 6."""
+    waiting = {**WAITING, "g1.b": {**WAITING["g1.b"], "last_start_s": 50.0}}
+    view = limited(waiting, g1=Resource(63 * MB, 63), g1_b=Resource(4 * MB, 4))
+    plan = make_policy("hltrf", {"t_wait": "20"}).plan(view, used(**OWED))
+    assert plan.min_shares == {"root.g1": Resource(63 * MB, 63), "root.g1.b": Resource(4 * MB, 4)}
+    # Its parent is full of what its sibling holds: its turn comes when one of those ends.
+    view = limited(waiting, g1=Resource(62 * MB, 62))
+    plan = make_policy("hltrf", {"t_wait": "20"}).plan(view, used(**OWED))
+    assert plan.min_shares == {"root.g1": Resource(62 * MB, 62), "root.g1.b": Resource(6 * MB, 6)}
 
 
 def test_lifting_by_weight_puts_the_path_first_at_every_level() -> None:
