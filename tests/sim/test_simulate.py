@@ -328,3 +328,23 @@ def test_setups_that_cannot_be(cases: Any, more: dict[str, Any], says: str) -> N
     with pytest.raises(InputError) as caught:
         simulate(cases.setup([cases.mapreduce("j", "a", 1)], **more))
     assert says in caught.value.line()
+
+
+def test_static_shares_from_outside_grow_with_the_cluster(cases: Any) -> None:
+    """The maximum shares that it wrote itself are no limit to it."""
+    later = [replace(node, name=f"late-{node.name}", join_s=30.0) for node in cases.nodes(10)]
+    made = cases.setup(
+        [cases.mapreduce("a0", "a", 600, seconds=5.0)],
+        policy=make_policy("static", {}),
+        nodes=(*cases.nodes(10), *later),
+        time_limit_s=120.0,
+        mode="outside",
+        period_s=1.0,
+    )
+    samples = simulate_outside(made).samples
+    used = samples.accumulated[:, samples.queues.index("root.a")]
+    at = {float(t): i for i, t in enumerate(samples.time_s.tolist())}
+    # A quarter of 40 GiB, then of 80.
+    for begin, gib in ((15.0, 10), (60.0, 20)):
+        mean_mb = (used[at[begin + 15]] - used[at[begin]]).sum() / 15
+        assert 0.8 * gib < mean_mb / 1024 <= gib
