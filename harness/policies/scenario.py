@@ -20,6 +20,8 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_NODES = 2_000_000
 MAX_DEPTH = 60
 MAX_COUNT = 10**15
+#: Numbers other than 0 are between 10^-60 and 10^60: figures made of several of them are still floats.
+MAX_EXPONENT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,15 @@ class Reader:
         return found
 
     def number(self, node: yaml.Node, what: str) -> Fraction:
+        """A number exactly as written, 0 or of a size between 10^-60 and 10^60. InputError for anything else."""
         self.count(node)
         # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
         if isinstance(node, yaml.ScalarNode) and not node.style:
             value = read_decimal(node.value)
             if value is not None:
+                if value and not Fraction(1, 10**MAX_EXPONENT) <= abs(value) <= 10**MAX_EXPONENT:
+                    mend = f"give a number between 1e-{MAX_EXPONENT} and 1e{MAX_EXPONENT}, or other units"
+                    raise self.fail(node, f"{what} is {shown(node.value)}", mend)
                 return value
         text = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
         raise self.fail(node, f"{what} is {shown(text)}, not a finite decimal number")

@@ -52,7 +52,7 @@ class Tetris(Policy):
             1 - sum([view.allocated.vcores for _, view in queues]) / scale[1],
         ]
         ordered = sorted(
-            (view.allocated.dominant_share(capacity) / (tree.share[q] or 1e-9), view.name, view)
+            (view.allocated.dominant_share(capacity) / (float(tree.share[q]) or 1e-9), view.name, view)
             for q, view in queues
             if view.pending_containers > 0
         )

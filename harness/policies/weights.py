@@ -147,6 +147,12 @@ def level_shares(
         room = max(filled[above], tree.share[above] * capacity)
         x, ratios = fill(siblings, used, tree.entitlement, room, horizon_s, demand, waiting)
         total = sum(x.values())
+        if total <= 0:  # far down under tiny weights the room is less than a float holds: as with horizon 0
+            own = [tree.entitlement[q] for q in siblings]
+            for q, weight in zip(siblings, own, strict=True):
+                filled[q] = 0.0
+                part[q] = weight / sum(own) if sum(own) > 0 else 1 / len(own)
+            continue
         for q, amount in x.items():
             filled[q] = amount
             part[q] = amount / total

@@ -79,6 +79,16 @@ def test_the_table_fits_eighty_columns(tmp_path: Path, capsys: pytest.CaptureFix
         ("capacity: 1\nqueues: {A: {weight: 0}}\narrivals: []", "weights are above 0"),
         ("capacity: 1\nqueues: {A: {weight: .inf}}\narrivals: []", "not a finite decimal number"),
         ("capacity: 1\nqueues: {A: {weight: 1e99999999999}}\narrivals: []", "not a finite decimal number"),
+        (
+            "capacity: 1\nqueues: {A: {weight: 1e61}}\narrivals: []",
+            ":2: the weight of 'A' is '1e61'; give a number between",
+        ),
+        ("capacity: 1\nqueues: {A: {weight: 9e-61}}\narrivals: []", ":2: the weight of 'A' is '9e-61'; give a number"),
+        (
+            "capacity: {x: 1e61}\nqueues: {A: {task: {x: 1}}}",
+            ":1: the capacity of 'x' is '1e61'; give a number between",
+        ),
+        ("capacity: {x: 1}\nqueues:\n  A: {task: {x: 1e-61}}", ":3: x of the task of 'A' is '1e-61'; give a number"),
         ("capacity: 1\nqueues: {A: {weight: heavy}}\narrivals: []", "'heavy', not a finite decimal number"),
         ("capacity: 1\nqueues: {A: {wieght: 1}}\narrivals: []", ":2: unknown field 'wieght' of queue 'A'"),
         ("capacity: 1\nqueues: {A: {}, A: {}}\narrivals: []", ":2: 'A' stands twice in queues"),
@@ -188,3 +198,24 @@ def test_any_document_is_read_or_refused(capacity: object, queues: object, arriv
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(InputError):  # and no other exception
         read_scenario(text, "x.yaml")
+
+
+@pytest.mark.parametrize("policy", ["ltrf", "naive-hltrf", "hltrf", "fair", "drf", "tetris"])
+def test_weights_at_both_ends_of_their_range_in_a_deep_tree(
+    scenario: Path, capsys: pytest.CaptureFixture[str], policy: str
+) -> None:
+    queues = "{x1: {}, y1: {}}"
+    for depth in range(2, 8):  # the shares below are less than a float holds
+        queues = f"{{x{depth}: {{weight: 1e60}}, y{depth}: {{weight: 1e-60, children: {queues}}}}}"
+    scenario.write_text(f"capacity: 3\nqueues: {queues}\narrivals: [{{x1: 3, y1: 2, x7: 4}}, {{x1: 1}}]\n")
+    code, out, err = call(capsys, str(scenario), "--policy", policy, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["totals"] | {"x1": 4, "y1": 2, "x7": 4} == json.loads(out)["totals"]
+
+
+def test_resources_at_both_ends_of_their_range_make_figures(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario.write_text("capacity: {x: 1e60, y: 1e-60}\nqueues: {A: {task: {x: 1e-60}}, B: {task: {y: 1e60, x: 1}}}\n")
+    for policy in ("static", "drf", "qknober"):
+        for form in ((), ("--json",)):
+            code, _, err = call(capsys, str(scenario), "--policy", policy, *form)
+            assert (code, err) == (0, "")
