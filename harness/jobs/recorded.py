@@ -71,13 +71,15 @@ class Header(Strict):
     def _usable(self) -> Self:
         if self.version != VERSION:
             raise ValueError(f"version {self.version} of the format, known is {VERSION}")
+        before = {"root"}
         for path in self.queues:
             parts = path.split(".")
             if parts[0] != "root" or len(parts) < 2 or any(not part.strip() for part in parts):
                 raise ValueError(f"{path!r} is no queue's full path (root.a.b)")
             above = ".".join(parts[:-1])
-            if above != "root" and above not in self.queues:
-                raise ValueError(f"{path!r} stands there without {above!r}")
+            if above not in before:
+                raise ValueError(f"{path!r} stands there without {above!r} before it")
+            before.add(path)
         return self
 
     def leaves(self) -> list[str]:

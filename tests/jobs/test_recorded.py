@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness.cli import main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
@@ -90,6 +91,24 @@ def test_a_replay_of_all_tasks_is_the_same_simulation(trace: Path, tmp_path: Pat
     assert 0 <= apart["contended"] <= 1
 
 
+def test_replays_of_different_runs_lie_side_by_side(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for place in ("runs/one-local/fair/trace.jsonl", "runs/two-local/fair/trace.jsonl", "week.jsonl"):
+        file = tmp_path / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(trace.read_bytes())
+        given = place.removesuffix("/trace.jsonl")
+        with pytest.raises(SystemExit) as stop:
+            main(["replay", given, "--policy", "fair", "--jobs", "1", "--no-report", "--json"])
+        assert not stop.value.code
+        names.append(json.loads(capsys.readouterr().out)["out"])
+    assert names == ["runs/replay-one-local-fair", "runs/replay-two-local-fair", "runs/replay-week"]
+    assert all((tmp_path / name / "replay.yaml").is_file() for name in names)
+
+
 def broken(path: Path, line: int, **changes: Any) -> None:
     lines = [json.loads(text) for text in path.read_text().splitlines()]
     lines[line - 1] |= changes
@@ -103,6 +122,7 @@ def broken(path: Path, line: int, **changes: Any) -> None:
         (1, {"nodes": []}, "nodes"),
         (1, {"queues": {"a": {}}}, "no queue's full path"),
         (1, {"queues": {"root.g.b": {}}}, "without 'root.g'"),
+        (1, {"queues": {"root.g.b": {}, "root.g": {}}}, "without 'root.g' before it"),
         (1, {"surprise": 1}, "unknown key"),
         (2, {"queue": "root.g"}, "no leaf"),
         (2, {"queue": "root.nowhere"}, "no leaf"),

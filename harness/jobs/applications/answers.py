@@ -76,8 +76,11 @@ def _grep(inputs: Sequence[Sequence[Path]], settings: Mapping[str, str], files: 
     for line in _lines(inputs[0]):
         counter.update(match.group() for match in pattern.finditer(line))
     verdict = _compare(Counter(b"%d\t%s" % (count, key) for key, count in counter.items()), files)
+    if verdict.wrong is not None:
+        # Its lines need not begin with a number.
+        return verdict
     counts = [int(line.partition(b"\t")[0]) for line in _lines(files)]
-    if verdict.wrong is None and counts != sorted(counts, reverse=True):
+    if counts != sorted(counts, reverse=True):
         return Verdict(verdict.records, "not in order of the counts")
     return verdict
 

@@ -130,7 +130,9 @@ def _jobs(request: Request) -> tuple[list[ProgramJob], dict[DataSpec, Path]]:
     for number, folder in enumerate(request.inputs):
         assert isinstance(folder, Path)
         manifest = read_manifest(FolderTarget(folder))
-        assert manifest is not None  # data_sets has looked
+        if manifest is None:
+            make = f"yarnfair data generate {request.application.data[number]} --size 10MB --out FOLDER"
+            raise InputError("no manifest.json, which says what data it is", where=str(folder), mend=f"make it: {make}")
         spec = DataSpec(kind=manifest.kind, size=str(manifest.size), seed=manifest.seed)
         data[str(number)], folders[spec] = spec, folder
     sizes, name = request.sizes, request.application.name

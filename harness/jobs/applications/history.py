@@ -6,6 +6,7 @@ It lies in the job's staging area as soon as the job has ended, without a JobHis
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,30 @@ class Attempt:
     error: str = ""
 
 
+#: What a line raises that is none of a history, or a damaged one.
+NO_EVENT = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    StopIteration,
+    OverflowError,
+    RecursionError,
+)
+_TASK = re.compile(r"task_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}")
+_ATTEMPT = re.compile(r"attempt_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}_[0-9]{1,9}")
+
+
+def millis(value: Any) -> int:
+    """A time of a history, milliseconds since 1970. Raises one of `NO_EVENT` for what is none."""
+    found = int(value)
+    # Exact as a float, which tables hold.
+    if not 0 <= found < 2**53:
+        raise ValueError(found)
+    return found
+
+
 _FINISHED = ("MapAttemptFinished", "ReduceAttemptFinished")
 
 
@@ -47,6 +72,8 @@ def read_history(lines: Iterable[str]) -> list[Attempt]:
             name, event = next(iter(document["event"].items()))
             kind = name.rpartition(".")[2]
             if kind == "TaskAttemptStarted" and event["taskType"] in ("MAP", "REDUCE"):
+                if not _TASK.fullmatch(event["taskid"]) or not _ATTEMPT.fullmatch(event["attemptId"]):
+                    continue
                 found[str(event["attemptId"])] = {
                     "job": str(event["taskid"]).replace("task_", "application_").rsplit("_", 2)[0],
                     "kind": str(event["taskType"]).lower(),
@@ -54,20 +81,20 @@ def read_history(lines: Iterable[str]) -> list[Attempt]:
                     "attempt": str(event["attemptId"]),
                     "container": str(event["containerId"]),
                     "node": f"{str(event['trackerName']).partition(':')[0]}:{int(event['httpPort'])}",
-                    "started_ms": int(event["startTime"]),
+                    "started_ms": millis(event["startTime"]),
                 }
             elif kind in _FINISHED and str(event["attemptId"]) in found:
                 of = found[str(event["attemptId"])]
-                of.update(ended_ms=int(event["finishTime"]), outcome="finished")
+                of.update(ended_ms=millis(event["finishTime"]), outcome="finished")
                 if kind == "ReduceAttemptFinished":
-                    of.update(shuffled_ms=int(event["shuffleFinishTime"]), merged_ms=int(event["sortFinishTime"]))
+                    of.update(shuffled_ms=millis(event["shuffleFinishTime"]), merged_ms=millis(event["sortFinishTime"]))
             elif kind == "TaskAttemptUnsuccessfulCompletion" and str(event["attemptId"]) in found:
                 found[str(event["attemptId"])].update(
-                    ended_ms=int(event["finishTime"]),
+                    ended_ms=millis(event["finishTime"]),
                     outcome="failed" if event["status"] == "FAILED" else "killed",
                     error=str(event["error"]),
                 )
-        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        except NO_EVENT:
             continue
     return [Attempt(**attempt) for attempt in found.values()]
 
@@ -84,10 +111,10 @@ def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
     for line in kept:
         try:
             name, event = next(iter(json.loads(line)["event"].items()))
-            last_ms = max(last_ms, *(int(event.get(key) or 0) for key in ("startTime", "finishTime")))
+            last_ms = max(last_ms, *(millis(event.get(key) or 0) for key in ("startTime", "finishTime")))
             if name.endswith(".TaskStarted"):
-                asked[str(event["taskid"])] = int(event["startTime"])
-        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+                asked[str(event["taskid"])] = millis(event["startTime"])
+        except NO_EVENT:
             continue
     tasks = []
     for one in read_history(kept):

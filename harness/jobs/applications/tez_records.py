@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -32,6 +33,9 @@ def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
     killed with its job, at the history's last moment.
     """
     order = {vertex: at for at, vertex in enumerate(_vertices(attempts))}
+    # Of a query that was cut some tasks may not have begun: numbered are those that did, as in `stages_of`.
+    places = sorted({_place(one) for one in attempts})
+    numbers = {place: at - bisect_left(places, (place[0], 0)) for at, place in enumerate(places)}
     last_ms = max((max(one.started_ms, one.ended_ms) for one in attempts), default=0)
     tasks = []
     for one in attempts:
@@ -40,7 +44,7 @@ def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
         tasks.append(
             TaskRecord(
                 order[vertex],
-                number,
+                numbers[vertex, number],
                 int(one.attempt.rpartition("_")[2]),
                 one.container,
                 one.node,

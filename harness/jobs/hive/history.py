@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from harness.jobs.applications.history import Attempt
+from harness.jobs.applications.history import NO_EVENT, Attempt, millis
 
+_TASK = re.compile(r"task(?:_[0-9]+){4}_[0-9]{1,9}")
+_ATTEMPT = re.compile(r"attempt(?:_[0-9]+){4}(?:_[0-9]{1,9}){2}")
 _OUTCOMES = {"SUCCEEDED": "finished", "FAILED": "failed", "KILLED": "killed"}
 
 
@@ -27,6 +30,8 @@ def read_tez(text: str) -> list[Attempt]:
                 vertices[entity] = str(one["otherinfo"]["vertexName"])
             elif kind == "TEZ_TASK_ATTEMPT_ID" and event == "TASK_ATTEMPT_STARTED":
                 related = {row["entitytype"]: str(row["entity"]) for row in one["relatedEntities"]}
+                if not _ATTEMPT.fullmatch(entity) or not _TASK.fullmatch(related["TEZ_TASK_ID"]):
+                    continue
                 _, cluster, application, *_ = entity.split("_")
                 found[entity] = {
                     "job": f"application_{cluster}_{application}",
@@ -34,16 +39,16 @@ def read_tez(text: str) -> list[Attempt]:
                     "attempt": entity,
                     "container": related["containerId"],
                     "node": str(one["otherinfo"]["inProgressLogsURL"]).partition("/")[0],
-                    "started_ms": int(one["events"][0]["ts"]),
+                    "started_ms": millis(one["events"][0]["ts"]),
                 }
             elif kind == "TEZ_TASK_ATTEMPT_ID" and event == "TASK_ATTEMPT_FINISHED" and entity in found:
                 told = one["otherinfo"]
                 found[entity].update(
-                    ended_ms=int(told["endTime"]),
+                    ended_ms=millis(told["endTime"]),
                     outcome=_OUTCOMES.get(str(told["status"]), "unknown"),
                     error=str(told.get("diagnostics") or ""),
                 )
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except NO_EVENT:
             continue
     return [
         Attempt(kind="map" if vertices.get(_vertex(one), "").startswith("Map") else "reduce", **told)
@@ -72,7 +77,7 @@ def dag_started_ms(folder: Path, app: str) -> int:
                 continue
             try:
                 one = json.loads(piece)
-                return int(next(row["ts"] for row in one["events"] if row["eventtype"] == "DAG_STARTED"))
-            except (ValueError, KeyError, TypeError, StopIteration):
+                return millis(next(row["ts"] for row in one["events"] if row["eventtype"] == "DAG_STARTED"))
+            except NO_EVENT:
                 continue
     return 0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from harness.jobs.applications.history import Attempt
+from harness.jobs.applications.history import NO_EVENT, Attempt, millis
 
 _CONTAINER = re.compile(r"container_[0-9e_]+")
 
@@ -54,7 +54,7 @@ def read_events(lines: Iterable[str]) -> list[Attempt]:
             if kind == "SparkListenerApplicationStart":
                 application = str(event["App ID"])
             elif kind == "SparkListenerApplicationEnd":
-                last_ms = int(event["Timestamp"])
+                last_ms = millis(event["Timestamp"])
             elif kind == "SparkListenerExecutorAdded":
                 container, node = _container(event["Executor Info"])
                 name = str(event["Executor ID"])
@@ -64,11 +64,11 @@ def read_events(lines: Iterable[str]) -> list[Attempt]:
                     "attempt": f"executor_{name}",
                     "container": container,
                     "node": node,
-                    "started_ms": int(event["Timestamp"]),
+                    "started_ms": millis(event["Timestamp"]),
                 }
             elif kind == "SparkListenerExecutorRemoved" and str(event["Executor ID"]) in executors:
                 executors[str(event["Executor ID"])].update(
-                    ended_ms=int(event["Timestamp"]), outcome="failed", error=str(event["Removed Reason"])[:2000]
+                    ended_ms=millis(event["Timestamp"]), outcome="failed", error=str(event["Removed Reason"])[:2000]
                 )
             elif kind in ("SparkListenerTaskStart", "SparkListenerTaskEnd"):
                 info = event["Task Info"]
@@ -81,17 +81,17 @@ def read_events(lines: Iterable[str]) -> list[Attempt]:
                     "attempt": f"{name}_{int(info['Attempt'])}",
                     "container": on.get("container", ""),
                     "node": on.get("node", str(info["Host"])),
-                    "started_ms": int(info["Launch Time"]),
+                    "started_ms": millis(info["Launch Time"]),
                 }
                 if kind == "SparkListenerTaskEnd":
                     reason = event["Task End Reason"]
                     row.update(
-                        ended_ms=int(info["Finish Time"]),
+                        ended_ms=millis(info["Finish Time"]),
                         outcome=_outcome(str(reason["Reason"])),
                         error=_error(reason),
                     )
                 tasks[stage, stage_try, int(info["Task ID"])] = row
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except NO_EVENT:
             continue
     for one in executors.values():
         if "ended_ms" not in one and last_ms:
@@ -111,7 +111,7 @@ def asked_ms(lines: Iterable[str]) -> int:
         try:
             event = json.loads(line)
             if event["Block Manager ID"]["Executor ID"] == "driver":
-                return int(event["Timestamp"])
-        except (ValueError, KeyError, TypeError):
+                return millis(event["Timestamp"])
+        except NO_EVENT:
             continue
     return 0

@@ -17,7 +17,8 @@ from harness.clusters import jars
 from harness.jobs.applications import client
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
 from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_sets, last_lines
-from harness.jobs.applications.history import attempts_table, read_history, summary
+from harness.jobs.applications.containers import _jobs
+from harness.jobs.applications.history import attempts_table, read_history, record_of, summary
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.programs import AnyClient, AnyCluster
 from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut
@@ -64,6 +65,15 @@ def test_available_memory() -> None:
 
 def request(folder: Path, *inputs: Path, name: str = "wordcount") -> Request:
     return Request(APPLICATIONS[name], inputs, folder / "out")
+
+
+def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "part-0").write_text("a word\n")
+    given = request(tmp_path, tmp_path / "words")
+    assert data_sets(given)
+    with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
+        _jobs(given)
 
 
 def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -114,6 +124,32 @@ def history_lines() -> list[str]:
         }
         lines.append(json.dumps({"type": "X", "event": {f"org.apache.hadoop.mapreduce.{name}": event}}))
     return lines
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -1, 10**30, "soon", None])
+def test_events_with_times_that_are_none_are_passed_over(value: object) -> None:
+    for at in range(5, 9):
+        lines = history_lines()
+        document = json.loads(lines[at])
+        (event,) = document["event"].values()
+        event["startTime" if "startTime" in event else "finishTime"] = value
+        lines[at] = json.dumps(document)
+        attempts = read_history(lines)
+        assert len(attempts) == (1 if at in (5, 7) else 2)
+        attempts_table(attempts, 1000)
+        record_of(lines, reduces_first=True)
+
+
+@pytest.mark.parametrize("name", ["task_1_2_m_x", "task_1_2_m_" + "9" * 20, "task", "", None, 7])
+@pytest.mark.parametrize("field", ["taskid", "attemptId"])
+def test_attempts_with_ids_that_are_none_are_passed_over(field: str, name: object) -> None:
+    lines = ['{"event": ' + "[" * 100_000, *history_lines()]
+    document = json.loads(lines[6])
+    (event,) = document["event"].values()
+    event[field] = name
+    lines[6] = json.dumps(document)
+    assert [one.kind for one in read_history(lines)] == ["reduce"]
+    assert [one.stage for one in record_of(lines, reduces_first=True).tasks] == [0]
 
 
 def test_the_history_of_a_job() -> None:

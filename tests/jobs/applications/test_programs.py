@@ -147,3 +147,12 @@ def test_examples_that_count_are_checked(tmp_path: Path) -> None:
 
 def test_every_application_has_a_check() -> None:
     assert set(CHECKS) == set(APPLICATIONS)
+
+
+def test_an_answer_of_grep_that_has_no_counts_is_wrong(tmp_path: Path) -> None:
+    source, part = tmp_path / "in", tmp_path / "part-r-00000"
+    source.write_bytes(b"the cat\n")
+    part.write_bytes(b"the\t1\n")
+    wrong = CHECKS["grep"]([[source]], {"pattern": "the"}, [part]).wrong
+    assert wrong is not None
+    assert wrong.startswith("1 line(s) are missing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +14,8 @@ from harness.cli import main
 from harness.clusters.site import read
 from harness.jobs.applications.client import Sizes
 from harness.jobs.applications.history import Attempt
+from harness.jobs.applications.hive_programs import HivePrograms
+from harness.jobs.applications.plan import jobs_of_program
 from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
@@ -33,6 +35,8 @@ from harness.jobs.hive.site import (
 )
 from harness.jobs.programs import find, members, settings_of
 from harness.jobs.spark.catalogue import query_sql
+from harness.jobs.spark.plan import Input
+from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -135,7 +139,7 @@ def test_tez_history() -> None:
         related = {
             "nodeId": "h:1",
             "containerId": f"container_99_0004_01_00000{number + 2}",
-            "TEZ_TASK_ID": f"task_{number}",
+            "TEZ_TASK_ID": f"task_99_0004_1_0{number}_000000",
         }
         started = {"inProgressLogsURL": "h:8042/node/containerlogs/x/y"}
         parts.append(event("TEZ_TASK_ATTEMPT_ID", one, "TASK_ATTEMPT_STARTED", 1000, started, related))
@@ -149,6 +153,35 @@ def test_tez_history() -> None:
         ("application_99_0004", "reduce", "h:8042", 1000, 4000, "failed", "it broke"),
     ]
     assert [a.container for a in found] == ["container_99_0004_01_000002", "container_99_0004_01_000003"]
+
+
+@pytest.mark.parametrize(
+    ("entity", "task", "at"),
+    [
+        ("attempt_99_0004_1_00_000000_0", "task_99_0004_1_00_x", 1000),
+        ("attempt_99_0004_1_00_000000_0", "task_0", 1000),
+        ("attempt_99", "task_99_0004_1_00_000000", 1000),
+        ("attempt_99_0004_1_00_000000_0", "task_99_0004_1_00_000000", float("inf")),
+    ],
+)
+def test_a_damaged_history_of_tez(tmp_path: Path, entity: str, task: str, at: float) -> None:
+    related = {"containerId": "c", "TEZ_TASK_ID": task}
+    started = event("TEZ_TASK_ATTEMPT_ID", entity, "TASK_ATTEMPT_STARTED", 7, {"inProgressLogsURL": "h:1/x"}, related)
+    deep = '{"events": ' + "[" * 100_000
+    assert read_tez("\x01".join([deep, started.replace('"ts": 7', f'"ts": {json.dumps(at)}')])) == []
+    begun = event("TEZ_DAG_ID", "dag_99_0004_1", "DAG_STARTED", 900, {}).replace("900", "1e999")
+    (tmp_path / "history.txt.appattempt_99_0004_000001").write_text(f'{deep} "DAG_STARTED"\x01{begun}\x01')
+    assert dag_started_ms(tmp_path, "application_99_0004") == 0
+
+
+def test_tasks_of_a_query_that_was_cut_are_numbered_as_its_stages_have_them() -> None:
+    names = [("task_99_0004_1_00_000000", 1), ("task_99_0004_1_00_000002", 2), ("task_99_0004_1_01_000005", 3)]
+    attempts = [
+        Attempt("a", "map", name, f"{name}_0", "c", "h:1", at, at + 5, outcome="finished") for name, at in names
+    ]
+    spec = JobSpec("q", "root.a", "dag", Resource(800, 1), (Stage("tasks", 1, Resource(700, 1), Duration()),))
+    assert [stage.tasks for stage in stages_of(attempts, spec)] == [2, 1]
+    assert [(task.stage, task.task) for task in record_of(attempts).tasks] == [(0, 0), (0, 1), (1, 0)]
 
 
 def test_a_querys_vertices_as_stages_and_records(tmp_path: Path) -> None:
@@ -227,3 +260,43 @@ def test_the_services_files_are_what_a_run_is_told() -> None:
     told = data_path("docker", "hive", "hive.sh").read_text()
     opened = [word.partition("java.base/")[2].partition("=")[0] for word in JAVA if word.startswith("--add-opens")]
     assert f"for package in {' '.join(opened)}; do" in told
+
+
+def test_a_query_that_is_asked_again_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataSpec(kind="tpch", size="1MB")
+    entries = [ProgramSpec(application=name, input=["tpch"], maps=2, reduces=1) for name in ("hive-q1", "hive-q6")]
+    workload = ProgramsWorkload(
+        kind="programs",
+        am=DemandSpec(memory_mb=768),
+        task=DemandSpec(memory_mb=768),
+        data={"tpch": data},
+        submission=SubmissionSpec(think_s=0.0),
+        programs=entries,
+    )
+    (one,), (two,) = (jobs_of_program(workload, entry, "default", entry.application) for entry in entries)
+    asked: list[str] = []
+    killed: list[str] = []
+    apps: list[Any] = []
+
+    def ask(name: str, _: str) -> Any:
+        asked.append(name)
+        return SimpleNamespace(process=SimpleNamespace(poll=lambda: None), kill=lambda: killed.append(name))
+
+    queries = HivePrograms(cast(Any, None), tmp_path, {}, [one, two])
+    queries.server = cast(Any, SimpleNamespace(ask=ask, apps=lambda: apps))
+    queries._tables[data] = ("data0", {}, Input("/data", (), 10, 10, {}))
+    queries._base = {}
+    monkeypatch.setattr(queries, "_properties", lambda *_: {})
+    first, second = one.spec.id, two.spec.id
+    for number, job in enumerate((first, second, first), start=1):
+        queries.submit(job)
+        # What it was before, when it was asked, is not its application any more.
+        assert queries.taken(job) is None
+        apps.append(SimpleNamespace(id=f"application_1_000{number}"))
+        assert queries.taken(job) == f"application_1_000{number}"
+    assert len(set(asked)) == 3, "no query writes over another's files"
+    assert killed == asked[:1]
+    # Asked again while another waits for its application: nothing is its own until it is its turn.
+    queries.submit(second)
+    queries.submit(first)
+    assert queries.taken(first) is None

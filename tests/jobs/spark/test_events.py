@@ -95,3 +95,14 @@ def test_when_the_driver_asked_for_its_executors() -> None:
     others = [json.dumps(event) for event in EVENTS]
     assert asked_ms([*others, added("1", 1700), added("driver", 1500), "{cut"]) == 1500
     assert asked_ms([*others, '{"Event":"SparkListenerBlockManagerAdded"']) == 0
+
+
+def test_damaged_events_are_passed_over() -> None:
+    deep = '{"Event": ' + "[" * 100_000
+    start = next(event for event in EVENTS if event["Event"] == "SparkListenerTaskStart")
+    endless = {**start, "Task Info": {**start["Task Info"], "Launch Time": float("inf")}}
+    block = {"Event": "SparkListenerBlockManagerAdded", "Block Manager ID": {"Executor ID": "driver"}}
+    times = [json.dumps({**block, "Timestamp": value}) for value in (float("inf"), 10**30, 500)]
+    assert read_events([deep, json.dumps(endless)]) == []
+    assert asked_ms([f"{deep} SparkListenerBlockManagerAdded", *times[:2]]) == 0
+    assert asked_ms(times[2:]) == 500
