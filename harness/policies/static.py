@@ -34,7 +34,7 @@ class Static(Policy):
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         tree = tree_of(snapshot)
-        leaves = sorted(tree.leaves, key=lambda q: tree.names[q].encode())
+        leaves = sorted(tree.leaves, key=lambda q: [part.encode() for part in tree.names[q].split(".")])
         shares = [tree.share[q] for q in leaves]
         memory = largest_remainder(snapshot.capacity.memory_mb, shares)
         vcores = largest_remainder(snapshot.capacity.vcores, shares)

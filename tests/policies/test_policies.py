@@ -128,6 +128,12 @@ def test_static_in_a_tree_level_by_level() -> None:
     assert sum(cap.vcores for cap in plan.max_shares.values()) == 100
 
 
+def test_static_breaks_ties_by_name_at_each_level() -> None:
+    # As whole paths root.a-b comes before root.a.c.
+    plan = make_policy("static").plan(snapshot({"a.c": {}, "a-b": {}}, capacity=101), used())
+    assert (plan.max_shares["root.a.c"].vcores, plan.max_shares["root.a-b"].vcores) == (51, 50)
+
+
 def test_static_leaves_every_queue_room_for_a_small_container() -> None:
     """The ResourceManager refuses every application of a queue whose maximum share is 0."""
     view = snapshot({f"q{at:03}": {} for at in range(200)}, capacity=118)
