@@ -10,6 +10,14 @@ from harness.cli.output import Number, json_option, print_json
 from harness.model.errors import InputError
 
 
+def name_of(trace: Path) -> str:
+    """What a replay's folder is called after: of a run directory's trace the experiment and the run, else the file."""
+    if trace.name != "trace.jsonl":
+        return trace.stem
+    run = trace.resolve().parent
+    return "-".join(name for name in (run.parent.name, run.name) if name) or trace.stem
+
+
 @click.command(short_help="A recorded trace under other policies.")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
@@ -49,7 +57,7 @@ def replay(
     from harness.jobs.recorded import read_trace
 
     found = read_trace(trace / "trace.jsonl" if trace.is_dir() else trace)
-    folder = out if out is not None else Path("runs") / f"replay-{found.path.stem}"
+    folder = out if out is not None else Path("runs") / f"replay-{name_of(found.path)}"
     try:
         loaded = load_experiment(str(write_experiment(found, folder, sample_s=sample_s)))
     except OSError as error:

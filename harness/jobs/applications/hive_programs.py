@@ -73,6 +73,9 @@ class HivePrograms:
         self._asking: str | None = None
         self._shells: dict[str, Shell] = {}
         self._apps: dict[str, str] = {}
+        #: Every application that was some query's, also of those that were asked again.
+        self._known: set[str] = set()
+        self._asked = 0
 
     def prepare(self) -> None:
         """Brings HiveServer2 up, before anything counts.
@@ -136,7 +139,9 @@ class HivePrograms:
     # --- asking ---
 
     def submit(self, job_id: str) -> None:
-        """Asks a query, as soon as the one before has its application. `taken` says which its own is."""
+        """Asks a query (again, if it was before), as soon as the one before has its application. `taken` says which
+        its own is."""
+        self._apps.pop(job_id, None)
         self._waiting.append(job_id)
         self._next()
 
@@ -153,8 +158,10 @@ class HivePrograms:
         lines = [f"set {key}={value};" for key, value in own.items()]
         lines += [f"create database if not exists {database};", f"use {database};"]
         query = script(query_sql(one.query, settings_of(one, job.program.settings), found.wanted / 1e9), folders)
-        number = len(self._shells)
-        self._shells[job_id] = self.server.ask(f"query-{number}", "\n".join([*lines, query]))
+        if (before := self._shells.get(job_id)) is not None:
+            before.kill()
+        self._asked += 1
+        self._shells[job_id] = self.server.ask(f"query-{self._asked}", "\n".join([*lines, query]))
 
     def taken(self, job_id: str) -> str | None:
         """A job's application; None as long as it has none.
@@ -164,10 +171,10 @@ class HivePrograms:
         if self._asking == job_id:
             shell = self._shells[job_id]
             ended = shell.process.poll() is not None
-            known = set(self._apps.values())
-            new = [app for app in self.server.apps() if app.id not in known]
+            new = [app for app in self.server.apps() if app.id not in self._known]
             if new:
                 self._apps[job_id] = new[0].id
+                self._known.add(new[0].id)
             if new or ended:
                 self._asking = None
                 self._next()
