@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from harness.model.plan import Order, Plan
-from harness.model.resources import Resource
+from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag
 from harness.policies.fair import entitlement_weights
@@ -53,7 +53,12 @@ class Static(Policy):
 
 
 def _smallest(capacity: Resource) -> Resource:
-    """One vcore, and Hadoop's smallest container or, where the cluster has less, the memory that it has to a vcore."""
+    """One vcore, and Hadoop's smallest container or, where the cluster has less, the memory that it has to a vcore.
+
+    On paper, where a unit stands for a MiB and a vcore, nobody refuses: a queue that is due less than half may get none.
+    """
+    if capacity.memory_mb <= capacity.vcores:
+        return ZERO
     return Resource(max(min(SMALLEST_MB, capacity.memory_mb // capacity.vcores), 1), 1)
 
 
