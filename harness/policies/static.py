@@ -55,7 +55,7 @@ class Static(Policy):
 def _smallest(capacity: Resource) -> Resource:
     """One vcore, and Hadoop's smallest container or, where the cluster has less, the memory that it has to a vcore.
 
-    On paper, where a unit stands for a MiB and a vcore, nobody refuses: a queue that is due less than half may get none.
+    On paper, where a unit stands for a MiB and a vcore, nobody refuses: a queue that is due a little may get none.
     """
     if capacity.memory_mb <= capacity.vcores:
         return ZERO
