@@ -8,6 +8,7 @@ The format, and reading it, are harness.jobs.recorded's.
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from harness.experiments.real_curves import JobRun
 from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, StageLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec
-from harness.model.errors import InputError, YarnfairError
+from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.rmclient import RmClient
@@ -210,6 +211,7 @@ def record_rm(
     """
     info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
     apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
+    now_ms = time.time_ns() // 1_000_000
     if not apps:
         raise InputError("no application has run", where=client.rest.http.current, mend="record while something runs")
     weights = {path: queue.weight for path, queue in client.effective_queues().items() if path != "root"}
@@ -217,7 +219,7 @@ def record_rm(
     detail: Counter[str] = Counter()
     jobs = []
     for number, app in enumerate(apps, start=1):
-        job = _job_of(app, history, zero_ms)
+        job = _job_of(app, history, zero_ms, now_ms)
         detail[job.detail] += 1
         jobs.append(job)
         if number % 100 == 0:
@@ -243,7 +245,7 @@ def _sane(weight: float) -> float:
     return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
 
 
-def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
+def _job_of(app: AppStatus, history: History | None, zero_ms: int, now_ms: int) -> JobLine:
     common: dict[str, Any] = {
         "job": app.id,
         "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
@@ -254,23 +256,20 @@ def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
         "finished_s": (app.finished_ms - zero_ms) / 1000.0 if app.finished_ms else None,
     }
     if history is not None and app.type == "MAPREDUCE":
-        try:
-            found = history.mapreduce(app.id)
-        except YarnfairError:
-            found = None
+        found = history.mapreduce(app.id)
         if found is not None:
             return JobLine(kind="mapreduce", detail="tasks", **found, **common)
-    return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
+    return JobLine(kind="dag", detail="integrals", **_by_integrals(app, now_ms), **common)
 
 
-def _by_integrals(app: AppStatus) -> dict[str, Any]:
-    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived.
+def _by_integrals(app: AppStatus, now_ms: int) -> dict[str, Any]:
+    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived: until
+    ``now_ms`` where it still runs.
 
     Its master is taken to be a container like the others, held all the time.
     """
-    lived_s = max(((app.finished_ms or app.launched_ms) - app.launched_ms) / 1000.0, 1.0)
-    if not app.final:
-        lived_s = max(app.vcore_seconds / max(app.allocated.vcores, 1), 1.0)
+    end_ms = app.finished_ms or app.launched_ms if app.final else now_ms
+    lived_s = max((end_ms - app.launched_ms) / 1000.0, 1.0)
     vcores = 1
     memory = max(round(app.memory_seconds / max(app.vcore_seconds, 1)), 1)
     containers = app.vcore_seconds / lived_s

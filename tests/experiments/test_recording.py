@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from harness.experiments.recording import nodes_of, run_header, sizes_document
+from harness.experiments.recording import _by_integrals, _job_of, nodes_of, run_header, sizes_document
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.jobs.recorded import NodeLine
 from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
+from harness.yarn.errors import Unreachable
 
 EXPERIMENT = """
 experiment: x
@@ -80,3 +83,34 @@ def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
     given = run_header(experiment, "x", MEASURED, nodes=nodes, given=shown)
     assert given.conf == {"yarn.scheduler.minimum-allocation-mb": "512"}
     assert (given.delays.node_heartbeat_ms, given.delays.update_ms, given.delays.container_start_ms) == (300, None, 500)
+
+
+def test_an_application_that_still_runs_has_done_what_was_counted() -> None:
+    # 10,000 vcore-seconds in 100 s; now its master alone holds anything.
+    running = SimpleNamespace(
+        launched_ms=1000, finished_ms=0, final=False, vcore_seconds=10_000, memory_seconds=10_000 * 1024
+    )
+    (stage,) = _by_integrals(cast(Any, running), 101_000)["stages"]
+    assert len(stage.tasks_s) == 99
+    assert sum(stage.tasks_s) == pytest.approx(9900, rel=0.01)
+
+
+def test_a_history_server_that_does_not_answer_is_told() -> None:
+    def mapreduce(_: str) -> None:
+        raise Unreachable("refused", where="http://history:19888")
+
+    app = SimpleNamespace(
+        id="application_1_0001",
+        type="MAPREDUCE",
+        queue="root.a",
+        user="ann",
+        name="j",
+        started_ms=1000,
+        launched_ms=1000,
+        finished_ms=2000,
+        final=True,
+        vcore_seconds=10,
+        memory_seconds=10,
+    )
+    with pytest.raises(Unreachable):
+        _job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0, 5000)
