@@ -17,8 +17,9 @@ from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
+    from harness.control.reports import TickReport
     from harness.control.telemetry import Log
-    from harness.control.wall import Controller, TickReport
+    from harness.control.wall import Controller
     from harness.yarn.rmclient import RmClient
 
 #: Alarms of things that come right by themselves, or that the controller has put right.

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from harness.control.wall import ControlSettings
+from harness.control.settings import ControlSettings
 from harness.jobs.spec import Name, Strict
 from harness.jobs.yaml_file import read_yaml, validated
 from harness.model.errors import CallError

@@ -105,7 +105,7 @@ class Watcher:
             _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval)
             used, demand = _positive(queue.used), _positive(queue.demand)
             # Both are of slightly different moments: a queue demands at least what it holds.
-            demand = Resource(max(demand.memory_mb, used.memory_mb), max(demand.vcores, used.vcores))
+            demand = demand.at_least(used)
             waiting = pending > 0
             ended = ended_apps.get(path, 0) if queue.leaf and ended_apps is not None else None
             queues[path] = QueueView(
@@ -188,6 +188,4 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
 
 
 def _positive(amount: Resource) -> Resource:
-    if amount.memory_mb >= 0 and amount.vcores >= 0:
-        return amount
-    return Resource(max(amount.memory_mb, 0), max(amount.vcores, 0)) if amount != ZERO else ZERO
+    return amount.at_least(ZERO)

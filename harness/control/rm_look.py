@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.control.events import Observed
 from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
+from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RmAccounts
 from harness.model.snapshot import Snapshot
 from harness.yarn.answers import FINAL_STATES, AppList
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.rmclient import RmClient
-
-if TYPE_CHECKING:
-    from harness.control.wall import ControlSettings
 
 #: Ended applications are asked for from so long before the latest end that was seen.
 ENDED_MARGIN_MS = 60_000

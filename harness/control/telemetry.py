@@ -11,7 +11,7 @@ from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
-from harness.control.wall import TickReport
+from harness.control.reports import TickReport
 from harness.model.errors import InputError
 
 LogFormat = Literal["text", "json"]

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from harness.control.core import ControlCore
 from harness.control.events import (
@@ -37,7 +37,9 @@ from harness.control.kept import decision_document, look_document, plain_setting
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_place
 from harness.control.owner import FileOwner, Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
+from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
+from harness.control.settings import ControlSettings
 from harness.ledger import Ledger, Usage
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.errors import YarnfairError
@@ -46,77 +48,6 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger, Policy
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
-
-
-@dataclass(frozen=True, slots=True)
-class ControlSettings:
-    """How the controller works; what it enforces is the policy's business. Times in seconds.
-
-    period_s : from one tick to the next.
-    entitlements : queue path -> w_i. Queues that are not named have the weight that stood in the allocation file when
-        the controller first saw them (ad hoc queues: 1).
-    refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll of the file, 10 to 20 s.
-    read_back : whether to ask the RM (client RPC) which weights are in force.
-    verify_every_s : how often that is asked when nothing was written.
-    effect_s : how long a refreshed file may take to be in force.
-    full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
-    count_earlier : whether what applications have used before the first look counts.
-    task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
-    lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
-    ask_again : what took the RM so long (applications, JMX) is not asked for again before so many times as long has
-        passed: at 10 it has a tenth of its time for us at most.
-    ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
-        scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
-    """
-
-    period_s: float = 5.0
-    entitlements: Mapping[str, float] = field(default_factory=dict)
-    refresh: Literal["rpc", "poll"] = "rpc"
-    read_back: bool = True
-    verify_every_s: float = 5.0
-    effect_s: float = 5.0
-    full_look_every_s: float = 600.0
-    count_earlier: bool = False
-    task_lengths: bool = True
-    lease_s: float = 0.0
-    ask_again: float = 10.0
-    ad_hoc: Literal["scale", "name"] = "scale"
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
-
-    The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
-    own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
-    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
-    make no sense).
-    """
-
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class TickReport:
-    """What one tick saw and did. Times are the controller's clock (seconds since 1970, never going back)."""
-
-    time_s: float
-    took_s: float
-    #: What was seen (None: the RM could not be looked at).
-    snapshot: Snapshot | None = None
-    #: f_i of every leaf.
-    counted: Mapping[str, float] = field(default_factory=dict)
-    #: Cumulative per leaf since the first look.
-    consumed: Mapping[str, Usage] = field(default_factory=dict)
-    #: The decision that was carried out (None: nothing changed).
-    record: Record | None = None
-    #: Whether the file was replaced.
-    wrote: bool = False
-    #: From the decision until the RM showed it (None: not carried out, or not read back).
-    effect_s: float | None = None
-    alarms: tuple[Alarm, ...] = ()
-
 
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "actuation", "ledger", "file"})

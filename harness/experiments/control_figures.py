@@ -28,7 +28,8 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner
-from harness.control.wall import Controller, ControlSettings
+from harness.control.settings import ControlSettings
+from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.errors import InputError, RunTimedOut, YarnfairError
 from harness.model.resources import Resource

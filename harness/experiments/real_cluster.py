@@ -1,7 +1,7 @@
 """A real cluster for an experiment: brought up for it and taken down after it, or a given ResourceManager.
 
-What runs on it is harness.experiments.real's. A cluster that a killed run left behind is cleaned away by the next one;
-so that a given one has its allocation file back is harness.experiments.real_given's.
+What runs on it is harness.experiments.real_run's. A cluster that a killed run left behind is cleaned away by the next
+one; so that a given one has its allocation file back is harness.experiments.real_given's.
 """
 
 from __future__ import annotations

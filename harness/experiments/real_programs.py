@@ -1,6 +1,6 @@
 """Programs that compute in an experiment on a real cluster: their data, memory, submission, times, answers, trace.
 
-A run has one `ProgramLoad` beside its replayed load: harness.experiments.real asks it for the jobs that it knows.
+A run has one `ProgramLoad` beside its replayed load: harness.experiments.real_run asks it for the jobs that it knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Before a variant runs on a real cluster: which variants there are, the policy's first plan, nodes, a job to warm up.
 
-The runs themselves are harness.experiments.real's.
+The runs themselves are harness.experiments.real_run's.
 """
 
 from __future__ import annotations

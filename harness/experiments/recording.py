@@ -8,6 +8,7 @@ The format, and reading it, are harness.jobs.recorded's.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,8 +125,8 @@ def run_header(
 
 def _whole(properties: Mapping[str, str], name: str) -> int | None:
     """A property as a number that a trace can have, None where it is none."""
-    text = properties.get(name, "").strip()
-    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 10**7 and len(text) < 9 else None
+    found = re.fullmatch(r"\s*([0-9]{1,8})\s*", properties.get(name, ""))
+    return int(found[1]) if found and 1 <= int(found[1]) <= 10**7 else None
 
 
 def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:

@@ -182,11 +182,11 @@ class RmAccounts:
             if account.lost_from_s is None:
                 account.lost_from_s = account.moved_s
                 # Its node may be back already, and it itself have ended.
-                back = before if look.final else _both(before, look.held)
+                back = before if look.final else before.within(look.held)
                 used = _held_for(back, now_s - account.moved_s)
                 if any(used):
                     self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
-                    account.lost_held, account.held, account.moved_s = _beyond(before, back), look.held, now_s
+                    account.lost_held, account.held, account.moved_s = before - back, look.held, now_s
         else:
             if account.fallen_s is None:
                 account.fallen_s = now_s
@@ -201,18 +201,15 @@ class RmAccounts:
         self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int, recovering: bool
     ) -> None:
         if account.lost_from_s is not None and recovering:
-            most = Resource(
-                max(account.held.memory_mb, look.held.memory_mb), max(account.held.vcores, look.held.vcores)
-            )
-            possible = _held_for(most, now_s - account.moved_s + CACHE_S)
-            back = _beyond(look.held, account.held)
+            possible = _held_for(account.held.at_least(look.held), now_s - account.moved_s + CACHE_S)
+            back = (look.held - account.held).at_least(ZERO)
             if memory > possible[0] or vcores > possible[1]:
                 # More than it can have used: containers came back, with all that they used before. Of an application
                 # that has ended they came back ended (a node that was late), and none is seen.
                 lost = _held_for(account.lost_held if look.final else back, now_s - account.lost_from_s)
                 since = _held_for(account.held, now_s - account.moved_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
-            account.lost_held = _beyond(account.lost_held, back)
+            account.lost_held = (account.lost_held - back).at_least(ZERO)
             account.held = look.held
         self._add(look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
@@ -254,14 +251,6 @@ class RmAccounts:
             if reported != sums_of.reported:
                 sums_of.reported = reported
                 self.changed_queues.add(queue)
-
-
-def _beyond(held: Resource, other: Resource) -> Resource:
-    return Resource(max(held.memory_mb - other.memory_mb, 0), max(held.vcores - other.vcores, 0))
-
-
-def _both(held: Resource, other: Resource) -> Resource:
-    return Resource(min(held.memory_mb, other.memory_mb), min(held.vcores, other.vcores))
 
 
 def _held_for(held: Resource, seconds: float) -> tuple[float, float]:

@@ -197,8 +197,7 @@ class Queue:
 
     def max_share(self, cluster: Resource) -> Resource:
         """FSQueue.getMaxShare: the limit in this cluster, but never below the minimum, component by component."""
-        limit = self.max_limit.resolve(cluster)
-        return Resource(max(limit.memory_mb, self.min_share.memory_mb), max(limit.vcores, self.min_share.vcores))
+        return self.max_limit.resolve(cluster).at_least(self.min_share)
 
 
 @dataclass(frozen=True, slots=True)

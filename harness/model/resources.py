@@ -21,6 +21,14 @@ class Resource:
     def __mul__(self, count: int) -> Resource:
         return Resource(self.memory_mb * count, self.vcores * count)
 
+    def within(self, limit: Resource) -> Resource:
+        """This, in each component no more than the limit."""
+        return Resource(min(self.memory_mb, limit.memory_mb), min(self.vcores, limit.vcores))
+
+    def at_least(self, least: Resource) -> Resource:
+        """This, in each component no less than `least`."""
+        return Resource(max(self.memory_mb, least.memory_mb), max(self.vcores, least.vcores))
+
     def fits_in(self, other: Resource) -> bool:
         """Whether neither component exceeds the other's."""
         return self.memory_mb <= other.memory_mb and self.vcores <= other.vcores

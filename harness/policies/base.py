@@ -36,6 +36,11 @@ class LedgerView(Protocol):
         """
         ...
 
+    @property
+    def start_s(self) -> float:
+        """When the ledger began, on the snapshots' clock: nobody has used anything before."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CountedLedger:
@@ -44,6 +49,7 @@ class CountedLedger:
     by_leaf: Mapping[str, float] = field(default_factory=dict)
     #: What each leaf got beyond its due (negative: less), same unit; empty where it is not counted.
     surplus: Mapping[str, float] = field(default_factory=dict)
+    start_s: float = 0.0
 
     def counted(self) -> Mapping[str, float]:
         return self.by_leaf

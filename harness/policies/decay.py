@@ -92,8 +92,7 @@ class DecayPolicy(Policy):
 def _since_the_ledger_began(snapshot: Snapshot, ledger: LedgerView) -> Snapshot:
     """The same at a time from the ledger's start: a real controller's clock begins in 1970, and before the ledger began
     nobody can have used anything."""
-    start_s = float(getattr(ledger, "start_s", 0.0))
-    return replace(snapshot, time_s=snapshot.time_s - start_s) if start_s else snapshot
+    return replace(snapshot, time_s=snapshot.time_s - ledger.start_s) if ledger.start_s else snapshot
 
 
 def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:

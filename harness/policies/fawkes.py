@@ -21,7 +21,7 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, number
 from harness.policies.fair import entitlement_weights
 from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
-from harness.policies.limits import at_least, limit_of, within
+from harness.policies.limits import limit_of
 from harness.policies.static import largest_remainder
 from harness.policies.tree import Tree, tree_of
 
@@ -127,7 +127,7 @@ class FawkesPolicy(Policy):
             weights=entitlement_weights(snapshot),
             # A minimum share above the maximum would lift that.
             min_shares={
-                name: at_least(within(amounts[q], limit_of(snapshot.queues[name], capacity)), configured[name])
+                name: amounts[q].within(limit_of(snapshot.queues[name], capacity)).at_least(configured[name])
                 for q, name in enumerate(tree.names)
                 if q
             },

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
-from harness.policies.limits import at_least, limit_of, within
+from harness.policies.limits import limit_of
 from harness.policies.longterm import (
     HierarchicalSettings,
     LongTermPolicy,
@@ -73,6 +73,6 @@ class Hltrf(LongTermPolicy):
             for q in tree.path(leaf):
                 wanted[q] = wanted.get(q, queues[q].allocated) + size * count
         return {
-            tree.names[q]: at_least(within(least, limit_of(queues[q], snapshot.capacity)), queues[q].min_share)
+            tree.names[q]: least.within(limit_of(queues[q], snapshot.capacity)).at_least(queues[q].min_share)
             for q, least in wanted.items()
         }

@@ -22,13 +22,3 @@ def limit_of(queue: QueueView, capacity: Resource) -> Resource:
         UNBOUNDED.memory_mb if most.memory_mb >= capacity.memory_mb else max(most.memory_mb, least.memory_mb),
         UNBOUNDED.vcores if most.vcores >= capacity.vcores else max(most.vcores, least.vcores),
     )
-
-
-def within(amount: Resource, limit: Resource) -> Resource:
-    """The amount, in each resource no more than the limit."""
-    return Resource(min(amount.memory_mb, limit.memory_mb), min(amount.vcores, limit.vcores))
-
-
-def at_least(amount: Resource, least: Resource) -> Resource:
-    """The amount, in each resource no less than `least`."""
-    return Resource(max(amount.memory_mb, least.memory_mb), max(amount.vcores, least.vcores))

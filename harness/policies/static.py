@@ -11,7 +11,7 @@ from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag
 from harness.policies.fair import entitlement_weights
-from harness.policies.limits import SMALLEST_MB, at_least, within
+from harness.policies.limits import SMALLEST_MB
 from harness.policies.tree import tree_of
 from harness.policies.vectors import Division, VectorScenario, static_shares
 
@@ -43,8 +43,8 @@ class Static(Policy):
         if snapshot.capacity.memory_mb > 0 and snapshot.capacity.vcores > 0:
             least = _smallest(snapshot.capacity)
             for q, share, m, v in zip(leaves, shares, memory, vcores, strict=True):
-                own = at_least(Resource(m, v), least) if share > 0 else Resource(m, v)
-                most[tree.names[q]] = within(own, snapshot.queues[tree.names[q]].max_share)
+                own = Resource(m, v).at_least(least if share > 0 else ZERO)
+                most[tree.names[q]] = own.within(snapshot.queues[tree.names[q]].max_share)
         return Plan(order=Order(measure="stock"), weights=entitlement_weights(snapshot), max_shares=most)
 
     def divide(self, scenario: VectorScenario) -> Division:

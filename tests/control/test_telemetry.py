@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from harness.control.reports import TickReport
 from harness.control.telemetry import Metrics
-from harness.control.wall import TickReport
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
 

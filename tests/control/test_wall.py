@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from harness.control.lease import HeldByAnother, Lease
-from harness.control.wall import Controller, ControlSettings, TickReport
+from harness.control.reports import TickReport
+from harness.control.settings import ControlSettings
+from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore, read_decisions, read_documents
 from harness.model.errors import InputError
 from harness.policies import make_policy

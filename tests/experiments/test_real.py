@@ -16,9 +16,10 @@ import pytest
 from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kinds import kind_of
-from harness.experiments.real import _Run, real_variants
+from harness.experiments.real import real_variants
 from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.real_run import RealRun
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.recorded import JobLine, NodeLine
@@ -292,7 +293,7 @@ def test_a_run_that_is_cut_ends_when_it_is_cut(
     loaded = load_experiment(str(tmp_path / "x.yaml"))
     now = [300.25]
 
-    class Run(_Run):
+    class Run(RealRun):
         def __init__(self) -> None:
             self.experiment, self.variant = loaded, variants_of(loaded)[0]
             self.directory = RunDirectory(tmp_path / "out", {"cluster": {"id": 1}, "experiment": loaded.resolved})
@@ -344,14 +345,14 @@ class Load:
         return None
 
 
-def run_of(folder: Path, error: Exception) -> _Run:
+def run_of(folder: Path, error: Exception) -> RealRun:
     """A run of a program of two steps and a replayed job, at 0 s."""
     load(folder)
     loaded = load_experiment(str(folder / "x.yaml"))
     began = time.time()
     spec = job_run().spec
 
-    class Run(_Run):
+    class Run(RealRun):
         def __init__(self) -> None:
             self.experiment, self.holding, self.controller, self.decisions = loaded, None, None, []
             self.directory = RunDirectory(folder / "out", {"experiment": loaded.resolved})

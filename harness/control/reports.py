@@ -1,0 +1,45 @@
+"""What a tick of the controller tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.control.events import Record
+from harness.ledger import Usage
+from harness.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
+
+    The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
+    own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
+    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
+    make no sense).
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What one tick saw and did. Times are the controller's clock (seconds since 1970, never going back)."""
+
+    time_s: float
+    took_s: float
+    #: What was seen (None: the RM could not be looked at).
+    snapshot: Snapshot | None = None
+    #: f_i of every leaf.
+    counted: Mapping[str, float] = field(default_factory=dict)
+    #: Cumulative per leaf since the first look.
+    consumed: Mapping[str, Usage] = field(default_factory=dict)
+    #: The decision that was carried out (None: nothing changed).
+    record: Record | None = None
+    #: Whether the file was replaced.
+    wrote: bool = False
+    #: From the decision until the RM showed it (None: not carried out, or not read back).
+    effect_s: float | None = None
+    alarms: tuple[Alarm, ...] = ()

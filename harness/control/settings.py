@@ -1,0 +1,42 @@
+"""How a controller works on a real ResourceManager."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """How the controller works; what it enforces is the policy's business. Times in seconds.
+
+    period_s : from one tick to the next.
+    entitlements : queue path -> w_i. Queues that are not named have the weight that stood in the allocation file when
+        the controller first saw them (ad hoc queues: 1).
+    refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll of the file, 10 to 20 s.
+    read_back : whether to ask the RM (client RPC) which weights are in force.
+    verify_every_s : how often that is asked when nothing was written.
+    effect_s : how long a refreshed file may take to be in force.
+    full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
+    count_earlier : whether what applications have used before the first look counts.
+    task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
+    lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
+    ask_again : what took the RM so long (applications, JMX) is not asked for again before so many times as long has
+        passed: at 10 it has a tenth of its time for us at most.
+    ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
+        scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
+    """
+
+    period_s: float = 5.0
+    entitlements: Mapping[str, float] = field(default_factory=dict)
+    refresh: Literal["rpc", "poll"] = "rpc"
+    read_back: bool = True
+    verify_every_s: float = 5.0
+    effect_s: float = 5.0
+    full_look_every_s: float = 600.0
+    count_earlier: bool = False
+    task_lengths: bool = True
+    lease_s: float = 0.0
+    ask_again: float = 10.0
+    ad_hoc: Literal["scale", "name"] = "scale"

@@ -1,0 +1,499 @@
+"""One variant of an experiment on a real cluster, in wall-clock time, into its run directory.
+
+The same jobs as in the simulator (harness.jobs.build), each task as long as there, submitted by the same schedule as
+replayed load (workloads/replay) or as programs that compute. Stock policies are set in the allocation file once; the
+others act from outside, the control core on the wall clock (harness.control.wall).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import math
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.clusters import inrm
+from harness.control.kept import decision_document
+from harness.control.reports import TickReport
+from harness.control.settings import ControlSettings
+from harness.control.wall import Controller
+from harness.experiments.mrorder import Holding
+from harness.experiments.real_cluster import RealCluster, file_text
+from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.real_programs import ProgramLoad, Programs
+from harness.experiments.real_start import (
+    MOST_TRIES,
+    client_of,
+    options_of,
+    plan_for,
+)
+from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
+from harness.experiments.simulated import Outcome, Step, capacity_of, put_arrivals
+from harness.jobs.recorded import write_trace
+from harness.jobs.replay import JobRecord
+from harness.jobs.submit import Replayer, scheduler_address
+from harness.ledger.store import LedgerStore
+from harness.model.errors import InputError, RunInvalid, YarnfairError
+from harness.model.queues import AllocationFile
+from harness.model.resources import Resource
+from harness.policies.mrorder import MROrder
+from harness.policies.registry import make_policy
+from harness.results.metrics import ideal_alone_s
+from harness.results.store import Pace, RunDirectory
+from harness.results.summary import allocations_table, jobs_table, summarise
+from harness.sim.attributes import with_attributes
+from harness.sim.setup import SimResult
+from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.answers import FINAL_STATES, AppStatus
+from harness.yarn.errors import BadAnswer, Refused, Unreachable
+
+__all__ = ["RealRun"]
+
+#: How often the applications are looked at.
+FOLLOW_EVERY_S = 0.5
+#: How often a job whose master is preempted is submitted again.
+MOST_PREEMPTED = 20
+#: Silence of the ResourceManager that a run outlives.
+SILENCE_S = 120.0
+
+
+class RealRun:
+    """One variant on one cluster."""
+
+    def __init__(
+        self,
+        experiment: LoadedExperiment,
+        variant: Variant,
+        directory: RunDirectory,
+        cluster: RealCluster,
+        programs: Programs,
+    ) -> None:
+        self.programs = programs
+        #: Those of this run that compute; the other jobs are replayed.
+        self.load: ProgramLoad | None = None
+        self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
+        jobs, policy = list(jobs_of(experiment, variant.seed)[0]), make_policy(variant.policy, variant.settings)
+        self.holding = Holding(policy, jobs, capacity_of(experiment)) if isinstance(policy, MROrder) else None
+        self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
+        self.by_id = {job.spec.id: job for job in self.jobs}
+        self.followers: dict[str, list[JobRun]] = {}
+        for job in self.jobs:
+            if job.spec.after_job:
+                self.followers.setdefault(job.spec.after_job, []).append(job)
+        #: Jobs that have ended, of which those that wait for them do not know yet.
+        self.done: list[JobRun] = []
+        self.client = client_of(cluster)
+        self.tag = f"run-{uuid.uuid4().hex[:12]}"
+        self.decisions: list[dict[str, Any]] = []
+        self.weights: Mapping[str, float] = {}
+        self.stop = threading.Event()
+        self.controller: threading.Thread | None = None
+        self._closing = contextlib.ExitStack()
+        self.began = time.monotonic()
+        self.zero_ms = 0
+        #: The properties of a cluster that was there already, as far as it shows them (None: it is ours).
+        self.given: dict[str, str] | None = None
+        #: When nothing was waited for any more, in seconds of the run: what comes after is tear-down.
+        self.ended_s: float | None = None
+
+    def __enter__(self) -> RealRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        if self.controller is not None:
+            self.controller.join(30.0)
+        self._closing.close()
+        self.client.close()
+
+    # --- beginning ---
+
+    def _begin(self) -> None:
+        """Queues in force, nothing running, the controller at work; from now on it counts."""
+        rest = self.client.rest
+        info, capacity = rest.info(), rest.metrics().total
+        # What runs, which need not be what the experiment says: a given cluster, hosts with sizes of their own.
+        self.nodes = nodes_of(rest.nodes())
+        if "given" in self.cluster.document:
+            try:
+                self.given = rest.properties()
+            except (Refused, BadAnswer):
+                self.given = {}
+        allocations = self._allocations(capacity)
+        text = file_text(allocations, root_named=self.cluster.root_named)
+        if self.variant.in_rm:
+            text = inrm.allocations_with(text, self.variant.policy)
+        self.cluster.place.write(text.encode())
+        self.client.refresh_queues()
+        self.tree = queue_tree(allocations)
+        if self.variant.in_rm:
+            own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
+            paths = [queue.path for queue in self.tree if queue.path not in own]
+            inrm.confirm(rest, self.variant.policy, paths)
+        self.weights = {queue.path: queue.weight for queue in self.tree}
+        self.client.confirm_weights(
+            {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
+        )
+        options = options_of(self.experiment, scheduler_address(rest), self.variant.seed)
+        self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
+        self.load = self.programs.load(rest, self.variant.seed, self.tag)
+        if self.load is not None:
+            self._closing.callback(self.load.close)
+        self.curves = Curves(self.tree, self.experiment.weights, self.experiment.spec.resource)
+        self.capacity = capacity
+        self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
+        self.directory.info["cluster"] = {
+            **self.cluster.document,
+            **sizes_document(self.nodes),
+            "id": info.id,
+            "version": info.version,
+            "tag": self.tag,
+        }
+        self.directory.info["capacity_mb"], self.directory.info["capacity_vcores"] = capacity.memory_mb, capacity.vcores
+        self._document()
+        self.zero_ms = time.time_ns() // 1_000_000
+        self.began = time.monotonic()
+        self.directory.progress(time_s=0.0, jobs_done=0)
+        if self.variant.mode == "outside":
+            self._start_controller()
+
+    def _document(self) -> None:
+        if self.load is not None:
+            version = self.directory.info["cluster"]["version"]
+            self.directory.info["programs"] = self.load.document(version, self.programs.data)
+
+    def _allocations(self, capacity: Resource) -> AllocationFile:
+        allocations = allocation_file(self.experiment.spec)
+        if self.variant.mode == "outside" or self.variant.in_rm:
+            return allocations
+        plan = plan_for(self.variant, capacity, self.experiment.weights)
+        return with_attributes(
+            allocations,
+            weights=plan.weights,
+            min_shares=plan.min_shares,
+            max_shares=plan.max_shares,
+            scheduling_policies=plan.scheduling_policies,
+        )
+
+    def _start_controller(self) -> None:
+        actuation = self.experiment.spec.actuation
+        settings = ControlSettings(
+            period_s=self.variant.period_s,
+            entitlements=self.experiment.weights,
+            refresh="poll" if actuation.poll_s or self.variant.poll else "rpc",
+        )
+        ledger = self.directory.path / "ledger.sqlite"
+        for path in ledger.parent.glob("ledger.sqlite*"):
+            path.unlink()
+        client = self._closing.enter_context(client_of(self.cluster))
+        store = self._closing.enter_context(LedgerStore(ledger))
+        policy = make_policy(self.variant.policy, self.variant.settings)
+        controller = Controller(settings, client, self.cluster.place, store, policy, on_tick=self._ticked)
+        self.controller = threading.Thread(target=controller.run, args=(self.stop,), name="controller", daemon=True)
+        self.controller.start()
+
+    def _ticked(self, report: TickReport) -> None:
+        now = self.now_s()
+        for alarm in report.alarms:
+            self.decisions.append({"time_s": now, "alarm": alarm.kind, "text": alarm.text})
+        record = report.record
+        if record is not None:
+            self.weights = {**self.weights, **record.attributes.weights}
+            self.decisions.append({**(decision_document(record) or {}), "time_s": now, "effect_s": report.effect_s})
+
+    def now_s(self) -> float:
+        """Seconds from the start of the run, by the clock that YARN's times are of."""
+        return (time.time_ns() // 1_000_000 - self.zero_ms) / 1000.0
+
+    # --- the run ---
+
+    def run(self, on_step: Callable[[Step], None] | None) -> Outcome:
+        """To the end, the time limit, or an interruption: then what runs is killed and what was measured is kept."""
+        self._begin()
+        limits = self.experiment.spec.limits
+        end_s = limits.duration_s or limits.time_limit_s
+        why = None
+        try:
+            finished = self._loop(end_s, on_step)
+        except BaseException:
+            self.ended_s = self.now_s()
+            self._kill()
+            self._write(finished=False)
+            raise
+        self.ended_s = self.now_s()
+        if not finished:
+            if limits.duration_s is None:
+                why = f"not ended after {limits.time_limit_s:g} s: {self._open_words()}"
+            self._kill()
+        self.stop.set()
+        if self.controller is not None:
+            self.controller.join(30.0)
+        self._check_answers()
+        self._document()
+        result, summary = self._write(finished=finished)
+        measured = self.directory.info["measured"] = latencies(self.jobs)
+        source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
+        # The masters of programs act on an answer at once.
+        header = run_header(
+            self.experiment,
+            source,
+            measured,
+            1 if self.load is None else 0,
+            nodes=self.nodes,
+            given=self.given,
+        )
+        jobs = run_jobs(self.jobs, self.variant.seed)
+        if self.load is not None:
+            jobs = self.load.lines(jobs, self.jobs, header.delays)
+        lines = write_trace(header, jobs)
+        self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
+        self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
+        if why is not None:
+            return Outcome(summary, 5, why)
+        if result.failed_jobs:
+            first = next(job for job in self.jobs if job.failed)
+            reason = first.record.why or (first.status.diagnostics if first.status else "")
+            return Outcome(
+                summary, 4, f"{result.failed_jobs} job(s) failed, {first.spec.id}: {' '.join(reason.split())[:1000]}"
+            )
+        return Outcome(summary, 0, None)
+
+    def _loop(self, end_s: float, on_step: Callable[[Step], None] | None) -> bool:
+        due = [(job.due_s, number) for number, job in enumerate(self.jobs) if job.due_s is not None]
+        heapq.heapify(due)
+        pace, silent_since = Pace(), None
+        sample_s, look_s, follow_s = self.experiment.spec.sample_s, 0.0, 0.0
+        while True:
+            now = self.now_s()
+            if all(job.ended for job in self.jobs):
+                with contextlib.suppress(YarnfairError):
+                    self._look()
+                return True
+            if now >= end_s:
+                return False
+            try:
+                while due and due[0][0] <= self.now_s():
+                    self._came(self.jobs[due[0][1]])
+                    heapq.heappop(due)
+                self._hand_on()
+                if now >= look_s:
+                    self._look()
+                    look_s += sample_s * max(1, math.ceil((self.now_s() - look_s) / sample_s))
+                if now >= follow_s:
+                    self._follow()
+                    while self.done:
+                        job = self.done.pop(0)
+                        if self.holding is not None:
+                            self.holding.finish(job.spec.id, self.now_s())
+                        for time_s, follower in self._released(job):
+                            heapq.heappush(due, (time_s, self.jobs.index(follower)))
+                    follow_s = self.now_s() + FOLLOW_EVERY_S
+                    if on_step is not None:
+                        on_step(Step(now, sum(job.ended for job in self.jobs), len(self.jobs)))
+                silent_since = None
+            except Refused:
+                raise
+            except YarnfairError as error:
+                # The RM may be restarting: what was submitted goes on or shows as failed.
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > SILENCE_S:
+                    raise
+                self.decisions.append({"time_s": now, "alarm": "rm", "text": error.line()})
+                time.sleep(0.5)
+            for text in self.cluster.shared.troubles():
+                self.decisions.append({"time_s": now, "alarm": "host", "text": text})
+            if pace.due():
+                with pace:
+                    self._write(finished=False)
+            held_s = self.holding.next_s if self.holding is not None else None
+            soonest = min(
+                look_s, follow_s, due[0][0] if due else math.inf, end_s, math.inf if held_s is None else held_s
+            )
+            time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
+
+    def _open_words(self) -> str:
+        """How many jobs have not ended, and how the first of them stands."""
+        open_jobs = [job for job in self.jobs if not job.ended]
+        first = next((job for job in open_jobs if job.status is not None), None)
+        words = f"{len(open_jobs)} of {len(self.jobs)} jobs had not"
+        if first is None or first.status is None:
+            return words
+        holds = f"{first.status.running_containers} container(s)"
+        return f"{words}, the first {first.spec.id} ({first.status.id} {first.status.state}, {holds})"
+
+    def _came(self, job: JobRun) -> None:
+        """A user submits a job: at once to the RM, or under mrorder to the queue before it."""
+        if self.holding is None:
+            self._submit(job)
+        elif job.spec.id not in self.holding.arrived:
+            self.holding.arrive(job.spec, self.now_s(), job.due_s)
+
+    def _hand_on(self) -> None:
+        if self.holding is not None:
+            for name in self.holding.ready(self.now_s(), self._under_way):
+                self._submit(self.by_id[name])
+            self.decisions += self.holding.decisions
+            self.holding.decisions.clear()
+
+    def _under_way(self, name: str) -> bool:
+        status = self.by_id[name].status
+        return status is not None and (status.state == "RUNNING" or status.final)
+
+    def _submit(self, job: JobRun) -> None:
+        job.tries += 1
+        if math.isnan(job.submitted_s):
+            job.submitted_s = self.now_s()
+        if self.load is not None and job.spec.id in self.load:
+            try:
+                job.app_id = self.load.submit(job.spec.id)
+            except (Unreachable, Refused, BadAnswer):
+                # The ResourceManager's: nothing is wrong with the job.
+                raise
+            except YarnfairError as error:
+                self._failed(job, error.line())
+        else:
+            job.app_id = self.replayer.submit(job.spec)
+
+    def _failed(self, job: JobRun, why: str) -> None:
+        """A program that could not be submitted, or failed before it had an application."""
+        job.ended = job.failed = True
+        job.finished_s, job.record = self.now_s(), JobRecord(why=why)
+        self.done.append(job)
+
+    def _released(self, job: JobRun) -> list[tuple[float, JobRun]]:
+        """The jobs that were waiting for this one, which has ended, and when they come."""
+        found: list[tuple[float, JobRun]] = []
+        for follower in self.followers.get(job.spec.id, []):
+            if job.failed and self.load is not None and self.load.continues(follower.spec.id):
+                # The rest of a program of which a part has failed does not come; what follows the program does.
+                follower.ended = follower.failed = True
+                follower.finished_s = job.finished_s
+                found += self._released(follower)
+            else:
+                follower.due_s = job.finished_s + follower.spec.think_s
+                found.append((follower.due_s, follower))
+        return found
+
+    def _check_answers(self) -> None:
+        """The programs' answers, when nothing runs any more: a wrong one makes its job a failed one."""
+        if self.load is None:
+            return
+        for identity, why in self.load.check(self.jobs, self.programs.progress).items():
+            job = self.by_id[identity]
+            job.failed, job.record = True, replace(job.record, why=why)
+
+    def _look(self) -> None:
+        status = self.client.rest.scheduler()
+        self.curves.look(self.now_s(), status, self.weights)
+
+    def _follow(self) -> None:
+        """Looks at the applications that have not ended; the jobs that ended since join ``done``."""
+        self._taken()
+        open_jobs = {job.app_id: job for job in self.jobs if job.app_id is not None and not job.ended}
+        if not open_jobs:
+            return
+        live = {app.id: app for app in self.replayer.live()}
+        for identity, job in open_jobs.items():
+            status = live.get(identity) or self.client.rest.app(identity)
+            job.status = status
+            job.submitted_s = (status.started_ms - self.zero_ms) / 1000.0 if job.tries == 1 else job.submitted_s
+            if status.launched_ms:
+                job.started_s = (status.launched_ms - self.zero_ms) / 1000.0
+            if self._preempted_master(status) and job.preempted < MOST_PREEMPTED:
+                job.preempted += 1
+                text = f"{job.spec.id}: the master of {status.id} was preempted"
+                self.decisions.append({"time_s": self.now_s(), "alarm": "preempted-master", "text": text})
+                self._submit(job)
+            elif status.state in FINAL_STATES:
+                self._ended(job, status)
+                self.done.append(job)
+            elif job.lost.seen(status, time.monotonic()):
+                self._again(job, status)
+
+    def _taken(self) -> None:
+        """Looks for the applications of jobs that were submitted and had none yet."""
+        for job in self.jobs if self.load is not None else ():
+            if job.tries and job.app_id is None and not job.ended:
+                assert self.load is not None
+                try:
+                    job.app_id = self.load.taken(job.spec.id)
+                except RunInvalid as error:
+                    self._failed(job, error.what)
+
+    def _ended(self, job: JobRun, status: AppStatus) -> None:
+        job.ended = True
+        job.finished_s = (status.finished_ms - self.zero_ms) / 1000.0
+        job.failed = status.final_status != "SUCCEEDED"
+        job.record = self._record_of(job)
+
+    def _record_of(self, job: JobRun) -> JobRecord:
+        try:
+            if self.load is not None and job.spec.id in self.load:
+                found = self.load.record(job.spec.id, job.status)
+                # As it ran: its stages, and each task's time.
+                job.spec = self.load.measured(job.spec.id, job.status)
+                self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
+                return found
+            return self.replayer.record(job.spec.id)
+        except InputError as error:
+            self.decisions.append({"time_s": self.now_s(), "alarm": "record", "text": error.line()})
+            return job.record
+
+    def _preempted_master(self, status: AppStatus) -> bool:
+        # Masters have one attempt (a second one would find half of the work done), also against preemption.
+        return status.state == "FAILED" and re.search(r"exitCode: -102\b", status.diagnostics) is not None
+
+    def _again(self, job: JobRun, status: AppStatus) -> None:
+        text = f"{job.spec.id}: the RM gave {status.id} a container and did not take it for its master"
+        self.decisions.append({"time_s": self.now_s(), "alarm": "lost-master", "text": text})
+        self.client.rest.kill(status.id)
+        if job.tries - job.preempted < MOST_TRIES:
+            self._submit(job)
+
+    def _kill(self) -> None:
+        self.stop.set()
+        with contextlib.suppress(YarnfairError):
+            self.replayer.kill_all()
+        if self.load is not None:
+            self.load.kill()
+        for job in self.jobs:
+            if job.app_id is not None and not job.ended:
+                with contextlib.suppress(YarnfairError):
+                    job.record = self._record_of(job)
+
+    # --- writing ---
+
+    def _write(self, *, finished: bool) -> tuple[SimResult, dict[str, Any]]:
+        """Everything as it stands now; the result and the summary."""
+        end_s = self.now_s() if self.ended_s is None else self.ended_s
+        result = result_of(
+            self.jobs,
+            self.curves,
+            zero_ms=self.zero_ms,
+            end_s=end_s,
+            finished=finished,
+            wall_s=time.monotonic() - self.began,
+            decisions=list(self.decisions),
+        )
+        put_arrivals(result, self.holding.arrived if self.holding is not None else {})
+        table = jobs_table(result, self.alone_s)
+        directory = self.directory
+        directory.write_table("jobs.parquet", table)
+        directory.write_table("tasks.parquet", tasks_table(self.jobs, self.zero_ms))
+        if len(self.curves):
+            directory.write_table("allocations.parquet", allocations_table(result))
+        directory.write_lines("decisions.jsonl", result.decisions)
+        summary = summarise(result, table, list(self.experiment.leaves)) if len(self.curves) else {}
+        if summary:
+            directory.write_summary(summary)
+        ended = sum(job.ended for job in self.jobs)
+        if not finished:
+            directory.progress(time_s=end_s, jobs_done=ended)
+        return result, summary
