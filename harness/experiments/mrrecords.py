@@ -56,7 +56,7 @@ def record(folder: Path, command: str) -> dict[str, Any]:
     values = {
         "experiment": info["experiment"]["experiment"],
         "hash": info["hash"],
-        "seeds": sorted({seed for own in runs.values() for seed in own}),
+        "seeds": sorted({seed for own in runs.values() for seed, _ in own}),
         "variants": variants,
     }
     return {"command": command, "version": info["versions"]["yarnfair"], "values": values}

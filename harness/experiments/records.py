@@ -1,4 +1,4 @@
-"""Committed records of experiments: a folder of run directories as one small JSON file, for docs/figures.md.
+"""Committed records of experiments: folders of run directories as one small JSON file, for docs/figures.md.
 
     yarnfair run outside --no-report --out runs/outside
     python -m harness.experiments.records runs/outside --command "yarnfair run outside ..." -o docs/records/outside.json
@@ -52,16 +52,19 @@ QUEUE_MEASURES = (
 REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
 DIGITS = 4
 
-Runs = dict[str, dict[int, tuple[Path, dict[str, Any], dict[str, Any]]]]
+#: (seed, which of the folders): real runs may be repeated with one seed.
+Repeat = tuple[int, int]
+Runs = dict[str, dict[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]]]
 
 
-def collect(folder: Path) -> Runs:
-    """Finished runs of a folder: variant without its seed -> seed -> (directory, run.json, summary.json).
+def collect(*folders: Path) -> Runs:
+    """Finished runs of folders: variant without its seed -> repeat -> (directory, run.json, summary.json).
 
-    Raises InputError when there is none, or one of them did not end well.
+    Raises InputError when there is none, one of them did not end well, or their experiments have different names.
     """
     runs: Runs = {}
-    for path in sorted(folder.glob("*/run.json")):
+    names = set()
+    for number, path in ((n, path) for n, folder in enumerate(folders) for path in sorted(folder.glob("*/run.json"))):
         info = read_json(path)
         if info.get("exit") != 0:
             raise InputError(
@@ -69,9 +72,13 @@ def collect(folder: Path) -> Runs:
             )
         seed = int(info["seed"])
         name = str(info["variant"]).removesuffix(f",seed={seed}")
-        runs.setdefault(name, {})[seed] = (path.parent, info, read_json(path.parent / "summary.json"))
+        names.add(info["experiment"]["experiment"])
+        runs.setdefault(name, {})[seed, number] = (path.parent, info, read_json(path.parent / "summary.json"))
+    where = ", ".join(str(folder) for folder in folders)
     if not runs:
-        raise InputError("no run directories", where=str(folder), mend="run an experiment with --out first")
+        raise InputError("no run directories", where=where, mend="run an experiment with --out first")
+    if len(names) > 1:
+        raise InputError(f"runs of different experiments: {', '.join(sorted(names))}", where=where, mend="give one's")
     return runs
 
 
@@ -87,7 +94,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return found
 
 
-def _of(runs: Mapping[int, tuple[Path, dict[str, Any], dict[str, Any]]], get: Callable[[Any], Any]) -> Any:
+def _of(runs: Mapping[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]], get: Callable[[Any], Any]) -> Any:
     values = [get(summary) for _, _, summary in runs.values()]
     return spread([float(value) for value in values]) if all(value is not None for value in values) else None
 
@@ -115,7 +122,7 @@ def variant_values(runs: Runs, name: str) -> dict[str, Any]:
     for reference in REFERENCES:
         if reference in runs and reference != name and set(own) == set(runs[reference]):
             for key, short in (("sharing_loss_integral", "loss"), ("last_loss_s", "last_loss")):
-                pairs = [(own[seed][2][key], runs[reference][seed][2][key]) for seed in own]
+                pairs = [(own[repeat][2][key], runs[reference][repeat][2][key]) for repeat in own]
                 if all(below > 0 for _, below in pairs):
                     values[f"{short}_over_{reference}"] = spread([above / below for above, below in pairs])
                     ours, theirs = (sum(column) for column in zip(*pairs, strict=True))
@@ -146,12 +153,12 @@ def running_tasks(runs: Runs, queue: str) -> dict[str, Any]:
     The span is the naive run's longest wait of that queue; seeds are averaged.
     """
     found: dict[str, list[tuple[float, float, float]]] = {}
-    for seed, (_, _, naive) in runs["naive-hltrf"].items():
+    for repeat, (_, _, naive) in runs["naive-hltrf"].items():
         leaf = next(name for name in naive["queues"] if name.rpartition(".")[2] == queue)
         end_s = naive["queues"][leaf]["max_wait_at_s"]
         begin_s = end_s - naive["queues"][leaf]["max_wait_s"]
         for name, own in runs.items():
-            table = pd.read_parquet(own[seed][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
+            table = pd.read_parquet(own[repeat][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
             inside = table[(table["queue"] == leaf) & table["time_s"].between(begin_s, end_s)]["running"]
             found.setdefault(name, []).append((float(inside.mean()), float(inside.min()), float(inside.max())))
     return {
@@ -202,15 +209,17 @@ def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:
     return found
 
 
-def record(folder: Path, command: str) -> dict[str, Any]:
-    """The record of a folder of run directories."""
-    runs = collect(folder)
+def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
+    """The record of folders of run directories, each of which repeats the same experiment."""
+    runs = collect(*folders)
     _, info, summary = next(iter(next(iter(runs.values())).values()))
+    hashes = {own["hash"] for repeats in runs.values() for _, own, _ in repeats.values()}
     values_of = variant_values if "sharing_benefit" in summary else all_values
     values: dict[str, Any] = {
         "experiment": info["experiment"]["experiment"],
-        "hash": info["hash"],
-        "seeds": sorted({seed for own in runs.values() for seed in own}),
+        # More than one where the file was edited between runs that go together: each cluster below has its run's.
+        "hash": hashes.pop() if len(hashes) == 1 else sorted(hashes),
+        "seeds": sorted({seed for own in runs.values() for seed, _ in own}),
         "variants": {name: values_of(runs, name) for name in runs},
     }
     if "naive-hltrf" in runs and info["experiment"]["experiment"] == "t-wait":
@@ -223,9 +232,14 @@ def record(folder: Path, command: str) -> dict[str, Any]:
     if "cluster" in info:
         # A real one: what it was, which it was, and on what machine.
         found["clusters"] = {
-            f"{name},seed={seed}": {"id": own["cluster"]["id"], "hadoop": own["cluster"]["version"], "run": path.name}
-            for name, by_seed in runs.items()
-            for seed, (path, own, _) in by_seed.items()
+            f"{name},seed={seed}" + (f",{folders[number].name}" if len(folders) > 1 else ""): {
+                "id": own["cluster"]["id"],
+                "hadoop": own["cluster"]["version"],
+                "run": path.name,
+                "hash": own["hash"],
+            }
+            for name, repeats in runs.items()
+            for (seed, number), (path, own, _) in repeats.items()
         }
         found["machine"] = info.get("machine")
     return found
@@ -273,12 +287,12 @@ def examples() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.records FOLDER|examples --command TEXT -o FILE``."""
+    """``python -m harness.experiments.records FOLDER...|examples --command TEXT -o FILE``."""
 
     def make(sources: list[Path], command: str) -> dict[str, Any]:
-        return examples() if sources == [Path("examples")] else record(sources[0], command)
+        return examples() if sources == [Path("examples")] else record(sources, command)
 
-    return record_main("harness.experiments.records", __doc__, make, arguments)
+    return record_main("harness.experiments.records", __doc__, make, arguments, many=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""Committed records: what a folder of runs, or several that repeat the same experiment, come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.experiments.records import main, record
+from harness.model.errors import InputError
+from harness.results.store import read_json, write_json
+
+
+def run(folder: Path, variant: str, loss_s: float, *, seed: int = 1, name: str = "pairs", digest: str = "ab") -> None:
+    """A finished run on a real cluster, as far as a record reads it."""
+    queues = {"root.a": {"fairness_degree": 1.0, "mean_completion_s": 10.0, "max_wait_s": loss_s}}
+    summary = {
+        "makespan_s": 100.0,
+        "sharing_benefit": 0.1,
+        "sharing_loss_integral": loss_s,
+        "last_loss_s": loss_s,
+        "utilisation": {"memory": 0.5},
+        "queues": queues,
+    }
+    info = {
+        "exit": 0,
+        "seed": seed,
+        "variant": f"{variant},seed={seed}",
+        "hash": digest,
+        "experiment": {"experiment": name},
+        "policy": {"settings": {}},
+        "versions": {"yarnfair": "0"},
+        "cluster": {"id": 7, "version": "3.4.2"},
+        "machine": {"cores": 2},
+    }
+    (folder / variant).mkdir(parents=True)
+    write_json(folder / variant / "run.json", info)
+    write_json(folder / variant / "summary.json", summary)
+
+
+def test_repeats_with_one_seed_are_spread_over_folders(tmp_path: Path) -> None:
+    for folder, fair, ltrf in (("first", 20.0, 10.0), ("second", 30.0, 60.0)):
+        run(tmp_path / folder, "fair", fair)
+        run(tmp_path / folder, "ltrf", ltrf)
+    out = tmp_path / "record.json"
+    assert main([str(tmp_path / "first"), str(tmp_path / "second"), "--command", "twice", "-o", str(out)]) == 0
+    found = read_json(out)
+    variants = found["values"]["variants"]
+    assert variants["fair"]["sharing_loss_integral"] == {"mean": 25.0, "min": 20.0, "max": 30.0, "se": 5.0}
+    # Pair by pair: 10 / 20 and 60 / 30.
+    assert variants["ltrf"]["loss_over_fair"] == {"mean": 1.25, "min": 0.5, "max": 2.0, "se": 0.75}
+    assert found["values"]["seeds"] == [1]
+    assert found["values"]["hash"] == "ab"
+    assert sorted(found["clusters"]) == [f"{v},seed=1,{f}" for v in ("fair", "ltrf") for f in ("first", "second")]
+
+
+def test_an_experiment_that_was_edited_between_runs_is_named_by_both_hashes(tmp_path: Path) -> None:
+    run(tmp_path / "first", "fair", 20.0, digest="ab")
+    run(tmp_path / "second", "fair", 30.0, digest="cd")
+    found = record([tmp_path / "first", tmp_path / "second"], "")
+    assert found["values"]["hash"] == ["ab", "cd"]
+    assert [run["hash"] for run in found["clusters"].values()] == ["ab", "cd"]
+
+
+def test_runs_of_different_experiments_make_no_record(tmp_path: Path) -> None:
+    run(tmp_path / "first", "fair", 20.0)
+    run(tmp_path / "second", "fair", 30.0, name="others")
+    with pytest.raises(InputError, match="different experiments: others, pairs"):
+        record([tmp_path / "first", tmp_path / "second"], "")
