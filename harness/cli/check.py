@@ -87,7 +87,9 @@ def check(
     found = checked_of(own, read_baseline(recorded)) if recorded is not None else Checked()
     if history:
         before = read_runs([*history, *runs])
-        found.held += check_history(before)
+        past = check_history(before)
+        found.held += past.held
+        found.remarks += past.remarks
         if recorded is None:
             found.invalid += [(str(run.path), *bad) for run in own if (bad := run.invalid()) is not None]
     if accepted is not None:

@@ -61,18 +61,23 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def find(
-    accepted: Sequence[Acknowledgement], experiment: str, variant: str, key: Key, value: float | None
+    accepted: Sequence[Acknowledgement], experiment: str, variant: str, key: Key, value: float | None, today: str
 ) -> Acknowledgement | None:
-    """The first acknowledgement that fits an alarm and accepts its value."""
-    for one in accepted:
-        if not (_fits(one.metric, key.text()) and _fits(one.experiment, experiment) and _fits(one.variant, variant)):
-            continue
-        if one.up_to is None:
-            return one
-        lower = key.metric.better != "higher"
-        if value is not None and (value <= one.up_to if lower else value >= one.up_to):
-            return one
-    return None
+    """The first acknowledgement that fits an alarm, accepts its value and is not expired; else the first expired one.
+
+    ``today`` as YYYY-MM-DD.
+    """
+    able = [one for one in accepted if _accepts(one, experiment, variant, key, value)]
+    return next((one for one in able if not one.expired(today)), able[0] if able else None)
+
+
+def _accepts(one: Acknowledgement, experiment: str, variant: str, key: Key, value: float | None) -> bool:
+    if not (_fits(one.metric, key.text()) and _fits(one.experiment, experiment) and _fits(one.variant, variant)):
+        return False
+    if one.up_to is None:
+        return True
+    lower = key.metric.better != "higher"
+    return value is not None and (value <= one.up_to if lower else value >= one.up_to)
 
 
 def read_acknowledgements(path: Path) -> list[Acknowledgement]:

@@ -12,18 +12,22 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.model.errors import InputError
 from harness.results.acknowledge import Acknowledgement, find
-from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, held_by_spread
+from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, Metric
 from harness.results.compare import number_text
 from harness.results.runs import RunRecord
-from harness.results.stats import change_points
+from harness.results.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 
 Verdict = Literal["fine", "worse", "changed", "missing", "not judged", "acknowledged"]
-#: The history's change points: the probability that a series without any is said to have one, all metrics together.
+Levels = NDArray[np.float64]
+#: The probability that a history without any change raises an alarm, all metrics together.
 HISTORY_ALPHA = 0.005
+#: What a policy is held by that has no run among those given.
+NO_RUN = Key("run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     """Every run against its entry of the baseline.
 
     Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held by
-    the spread, together: the mean of several repeats has a nearer bound than one.
+    the spread, together: the mean of several repeats has a nearer bound than one. Of several runs those are missing
+    that the baseline has of the same experiment and backend.
 
     Raises InputError when the baseline has an entry for none of the runs.
     """
@@ -112,9 +117,12 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     groups: dict[tuple[str, str, str], list[RunRecord]] = {}
     entries: dict[tuple[str, str, str], Entry] = {}
     unknown = []
+    given = set()
     for run in runs:
         bad = run.invalid()
         entry = baseline.entry(run)
+        if entry is not None:
+            given.add(entry.name)
         if bad is not None:
             found.invalid.append((str(run.path), *bad))
             continue
@@ -148,12 +156,16 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     for name, own in groups.items():
         found.held += _by_spread(own, entries[name], total)
     if len(runs) > 1:
-        seen = set(entries)
-        found.remarks += [
-            f"{baseline.path}: no run of {entry.experiment}, {entry.variant}, {entry.backend} was given"
+        # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
+        places = {(run.experiment, run.backend) for run in runs}
+        found.held += [
+            _held(
+                baseline.path, entry, NO_RUN, value=None, recorded=None, bound=None, how="-", verdict="missing",
+                words="recorded, but no run of it was given",
+            )
             for entry in baseline.entries
-            if entry.name not in seen and any(entry.experiment == other[0] for other in seen)
-        ]
+            if entry.name not in given and (entry.experiment, entry.backend) in places
+        ]  # fmt: skip
     return found
 
 
@@ -263,7 +275,7 @@ def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: s
     out = []
     remarks = list(checked.remarks)
     for held in checked.held:
-        match = find(accepted, held.experiment, held.variant, held.key, held.value) if held.alarm else None
+        match = find(accepted, held.experiment, held.variant, held.key, held.value, today) if held.alarm else None
         if match is None:
             out.append(held)
             continue
@@ -283,40 +295,65 @@ def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: s
 # --- history ----------------------------------------------------------------------------------------------------
 
 
-def check_history(runs: Iterable[RunRecord]) -> list[Held]:
+def check_history(runs: Iterable[RunRecord]) -> Checked:
     """Lasting changes within the history of runs, oldest first by their start; one outcome for each metric.
 
-    Runs of one experiment, variant and backend are one series. A change to the worse that still lasts is an alarm; one
-    to the better, or one that was undone since, is only told.
+    Runs of one experiment (by its hash), variant and backend are one series. A last level that is worse than the best
+    of before is an alarm; a change to the better, or one that was undone since, is only told.
     """
-    series: dict[tuple[str, str, str], list[RunRecord]] = {}
+    found = Checked()
+    series: dict[tuple[str, str, str, str], list[RunRecord]] = {}
     for run in runs:
         if run.invalid() is None:
-            series.setdefault((run.experiment, run.variant, run.backend), []).append(run)
-    keys = {
-        name: sorted({key for run in own for key in run.values if held_by_spread(key)}, key=lambda key: key.order())
-        for name, own in series.items()
-    }
-    # As in a check: all metrics together, each on its own side.
-    alpha = HISTORY_ALPHA / max(1, sum(map(len, keys.values())))
-    out = []
+            series.setdefault((run.experiment, run.variant, run.backend, run.hash), []).append(run)
+    versions: dict[str, set[str]] = {}
+    for experiment, _, _, digest in series:
+        versions.setdefault(experiment, set()).add(digest)
+    found.remarks = [
+        f"the runs of {name} are of {len(hashes)} different experiments of that name "
+        f"({', '.join(sorted(digest[:12] or 'no hash' for digest in hashes))}): each has a history of its own"
+        for name, hashes in versions.items()
+        if len(hashes) > 1
+    ]
+    tracks: list[tuple[tuple[str, str, str], Key, list[RunRecord], float]] = []
     for name, own in series.items():
         ordered = sorted(own, key=lambda run: (run.start, str(run.path)))
-        for key in keys[name]:
+        keys = {key for run in own for key in run.values if held_by_spread(key)}
+        for key in sorted(keys, key=lambda key: key.order()):
             having = [run for run in ordered if key in run.values]
-            out.append(_series(name, key, having, alpha))
-    return out
+            tracks.append((name[:3], key, having, least_change_p([run.values[key] for run in having])))
+    # As in a check: all metrics together, each on its own side (a change to the better is no alarm).
+    alpha = level_of_each([least for *_, least in tracks], 2 * HISTORY_ALPHA)
+    varying = sum(least < 1 for *_, least in tracks)
+    for names, key, having, least in tracks:
+        found.held.append(
+            _series(names, key, having, alpha) if least <= alpha else _unseen(names, key, having, varying)
+        )
+    return found
+
+
+def _unseen(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], varying: int) -> Held:
+    """A series in which no change could be shown, however large: it is constant, or too short for so many metrics."""
+    values = [run.values[key] for run in runs]
+    how = f"history of {len(values)} runs"
+    verdict: Verdict = "not judged"
+    words = "too short to see a change"
+    if len(values) >= 2 * SHORTEST:
+        words += f" of one metric among {varying}"
+        if min(values) == max(values):
+            verdict, words = "fine", "the same in every run"
+    return Held(*name, str(runs[-1].path), key, values[-1], median(values), None, how, verdict, words)
 
 
 def _series(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alpha: float) -> Held:
-    values = np.array([run.values[key] for run in runs])
     how = f"history of {len(runs)} runs"
-    last = runs[-1]
+    runs = runs[-LONGEST:]
+    values = np.array([run.values[key] for run in runs])
+    last = str(runs[-1].path)
     points = change_points(values, alpha)
     if not points:
-        words = "no lasting change" if len(runs) >= 8 else "too short to see a change"
-        verdict: Verdict = "fine" if len(runs) >= 8 else "not judged"
-        return Held(*name, str(last.path), key, float(values[-1]), median(values.tolist()), None, how, verdict, words)
+        words = "no lasting change"
+        return Held(*name, last, key, float(values[-1]), median(values.tolist()), None, how, "fine", words)
     metric = key.metric
     told = []
     for point in points:
@@ -325,9 +362,26 @@ def _series(name: tuple[str, str, str], key: Key, runs: Sequence[RunRecord], alp
             f"from {_text(point.before, metric)} to {_text(point.after, metric)} with "
             f"{at.path.parent.name}/{at.path.name} ({at.start[:10] or 'no date'})"
         )
-    worse = is_worse(metric, points[-1].after, points[0].before) and points[-1].after != points[0].before
-    worse = bool(worse) and bool(is_worse(metric, points[-1].after, points[-1].before))
-    words = f"changed {', then '.join(told)}" + ("" if worse else "; not for the worse by now")
-    return Held(
-        *name, str(last.path), key, points[-1].after, points[0].before, None, how, "worse" if worse else "fine", words
-    )
+    *earlier, now = np.split(values, [point.at for point in points])
+    best = (min if metric.better == "lower" else max)(earlier, key=lambda level: float(np.median(level)))
+    worse, tail = _against(key, best, now)
+    if worse and best is not earlier[-1]:
+        tail = f"; still worse than {_text(float(np.median(best)), metric)} before"
+    recorded = float(np.median(best)) if worse else points[0].before
+    words = f"changed {', then '.join(told)}{tail}"
+    return Held(*name, last, key, points[-1].after, recorded, None, how, "worse" if worse else "fine", words)
+
+
+def _against(key: Key, best: Levels, now: Levels) -> tuple[bool, str]:
+    """Whether the last level of a series that has changed is worse than its best before, and what to say if not.
+
+    That the series changes is shown for all metrics together; here it is only asked whether the change was undone, at
+    HISTORY_ALPHA, or at the least p that so few runs can give.
+    """
+    before, after = float(np.median(best)), float(np.median(now))
+    test = rank_sum(best, now)
+    if not is_worse(key.metric, after, before) or test.p > max(HISTORY_ALPHA, test.least_p):
+        return False, "; not for the worse by now"
+    if abs(after - before) < floor(key, spread_of(best.tolist())):
+        return False, "; worse, but by less than matters"
+    return True, ""

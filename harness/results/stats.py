@@ -163,15 +163,17 @@ class ChangePoint:
 
 #: No more values than this are looked at for changes: the latest.
 LONGEST = 120
+#: A change leaves so many values on both sides.
+SHORTEST = 4
 
 
-def change_points(values: ArrayLike, alpha: float, shortest: int = 4) -> list[ChangePoint]:
+def change_points(values: ArrayLike, alpha: float, shortest: int = SHORTEST) -> list[ChangePoint]:
     """Places where the level of a series changes, by circular binary segmentation over ranks.
 
     In each segment that stretch is looked for whose ranks differ most from those of the rest (normalised by what
-    chance gives to a stretch of its length); it stands when among permutations of the segment one as clear is rarer
-    than `alpha`, and both its ends are then cuts. A cut leaves `shortest` values on both sides. Of more than LONGEST
-    values the latest are taken; places count from the first value given.
+    chance gives to a stretch of its length); it stands when among the permutations of the segment one as clear is
+    rarer than `alpha`, and both its ends are then cuts. A cut leaves `shortest` values on both sides. Of more than
+    LONGEST values the latest are taken; places count from the first value given.
     """
     given = np.asarray(values, dtype=np.float64)
     skipped = max(0, len(given) - LONGEST)
@@ -199,13 +201,40 @@ def change_points(values: ArrayLike, alpha: float, shortest: int = 4) -> list[Ch
     ]
 
 
+def least_change_p(values: ArrayLike, shortest: int = SHORTEST) -> float:
+    """The least p that a change of level could have in a series of so many values, with as many equal ones among them.
+
+    1 where no change can be seen at all. Below it no `alpha` of `change_points` finds anything.
+    """
+    given = np.asarray(values, dtype=np.float64)[-LONGEST:]
+    n = len(given)
+    if n < 2 * shortest or (given == given[0]).all():
+        return 1.0
+    # The clearest arrangement has the lower half on one side of a cut, and as many are as clear as there are stretches.
+    i, j = _stretches(n, shortest)
+    halves = int(np.isin(j - i, (n // 2, n - n // 2)).sum())
+    alike = np.unique(given, return_counts=True)[1]
+    arrangements = math.lgamma(n + 1) - sum(math.lgamma(count + 1) for count in alike.tolist())
+    return min(1.0, max(2 * halves / math.comb(n, n // 2), 2 * math.exp(-arrangements)))
+
+
+def level_of_each(least: Sequence[float], alpha: float) -> float:
+    """The level for each of several tests whose least possible p are given, so that all together err at `alpha`.
+
+    Tarone's correction: tests that cannot reach the level (least p above it) are not counted, because they cannot err.
+    """
+    count = 1
+    while sum(p <= alpha / count for p in least) > count:
+        count += 1
+    return alpha / count
+
+
+@lru_cache(maxsize=64)
 def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """All stretches [i, j) of n values that leave none of the pieces they make shorter than `shortest`."""
     i, j = np.triu_indices(n + 1, k=shortest)
-    left, right = (i == 0) | (i >= shortest), (j == n) | (n - j >= shortest)
-    whole = (i == 0) & (j == n)
-    # One that begins at 0 is the complement of one that ends at n: once is enough.
-    able = left & right & ~whole & (j < n) | (right & left & ~whole & (i > 0) & (j == n))
+    # One that ends at n is the complement of one that begins at 0: once is enough.
+    able = ((i == 0) | (i >= shortest)) & (n - j >= shortest)
     return i[able], j[able]
 
 
@@ -220,6 +249,36 @@ def _clearest(r: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Fl
     return z[np.arange(len(z)), best], best
 
 
+@lru_cache(maxsize=4)
+def _sums(doubled: tuple[int, ...]) -> Floats:
+    """In how many ways k of some doubled ranks (whole numbers) add up to s, [k, s], for k up to half of them."""
+    most = len(doubled) // 2
+    ways = np.zeros((most + 1, sum(sorted(doubled)[len(doubled) - most :]) + 1))
+    ways[0, 0] = 1.0
+    for rank in doubled:
+        ways[1:, rank:] = ways[1:, rank:] + ways[:-1, : ways.shape[1] - rank]
+    return ways
+
+
+def _chance(own: Floats, seen: float, i: NDArray[np.int64], j: NDArray[np.int64]) -> float:
+    """An upper bound, exact in its parts, of the chance that any stretch of permuted ranks is as clear as `seen`.
+
+    The sum over the stretches of their own chances: of each length the rank sums of all choices are counted. It has no
+    least value as drawn permutations have, and is near the chance itself where that is small.
+    """
+    n = len(own)
+    ways = _sums(tuple(sorted(round(2 * rank) for rank in own.tolist())))
+    sums = np.arange(ways.shape[1])
+    of_length = np.bincount(np.minimum(j - i, n - (j - i)), minlength=n // 2 + 1)
+    chance = 0.0
+    for length in np.flatnonzero(of_length).tolist():
+        # A stretch and its complement deviate alike.
+        away = seen * math.sqrt(length * (n - length) * (n + 1) / 12.0)
+        far = np.abs(sums / 2 - length * (n + 1) / 2) >= away - 1e-9
+        chance += float(of_length[length]) * float(ways[length, far].sum()) / math.comb(n, length)
+    return min(1.0, chance)
+
+
 def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, int], float] | None:
     n = len(values)
     if n < 2 * shortest or (values == values[0]).all():
@@ -227,6 +286,7 @@ def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, in
     i, j = _stretches(n, shortest)
     own = ranks(values)
     seen, which = _clearest(own[None, :], i, j)
+    found = (int(i[which[0]]), int(j[which[0]]))
     rng = np.random.default_rng(_SEED)
     # Enough permutations to see p below alpha; drawn in parts, because most series need few to be cleared.
     most, at_once = min(ARRANGEMENTS, max(999, math.ceil(10 / alpha))), 200
@@ -237,5 +297,12 @@ def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, in
         drawn += at_once
         if extreme > 10 + alpha * most:
             return None
+        if drawn == at_once:
+            # What is clear needs no more of them, and below what they can show nothing else decides.
+            chance = _chance(own, float(seen[0]), i, j)
+            if chance <= alpha:
+                return found, chance
+            if (most + 1) * alpha < 1:
+                return None
     p = (extreme + 1) / (drawn + 1)
-    return ((int(i[which[0]]), int(j[which[0]])), p) if p <= alpha else None
+    return (found, p) if p <= alpha else None

@@ -16,6 +16,8 @@ from harness.model.errors import InputError
 from harness.results.acknowledge import read_acknowledgements
 from harness.results.baseline import bound, read_baseline, spread_of
 from harness.results.catalogue import key_of
+from harness.results.check import check_history
+from harness.results.runs import RunRecord
 from tests.results.conftest import Write, summary_of
 
 
@@ -174,6 +176,33 @@ def test_entries_can_be_added(write: Write, tmp_path: Path, capsys: pytest.Captu
     assert (code, "has nothing of made-up, hltrf" in err) == (1, True)
 
 
+def test_a_recorded_policy_without_a_run_is_missing_among_several(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variant in ("fair", "ltrf", "hltrf"):
+        write(f"base/{variant}", variant=variant)
+        if variant != "hltrf":
+            write(f"new/{variant}", variant=variant)
+    write("base/elsewhere", experiment="another")
+    write("base/place", variant="drf", backend="local")
+    file, xml, ack = tmp_path / "b.json", tmp_path / "j.xml", tmp_path / "ack.yaml"
+    assert call(capsys, "baseline", tmp_path / "base", "-o", file)[0] == 0
+    code, out, err = call(capsys, "check", tmp_path / "new", "--baseline", file, "--junit", xml)
+    assert code == 3
+    assert "made-up, hltrf: run: recorded, but no run of it was given" in out
+    assert err.count("\n") == 1
+    root = ET.parse(xml).getroot()
+    (case,) = (case for case in root.iter("testcase") if case.find("failure") is not None)
+    assert (case.get("classname"), case.get("name")) == ("yarnfair.made-up.hltrf", "run")
+    ack.write_text("acknowledge:\n  - {metric: run, variant: hltrf, reason: not run any more, expires: 2999-12-31}\n")
+    assert call(capsys, "check", tmp_path / "new", "--baseline", file, "--acknowledge", ack)[0] == 0
+    # One run is one run; and a run that failed is there, if not valid.
+    assert call(capsys, "check", tmp_path / "new" / "fair", "--baseline", file)[0] == 0
+    write("new/hltrf", variant="hltrf", exit=4)
+    code, out, _ = call(capsys, "check", tmp_path / "new", "--baseline", file)
+    assert (code, "missing" in out) == (4, False)
+
+
 def test_several_repeats_have_a_nearer_bound_than_one() -> None:
     rng = np.random.default_rng(1)
     spread = spread_of((1000 + 10 * rng.normal(size=10)).tolist())
@@ -218,6 +247,20 @@ def test_an_accepted_change_passes_until_it_expires(
         "  - {metric: last_loss_s, reason: never happened, expires: 2999-12-31}\n"
     )
     assert (code, "last_loss_s was not needed" in err) == (0, True)
+
+
+def test_an_acknowledgement_in_force_goes_before_an_expired_one(
+    write: Write, recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = noisy(write, "new", 78, factor=1.2)
+    (tmp_path / "ack.yaml").write_text(
+        "acknowledge:\n"
+        "  - {metric: makespan_s, reason: the old one, expires: 2020-01-01}\n"
+        "  - {metric: makespan_s, reason: the new one, expires: 2999-12-31}\n"
+    )
+    code, out, err = call(capsys, "check", run, "--baseline", recorded, "--acknowledge", tmp_path / "ack.yaml")
+    assert (code, "the new one" in out) == (0, True)
+    assert "was not needed" in err
 
 
 def test_a_queues_metric_can_be_accepted(
@@ -298,6 +341,93 @@ def test_a_change_that_was_undone_or_is_for_the_better_is_told_only(
     assert "not for the worse by now" in out
     history(write, [1000.0] * 12 + [900.0] * 12, "better")
     assert call(capsys, "check", tmp_path / "better" / "023", "--history", tmp_path / "better")[0] == 0
+
+
+def made_up(levels: dict[str, list[float]], variants: int = 4, metrics: int = 40) -> list[RunRecord]:
+    """Runs of several policies with so many metrics each, all noise but those of the first policy's `levels`."""
+    rng = np.random.default_rng(11)
+    count = len(next(iter(levels.values())))
+    out = []
+    for variant, at in np.ndindex(variants, count):
+        queues = {f"root.q{k}": {"mean_completion_s": 100 + float(rng.normal())} for k in range(metrics - len(levels))}
+        own: dict[str, Any] = {
+            key: values[at] if variant == 0 else 1000 + float(rng.normal()) for key, values in levels.items()
+        }
+        info = {
+            "variant": f"v{variant}",
+            "experiment": "e",
+            "backend": "docker",
+            "hash": "h",
+            "exit": 0,
+            "start": f"{at:04}",
+        }
+        out.append(RunRecord(Path(f"h/v{variant}-{at}"), info, {**own, "queues": queues}))
+    return out
+
+
+def test_a_doubled_makespan_is_found_among_160_metrics() -> None:
+    rng = np.random.default_rng(3)
+    found = check_history(made_up({"makespan_s": [*rng.normal(1000, 5, 12), *rng.normal(2000, 5, 12)]}))
+    assert len(found.held) == 160
+    (alarm,) = found.alarms
+    assert (alarm.variant, alarm.key.key, alarm.verdict) == ("v0", "makespan_s", "worse")
+    assert {one.verdict for one in found.held if one is not alarm} == {"fine"}
+
+
+def test_what_no_change_could_show_is_not_said_to_be_fine() -> None:
+    """Nine runs against nine are too few for 160 metrics; four against four even for one."""
+    rng = np.random.default_rng(3)
+    for half, variants, metrics, words in (
+        (9, 4, 40, "one metric among 160"),
+        (4, 1, 1, "one metric among 1"),
+        (3, 1, 1, ""),
+    ):
+        levels = {"makespan_s": [*rng.normal(1000, 5, half), *rng.normal(2000, 5, half)]}
+        held = check_history(made_up(levels, variants, metrics)).held
+        assert {one.verdict for one in held} == {"not judged"}
+        assert all("too short to see a change" in one.words and words in one.words for one in held)
+    held = check_history(made_up({"makespan_s": [1000.0] * 30}, 1, 1)).held
+    assert [(one.verdict, one.words) for one in held] == [("fine", "the same in every run")]
+
+
+def test_histories_without_a_change_raise_no_alarm() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(100 + seed)
+        assert not check_history(made_up({"makespan_s": rng.normal(1000, 5, 24).tolist()}, 1, 6)).alarms
+
+
+@pytest.mark.parametrize(
+    ("levels", "alarm", "said"),
+    [
+        ((100, 150, 140), True, "still worse than 100.0 s before"),
+        ((100, 50, 90), True, ""),
+        ((100, 150, 100), False, "not for the worse by now"),
+        ((100, 150, 90), False, "not for the worse by now"),
+        ((100, 90), False, "not for the worse by now"),
+        ((100, 150), True, ""),
+        ((10_000, 10_050), False, "worse, but by less than matters"),
+    ],
+)
+def test_a_change_for_the_worse_is_undone_when_the_best_level_is_back(
+    levels: tuple[float, ...], alarm: bool, said: str
+) -> None:
+    rng = np.random.default_rng(4)
+    values = [float(level + 0.01 * rng.normal()) for level in levels for _ in range(12)]
+    (held,) = check_history(made_up({"makespan_s": values}, 1, 1)).held
+    assert held.words.startswith("changed from ")
+    assert (held.alarm, said in held.words) == (alarm, True), held.words
+    if alarm:
+        assert held.recorded == pytest.approx(min(levels[:-1]), abs=0.1)
+
+
+def test_different_experiments_of_one_name_have_histories_of_their_own() -> None:
+    runs = made_up({"makespan_s": [1000.0 + at % 3 for at in range(12)]}, 1, 1)
+    later = made_up({"makespan_s": [2000.0 + at % 3 for at in range(12)]}, 1, 1)
+    later = [RunRecord(run.path / "new", {**run.info, "hash": "other", "start": "9"}, run.summary) for run in later]
+    found = check_history([*runs, *later])
+    assert [one.verdict for one in found.held] == ["fine", "fine"]
+    (remark,) = found.remarks
+    assert "2 different experiments of that name (h, other)" in remark
 
 
 def test_history_takes_several_folders_and_goes_with_a_baseline(

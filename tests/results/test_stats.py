@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -11,6 +13,8 @@ from harness.results.stats import (
     change_points,
     interval_paired,
     interval_unpaired,
+    least_change_p,
+    level_of_each,
     rank_sum,
     ranks,
     signed_rank,
@@ -83,3 +87,36 @@ def test_no_change_point_where_nothing_changes() -> None:
     assert alarms <= 3
     assert change_points([5.0] * 40, 0.01) == []
     assert change_points([1, 2, 3], 0.01) == []
+
+
+@pytest.mark.parametrize("metrics", [1, 99, 101, 115, 1000, 100_000])
+def test_a_clear_change_is_seen_however_many_metrics_are_held(metrics: int) -> None:
+    rng = np.random.default_rng(2)
+    half = 10 if metrics < 1000 else 18
+    values = np.concatenate([rng.normal(100, 0.01, half), rng.normal(200, 0.01, half)])
+    (point,) = change_points(values, 0.005 / metrics)
+    assert point.at == half
+    assert 0 < point.p <= 0.005 / metrics
+
+
+def test_the_least_p_of_a_change_is_the_share_of_the_clearest_arrangements() -> None:
+    """8 values: 2 of 70 choices of four. With ties fewer arrangements differ. Constant or short: none."""
+    assert least_change_p(range(8)) == pytest.approx(2 / 70)
+    assert least_change_p([1] * 6 + [2] * 6) == pytest.approx(2 / 924)
+    assert least_change_p([0] * 39 + [7]) == pytest.approx(2 / 40)
+    assert least_change_p([5] * 40) == least_change_p(range(7)) == 1
+    # 16 values: the halves, and their stretches within that leave four on both sides.
+    choices = [set(chosen) for chosen in itertools.combinations(range(16), 8)]
+    clearest = [set(range(8)), set(range(8, 16)), set(range(4, 12)), {*range(4), *range(12, 16)}]
+    assert least_change_p(range(16)) == pytest.approx(sum(chosen in clearest for chosen in choices) / len(choices))
+    assert change_points(np.repeat([1.0, 2.0], 8) + 0.01 * np.arange(16), 1.001 * least_change_p(range(16)))
+    assert not change_points(np.repeat([1.0, 2.0], 8) + 0.01 * np.arange(16), 0.999 * least_change_p(range(16)))
+
+
+def test_tests_that_cannot_err_do_not_count() -> None:
+    assert level_of_each([1e-6] * 10, 0.01) == pytest.approx(0.001)
+    assert level_of_each([1e-6] * 10 + [1.0] * 500 + [0.03] * 40, 0.01) == pytest.approx(0.001)
+    assert level_of_each([0.5, 1.0], 0.01) == 0.01
+    assert level_of_each([], 0.01) == 0.01
+    level = level_of_each([4e-5] * 400, 0.01)
+    assert level < 4e-5, "none can reach what so many of them need"
