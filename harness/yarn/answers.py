@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from harness.model.resources import Resource
-from harness.yarn.errors import BadAnswer
+from harness.yarn.errors import BadAnswer, well_formed
 
 T = TypeVar("T")
 
@@ -63,18 +63,22 @@ class Fields:
     def number(self, name: str, default: Any = _REQUIRED) -> float:
         """A finite number."""
         value = self._get(name, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        try:
+            found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+        except OverflowError:  # JSON's whole numbers have no end
+            found = math.inf
+        if not math.isfinite(found):
             raise self._bad(name, value, "a finite number")
-        return float(value)
+        return found
 
     def text(self, name: str, default: Any = _REQUIRED) -> str:
-        """A text; null counts as the default."""
+        """A text (`well_formed`); null counts as the default."""
         value = self._get(name, default)
         if value is None and default is not _REQUIRED:
             return str(default)
         if not isinstance(value, str):
             raise self._bad(name, value, "a text")
-        return value
+        return well_formed(value)
 
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
         """true or false."""
@@ -286,7 +290,7 @@ def properties(document: Any, url: str) -> dict[str, str]:
     if not isinstance(found, list):
         raise BadAnswer(f"{url} has no properties", where=url)
     return {
-        one["key"]: one["value"]
+        well_formed(one["key"]): well_formed(one["value"])
         for one in found
         if isinstance(one, dict) and isinstance(one.get("key"), str) and isinstance(one.get("value"), str)
     }

@@ -5,9 +5,12 @@ So a user names one address. An RM that does not show its configuration has the 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
+from harness.yarn.files import AllocationPlace, WebHdfsPlace
 from harness.yarn.http import HttpClient, HttpOptions, base_url
 from harness.yarn.rmclient import RmAddress
 
@@ -24,7 +27,7 @@ def rm_property(http: HttpClient, base: str, name: str) -> str | None:
     document = answer.document
     found = document.get("property") if isinstance(document, dict) else None
     value = found.get("value") if isinstance(found, dict) else None
-    return value if isinstance(value, str) else None
+    return well_formed(value) if isinstance(value, str) else None
 
 
 def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client: str | None = None) -> RmAddress:
@@ -56,9 +59,31 @@ def allocation_file(rest: str, options: HttpOptions) -> str | None:
         http.close()
 
 
+def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
+    """Why not all of these RMs may read the file at `place`, in words; None where nothing speaks for that.
+
+    A path without a scheme is a file of the RM's own machine. Whether it lies in a folder that they share, only the
+    administrator knows.
+    """
+    if len(rms) < 2 or isinstance(place, WebHdfsPlace):
+        return None
+    for rm in rms:
+        try:
+            path = allocation_file(rm.rest, options)
+        except Unreachable:
+            continue
+        if path is not None and urlsplit(path).scheme in ("", "file"):
+            return (
+                f"each of the {len(rms)} ResourceManagers reads the file {path[:200]} of its own machine, and only "
+                f"{place.name} is written: unless it is one file that all of them share (NFS), a failover leads to old "
+                "weights; keep it where all read it, in HDFS for example (yarn.scheduler.fair.allocation.file hdfs://...)"
+            )
+    return None
+
+
 def _address(http: HttpClient, base: str, name: str, identity: str | None, host: str) -> str | None:
     value = rm_property(http, base, f"{name}.{identity}" if identity else name) or rm_property(http, base, name)
     port = (value or "").rpartition(":")[2]
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
         return None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

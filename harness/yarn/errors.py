@@ -13,6 +13,8 @@ All end a command with exit code 1. A controller keeps running on `Unreachable` 
 
 from __future__ import annotations
 
+import re
+
 from harness.model.errors import InputError
 
 
@@ -47,6 +49,15 @@ class Refused(InputError):
 
 class BadAnswer(InputError):
     """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""
+
+
+#: Halves of a character that JSON may hold, and no output, path or address can.
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def well_formed(text: str) -> str:
+    """A text from outside as one that can be printed and sent: what is half a character is U+FFFD."""
+    return _LONE.sub("\ufffd", text)
 
 
 def reason(error: BaseException) -> str:

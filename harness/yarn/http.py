@@ -20,7 +20,8 @@ import requests
 import urllib3
 
 from harness.model.errors import CallError
-from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
+from harness.yarn.session import Watch, open_session
 
 #: Whatever the HTTP stack may raise for what the other side or the network does.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
@@ -119,19 +120,6 @@ def base_url(text: str) -> str:
     return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}"
 
 
-def spnego() -> requests.auth.AuthBase:
-    """Authenticates with the process' Kerberos ticket. CallError when the package for it is missing."""
-    try:
-        from requests_gssapi import HTTPSPNEGOAuth  # type: ignore[import-not-found]
-    except ImportError:
-        raise CallError(
-            "SPNEGO needs the package requests-gssapi, which is not installed",
-            mend="install yarnfair with the extra 'kerberos' and get a ticket with kinit",
-        ) from None
-    auth: requests.auth.AuthBase = HTTPSPNEGOAuth(opportunistic_auth=True)
-    return auth
-
-
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "..."
@@ -140,11 +128,7 @@ def _short(text: str) -> str:
 def _reason(error: BaseException) -> str:
     """The innermost words of a chain of library exceptions: "Connection refused", not four lines of wrappers."""
     text = str(error)
-    for pattern in (
-        r"\[Errno -?\d+\] ([^'\")]+)",
-        r"\((?:read|connect) timeout=[^)]*\)",
-        r"certificate verify failed[^(]*",
-    ):
+    for pattern in _REASONS:
         if found := re.search(pattern, text):
             return found.group(found.lastindex or 0).strip()
     return _short(text) or type(error).__name__
@@ -171,18 +155,8 @@ class HttpClient:
         self._bases = list(dict.fromkeys(self._configured))
         self._current = 0
         self._clock, self._sleep = clock, sleep
-        session = requests.Session()
-        session.trust_env = False
-        session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
-        if self.options.ca_file:
-            session.verify = self.options.ca_file
-        if self.options.cert_file:
-            session.cert = (
-                (self.options.cert_file, self.options.key_file) if self.options.key_file else self.options.cert_file
-            )
-        if self.options.auth == "spnego":
-            session.auth = spnego()
-        self._session = session
+        self._session = open_session(self.options)
+        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "identity"})
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -254,6 +228,28 @@ class HttpClient:
     def _once(
         self, base: str, method: str, path: str, params: Mapping[str, str] | None, body: Any, end: float
     ) -> Answer:
+        left = max(0.05, end - self._clock())
+        with self._session.within(left) as watch:
+            try:
+                answer = self._exchange(base, method, path, params, body, end, watch)
+            except (_Failed, BadAnswer):
+                if not watch.late:
+                    raise
+            else:
+                if not watch.late:
+                    return answer
+        raise _Failed(self._late(base + path), unsent=not watch.sent)
+
+    def _exchange(
+        self,
+        base: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None,
+        body: Any,
+        end: float,
+        watch: Watch,
+    ) -> Answer:
         query = dict(params or {})
         if self.options.user is not None and self.options.auth == "simple":
             query["user.name"] = self.options.user
@@ -271,17 +267,10 @@ class HttpClient:
                 stream=True,
             )
         except requests.exceptions.SSLError as error:
-            raise Unreachable(
-                f"no TLS connection: {_reason(error)}",
-                where=base,
-                mend="give the authority that signed the server's certificate (ca_file), or ask by http",
-            ) from None
-        except (requests.exceptions.ConnectTimeout, requests.exceptions.ConnectionError) as error:
-            # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
-            unsent = isinstance(error, requests.exceptions.ConnectTimeout) or "NewConnectionError" in repr(error)
-            raise _Failed(self._unreachable(base, error), unsent=unsent) from None
+            raise _Failed(_no_tls(base, error), unsent=not watch.sent) from None
         except _TRANSPORT_ERRORS as error:
-            raise _Failed(self._unreachable(base, error), unsent=False) from None
+            # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
+            raise _Failed(self._unreachable(base, error), unsent=not watch.sent) from None
         except (ValueError, AttributeError) as error:
             # Malformed header lines and addresses surface as these.
             raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
@@ -290,6 +279,9 @@ class HttpClient:
             return self._judge(response, base, url, data)
         finally:
             response.close()
+
+    def _late(self, url: str) -> Unreachable:
+        return Unreachable(f"no answer in time: not complete after {self.options.deadline_s:g} s", where=url)
 
     def _unreachable(self, base: str, error: BaseException) -> Unreachable:
         return Unreachable(
@@ -307,10 +299,7 @@ class HttpClient:
                 if len(data) > self.options.max_answer_bytes:
                     raise BadAnswer(f"an answer of more than {self.options.max_answer_bytes} bytes", where=url)
                 if self._clock() > end:
-                    raise _Failed(
-                        Unreachable(f"the answer was not complete after {self.options.deadline_s:g} s", where=url),
-                        unsent=False,
-                    )
+                    raise _Failed(self._late(url), unsent=False)
         except _TRANSPORT_ERRORS as error:
             raise _Failed(Unreachable(f"the answer was cut off: {_reason(error)}", where=url), unsent=False) from None
         return bytes(data)
@@ -360,6 +349,15 @@ class HttpClient:
         return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
 
 
+def _no_tls(base: str, error: BaseException) -> Unreachable:
+    words = _reason(error)
+    if "certificate verify failed" in words:
+        mend = "give the authority that signed the server's certificate (ca_file)"
+    else:
+        mend = "check that the server speaks https at this port (and give cert_file, if it wants a certificate of ours)"
+    return Unreachable(f"no TLS connection: {words}", where=base, mend=mend)
+
+
 def parse_json(data: bytes, where: str) -> Any:
     """A JSON document from bytes; BadAnswer for anything else (HTML, cut off, nested without end, absurd numbers)."""
     try:
@@ -383,6 +381,7 @@ def remote_exception(data: bytes, where: str) -> tuple[str, str]:
     if not isinstance(exception, str) or not isinstance(message, str):
         return "", ""
     # "java.lang.Exception: app with id ...", a stack trace below it -> what a person wants to read.
+    exception, message = well_formed(exception), well_formed(message)
     message = next((line for line in message.splitlines() if line.strip()), "")
     message = re.sub(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", message)
     return exception.rpartition(".")[2], _short(message)

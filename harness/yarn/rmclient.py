@@ -49,13 +49,14 @@ class RmAddress:
 class NotEffective(InputError):
     """A change did not take effect: `wrong` says for each queue what the RM has instead."""
 
-    def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float) -> None:
+    def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float, rms: int = 1) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in list(wrong.items())[:3])
         more = f" and {len(wrong) - 3} more queues" if len(wrong) > 3 else ""
         super().__init__(
             f"the change did not take effect within {waited_s:g} s ({shown}{more})",
             where=where,
-            mend="look into the RM's log for 'Failed to reload allocations file'",
+            mend="look into the RM's log for 'Failed to reload allocations file'"
+            + (", and whether this RM reads the file that was written (all of them must share it)" if rms > 1 else ""),
         )
         self.wrong = dict(wrong)
 
@@ -77,7 +78,7 @@ class RmClient:
             raise CallError("no ResourceManager given", mend="give at least one address")
         self.rms = tuple(rms)
         self.rest = RestClient([rm.rest for rm in rms], options, clock=clock, sleep=sleep)
-        self.user = user or (options.user if options and options.user else getpass.getuser())
+        self.user = user or (options.user if options and options.user else _own_user())
         self.rpc_timeout_s = rpc_timeout_s
         self._clock, self._sleep = clock, sleep
 
@@ -146,6 +147,14 @@ class RmClient:
         while wrong := differ():
             waited = self._clock() - start
             if waited >= timeout_s:
-                raise NotEffective(wrong, where=self.rest.http.current, waited_s=timeout_s)
+                raise NotEffective(wrong, where=self.rest.http.current, waited_s=timeout_s, rms=len(self.rms))
             self._sleep(every_s)
         return self._clock() - start
+
+
+def _own_user() -> str:
+    """The name of the process' own user. CallError where it has none, as in a container with a number for a user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        raise CallError("this process' user has no name", mend="set http.user, or LOGNAME in the environment") from None

@@ -18,10 +18,12 @@ from urllib.parse import quote, unquote, urlsplit
 
 import requests
 import urllib3
+from requests.utils import super_len
 
 from harness.model.errors import CallError, InputError
-from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason
-from harness.yarn.http import HttpOptions, parse_json, remote_exception, spnego
+from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
+from harness.yarn.http import HttpOptions, parse_json, remote_exception
+from harness.yarn.session import Session, Watch, open_session
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
 _ANSWER_BYTES = 64 << 20
@@ -49,48 +51,64 @@ class WebHdfs:
     base: str
     options: HttpOptions = field(default_factory=HttpOptions)
 
-    def _session(self) -> requests.Session:
-        session = requests.Session()
-        session.trust_env = False
-        if self.options.ca_file:
-            session.verify = self.options.ca_file
-        if self.options.auth == "spnego":
-            session.auth = spnego()
-        return session
+    @contextlib.contextmanager
+    def _asked(self, what: str, where: str, mend: str) -> Iterator[tuple[Session, Watch]]:
+        """A session for one call that ends in time; what goes wrong with it is Unreachable.
+
+        The time is `deadline_s`, or `read_timeout_s` where that is longer, and so much for each further MiB.
+        """
+        limit_s = max(self.options.deadline_s, self.options.read_timeout_s)
+        late = Unreachable(f"{what}: no answer in time: not complete after {limit_s:g} s", where=where, mend=mend)
+        with open_session(self.options) as session, session.within(limit_s) as watch:
+            try:
+                yield session, watch
+            except _ERRORS as error:
+                raise late if watch.late else Unreachable(f"{what}: {reason(error)}", where=where, mend=mend) from None
+            except BadAnswer:
+                if not watch.late:
+                    raise
+            if watch.late:
+                raise late
 
     @contextlib.contextmanager
     def _answer(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None, params: dict[str, str]
-    ) -> Iterator[requests.Response]:
+    ) -> Iterator[tuple[requests.Response, Watch]]:
         """The response to one operation, redirections to a DataNode followed, its status checked, its body unread."""
         options, where = self.options, f"{self.base}{path}"
         query = {"op": operation, **params}
         if options.user and options.auth == "simple":
             query["user.name"] = options.user
-        with self._session() as session:
-            times = (options.connect_timeout_s, options.read_timeout_s)
-            url = f"{self.base}/webhdfs/v1{quote(path)}"
-            try:
-                # The NameNode must not get the data itself.
-                with session.request(
-                    method, url, params=query, timeout=times, allow_redirects=False, stream=True
-                ) as first:
-                    if first.status_code not in (301, 302, 307):
-                        yield self._checked(first, operation, where)
-                        return
-                    target = first.headers.get("Location", "")
-                if urlsplit(target).scheme not in ("http", "https"):
-                    raise BadAnswer("redirected to nowhere", where=where)
-                with session.request(
-                    method, target, data=data, timeout=times, allow_redirects=False, stream=True
-                ) as second:
-                    yield self._checked(second, operation, where)
-            except _ERRORS as error:
-                raise Unreachable(
-                    f"WebHDFS {operation}: {reason(error)}",
-                    where=where,
-                    mend="check the NameNode's address, and that its DataNodes' names resolve here",
-                ) from None
+        times = (options.connect_timeout_s, options.read_timeout_s)
+        url = f"{self.base}/webhdfs/v1{quote(path)}"
+        mend = "check the NameNode's address, and that its DataNodes' names resolve here"
+        with self._asked(f"WebHDFS {operation}", where, mend) as (session, watch):
+            # The NameNode must not get the data itself.
+            with session.request(method, url, params=query, timeout=times, allow_redirects=False, stream=True) as first:
+                if first.status_code not in (301, 302, 307):
+                    yield self._checked(first, operation, where), watch
+                    return
+                target = self._redirected(first.headers.get("Location", ""), where)
+            watch.restart(1 + super_len(data) // _PIECE_BYTES)
+            with session.request(
+                method, target, data=data, timeout=times, allow_redirects=False, stream=True
+            ) as second:
+                watch.restart()
+                yield self._checked(second, operation, where), watch
+
+    def _redirected(self, target: str, where: str) -> str:
+        """The DataNode's address as the NameNode named it. BadAnswer for none, and for one without TLS behind TLS."""
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in ("http", "https"):
+            raise BadAnswer("redirected to nowhere", where=where)
+        if parts.scheme != "https" and self.base.startswith("https:"):
+            # What stands behind the host may be a secret: a delegation token.
+            mend = "switch https on for the DataNodes (dfs.http.policy)"
+            raise BadAnswer(f"redirected from https to http://{well_formed(parts.netloc)[:80]}", where=where, mend=mend)
+        return target
 
     def _checked(self, answer: requests.Response, operation: str, where: str) -> requests.Response:
         if 200 <= answer.status_code < 300:
@@ -104,7 +122,7 @@ class WebHdfs:
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None = None, **params: str
     ) -> bytes:
         """One operation and its whole answer (64 MiB at most)."""
-        with self._answer(method, path, operation, data, params) as answer:
+        with self._answer(method, path, operation, data, params) as (answer, _):
             content: bytes = answer.raw.read(_ANSWER_BYTES + 1, decode_content=True)
         if len(content) > _ANSWER_BYTES:
             raise BadAnswer("the answer is too large", where=f"{self.base}{path}")
@@ -135,18 +153,23 @@ class WebHdfs:
     def _status(self, row: Any, path: str) -> HdfsStatus:
         try:
             return HdfsStatus(
-                str(row["pathSuffix"]) or posixpath.basename(path),
+                well_formed(str(row["pathSuffix"])) or posixpath.basename(path),
                 row["type"] == "DIRECTORY",
                 int(row["length"]),
-                str(row["permission"]),
+                well_formed(str(row["permission"])),
             )
         except (KeyError, TypeError, ValueError):
             raise BadAnswer("no file status", where=f"{self.base}{path}") from None
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """A file's bytes, piece by piece. Unreachable when the connection ends before the file does."""
-        with self._answer("GET", path, "OPEN", None, {}) as answer:
-            yield from answer.iter_content(_PIECE_BYTES)
+        with self._answer("GET", path, "OPEN", None, {}) as (answer, watch):
+            found = answer.iter_content(_PIECE_BYTES)
+            while piece := next(found, b""):
+                # What is done with a piece may take as long as it likes.
+                watch.pause()
+                yield piece
+                watch.restart()
 
     def read(self, path: str) -> bytes:
         """A whole file, in memory."""
@@ -186,21 +209,18 @@ class WebHdfs:
 
     def file_system(self) -> str:
         """How Hadoop's own clients call this file system (``hdfs://host:port``), as the NameNode tells. BadAnswer."""
-        url = f"{self.base}/conf"
-        where = url
-        try:
-            with self._session() as session:
-                times = (self.options.connect_timeout_s, self.options.read_timeout_s)
-                # Which form is wanted, older releases take from the parameter, newer ones from the header.
-                asked = {"name": "fs.defaultFS", "format": "json"}
-                with session.get(
-                    url, params=asked, headers={"Accept": "application/json"}, timeout=times, stream=True
-                ) as answer:
-                    content: bytes = answer.raw.read(_ANSWER_BYTES, decode_content=True)
-        except _ERRORS as error:
-            raise Unreachable(f"the NameNode: {reason(error)}", where=where, mend="check its address") from None
+        where = f"{self.base}/conf"
+        with self._asked("the NameNode", where, "check its address") as (session, _):
+            times = (self.options.connect_timeout_s, self.options.read_timeout_s)
+            # Which form is wanted, older releases take from the parameter, newer ones from the header.
+            asked, form = {"name": "fs.defaultFS", "format": "json"}, {"Accept": "application/json"}
+            with session.get(
+                where, params=asked, headers=form, timeout=times, allow_redirects=False, stream=True
+            ) as answer:
+                content: bytes = answer.raw.read(_ANSWER_BYTES, decode_content=True)
         told = parse_json(content, where)
-        value = (told.get("property") or {}).get("value") if isinstance(told, dict) else None
+        found = told.get("property") if isinstance(told, dict) else None
+        value = found.get("value") if isinstance(found, dict) else None
         if not isinstance(value, str) or urlsplit(value).scheme != "hdfs":
             raise BadAnswer(f"no address of a file system: {str(value)[:80]!r}", where=where)
         return value.rstrip("/")

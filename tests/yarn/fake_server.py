@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,19 @@ def http(status: int, body: Any = b"", *, reason: str = "X", **headers: str) -> 
     lines = [f"HTTP/1.1 {status} {reason}", f"Content-Length: {len(data)}", "Connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
+
+
+def dripping(start: bytes, *, seconds: float = 3.0) -> Reply:
+    """Answers with a beginning, and then a byte at a time that never becomes an answer."""
+
+    def reply(connection: socket.socket, request: bytes) -> None:
+        connection.sendall(start)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            connection.sendall(b"x")
+            time.sleep(0.05)
+
+    return reply
 
 
 class FakeServer:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
-import itertools
 import json
 import socket
-import ssl
 import sys
-import threading
 import time
 import types
 from collections.abc import Iterator
@@ -24,7 +19,7 @@ from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.jmx import queue_containers
 from harness.yarn.rest import LocalFile, RestClient, Submission
-from tests.yarn.fake_server import FakeServer, Reply, http
+from tests.yarn.fake_server import FakeServer, Reply, dripping, http
 
 RECORDED = Path(__file__).parent / "recorded"
 INFO = json.loads((RECORDED / "info.json").read_text())
@@ -240,6 +235,31 @@ def test_an_answer_that_drips_costs_no_more_than_the_deadline(servers: Any) -> N
     assert time.monotonic() - start < 1.5
 
 
+@pytest.mark.parametrize("start", [b"H", b"HTTP/1.1 200 O", b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_status_line_or_header_that_drips_costs_no_more_than_the_deadline(servers: Any, start: bytes) -> None:
+    server = servers(dripping(start))
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match=r"no answer in time: not complete after 0\.5 s"):
+        client(server.url, options=HttpOptions(read_timeout_s=0.3, deadline_s=0.5, attempts=3)).metrics()
+    assert time.monotonic() - begun < 2
+
+
+def test_a_connection_that_is_used_again_is_bounded_as_well(servers: Any) -> None:
+    def twice(connection: socket.socket, request: bytes) -> None:
+        connection.sendall(http(200, METRICS).replace(b"Connection: close\r\n", b""))
+        connection.recv(65536)
+        dripping(b"HTTP/1.1 ")(connection, request)
+
+    server = servers(twice)
+    rest = client(server.url, options=HttpOptions(read_timeout_s=0.3, deadline_s=0.5, attempts=1))
+    rest.metrics()
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match="not complete"):
+        rest.metrics()
+    assert time.monotonic() - begun < 2
+    assert len(server.requests) == 1
+
+
 def test_an_answer_beyond_the_limit_is_not_read_to_its_end(servers: Any) -> None:
     def endless(connection: socket.socket, request: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -369,87 +389,6 @@ def test_spnego_authenticates_each_request_and_sends_no_user_name(
     client(server.url, options=HttpOptions(auth="spnego", user="alice")).metrics()
     assert b"Authorization: Negotiate abc" in server.requests[0]
     assert server.lines() == ["GET /ws/v1/cluster/metrics"]
-
-
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for 127.0.0.1 and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rm")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return folder / "cert.pem", folder / "key.pem"
-
-
-@pytest.fixture
-def tls_server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    cert, key = certificate(tmp_path)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.settimeout(0.05)
-    stop = threading.Event()
-
-    def serve() -> None:
-        for _ in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
-            try:
-                plain, _ = listener.accept()
-                plain.settimeout(5)
-                with context.wrap_socket(plain, server_side=True) as connection:
-                    connection.recv(65536)
-                    connection.sendall(http(200, METRICS))
-            except OSError:
-                continue
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    yield f"https://127.0.0.1:{listener.getsockname()[1]}", cert
-    stop.set()
-    thread.join(timeout=10)
-    listener.close()
-
-
-def test_tls_checks_the_certificate_against_the_given_authority(tls_server: tuple[str, Path]) -> None:
-    base, cert = tls_server
-    assert client(base, options=HttpOptions(ca_file=str(cert))).metrics().total.vcores > 0
-    with pytest.raises(Unreachable, match="certificate verify failed") as caught:
-        client(base, options=HttpOptions(attempts=1)).metrics()
-    assert "ca_file" in caught.value.line()
-
-
-def test_plain_http_behind_an_https_address_is_said(servers: Any) -> None:
-    server = servers(http(400))
-    server.read_once = True
-    with pytest.raises(Unreachable, match="TLS"):
-        client(server.url.replace("http:", "https:"), options=HttpOptions(attempts=1)).metrics()
-
-
-def test_from_https_nothing_leads_to_plain_http(tmp_path: Path) -> None:
-    from harness.yarn.http import HttpClient
-
-    response = requests.Response()
-    response.status_code = 307
-    response.headers["Location"] = "http://rm2:8088/ws/v1/cluster/metrics"
-    asked = HttpClient(["https://rm1:8090"])
-    error = asked._standby(response, "https://rm1:8090", "https://rm1:8090/ws/v1/cluster/metrics")
-    assert isinstance(error, BadAnswer)
 
 
 def test_the_jmx_page_of_one_address_is_not_asked_of_another(servers: Any) -> None:

@@ -114,7 +114,7 @@ def test_negative_figures_of_an_rm_whose_clock_was_set_back_count_as_0() -> None
 
 
 @pytest.mark.parametrize("name", ["progress", "name", "user", "applicationTags", "runningContainers", "reservedMB"])
-@pytest.mark.parametrize("value", [float("nan"), None, [], {}, 2**70, True])
+@pytest.mark.parametrize("value", [float("nan"), None, [], {}, 2**70, 10**400, "\ud800", True])
 def test_what_no_decision_stands_on_may_be_anything(name: str, value: Any) -> None:
     document = recorded("app")
     document["app"][name] = value
@@ -197,6 +197,7 @@ NONSENSE = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(min_value=-(2**80), max_value=2**80),
+    st.just(10**400),
     st.floats(),
     st.text(max_size=5),
     st.lists(st.none(), max_size=2),
@@ -227,6 +228,16 @@ def test_nonsense_anywhere_is_read_or_refused_and_nothing_else(
 def test_no_object_at_all(name: str, document: Any) -> None:
     with pytest.raises(BadAnswer):
         PARSERS[name](document, "x")
+
+
+def test_half_a_character_becomes_one_that_can_be_printed() -> None:
+    document = recorded("nodes")
+    document["nodes"]["node"][0]["healthReport"] = "x\ud800y\U0001f600"
+    reports = [node.health_report for node in answers.nodes(document, "x")]
+    assert "x\ufffdy\U0001f600" in reports
+    "".join(reports).encode()
+    shown = {"properties": [{"key": "a\udfff", "value": "\ud800"}]}
+    assert answers.properties(shown, "u") == {"a\ufffd": "\ufffd"}
 
 
 def test_the_rms_own_properties() -> None:

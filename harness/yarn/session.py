@@ -1,0 +1,201 @@
+"""HTTP sessions whose calls end in time: TLS, SPNEGO, and a watch over the connections that a call uses.
+
+The timeouts of requests hold for one read each: a server that sends a byte now and then would hold a call for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from harness.model.errors import CallError
+
+if TYPE_CHECKING:
+    from harness.yarn.http import HttpOptions
+
+
+class Watch:
+    """Shuts the connections of one call when its time is up, whatever waits for them then.
+
+    `late`: whether that has happened. What was read until then is no answer: a connection that ends looks like the end
+    of one. `sent`: whether a request went out, so that the other side may have carried it out.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self.late = self.sent = False
+        self._limit_s = limit_s
+        self._end: float | None = time.monotonic() + limit_s
+        self._done = False
+        self._sockets: list[socket.socket] = []
+        self._changed = threading.Condition()
+        threading.Thread(target=self._wait, name="http-watch", daemon=True).start()
+
+    def restart(self, times: int = 1) -> None:
+        """From now on the whole time again, or so many times of it."""
+        self._set(time.monotonic() + self._limit_s * times)
+
+    def pause(self) -> None:
+        """No limit until `restart`: nobody is being waited for."""
+        self._set(None)
+
+    def _set(self, end: float | None) -> None:
+        with self._changed:
+            self._end = end
+            self._changed.notify()
+
+    def add(self, connection: socket.socket) -> None:
+        """A connection that the call uses."""
+        with self._changed, contextlib.suppress(OSError):
+            # A second handle: TLS takes the first one away, and what shuts the one shuts the other.
+            own = socket.socket(fileno=os.dup(connection.fileno()))
+            self._sockets.append(own)
+            if self.late:
+                _shut(own)
+
+    def end(self) -> None:
+        """The call has ended."""
+        with self._changed:
+            self._done = True
+            self._changed.notify()
+            for own in self._sockets:
+                own.close()
+            self._sockets.clear()
+
+    def _wait(self) -> None:
+        with self._changed:
+            while not self._done:
+                left = None if self._end is None else self._end - time.monotonic()
+                if left is not None and left <= 0:
+                    self.late = True
+                    for own in self._sockets:
+                        _shut(own)
+                    return
+                self._changed.wait(left)
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class _Using(threading.local):
+    """The watch over what this thread sends now."""
+
+    watch: Watch | None = None
+
+
+_using = _Using()
+
+
+def _uses(connection: socket.socket | None, *, sends: bool = False) -> None:
+    watch = _using.watch
+    if watch is not None:
+        watch.sent = watch.sent or sends
+        if connection is not None:
+            watch.add(connection)
+
+
+class _Plain(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
+        _uses(made)
+        return made
+
+    def request(self, *args: Any, **named: Any) -> None:
+        # Before anything is sent: what fails in here was certainly not carried out.
+        if self.sock is None:
+            self.connect()
+        _uses(self.sock, sends=True)
+        super().request(*args, **named)
+
+
+class _Tls(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
+        _uses(made)
+        return made
+
+    def request(self, *args: Any, **named: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        _uses(self.sock, sends=True)
+        super().request(*args, **named)
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Plain
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _Tls
+
+
+class _Adapter(HTTPAdapter):
+    watch: Watch | None = None
+
+    def init_poolmanager(self, *args: Any, **named: Any) -> None:
+        super().init_poolmanager(*args, **named)
+        self.poolmanager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+
+    def send(self, *args: Any, **named: Any) -> requests.Response:
+        before, _using.watch = _using.watch, self.watch
+        try:
+            return super().send(*args, **named)
+        finally:
+            _using.watch = before
+
+
+class Session(requests.Session):
+    """A session whose calls can be bounded in time; one call at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._adapter = _Adapter()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, self._adapter)
+
+    @contextlib.contextmanager
+    def within(self, limit_s: float) -> Iterator[Watch]:
+        """Bounds what is asked and read until this ends. The caller looks whether it was `late`."""
+        watch = self._adapter.watch = Watch(limit_s)
+        try:
+            yield watch
+        finally:
+            self._adapter.watch = None
+            watch.end()
+
+
+def open_session(options: HttpOptions) -> Session:
+    """A session with the options' certificates and authentication; the environment has no say. Raises CallError."""
+    session = Session()
+    session.trust_env = False
+    if options.ca_file:
+        session.verify = options.ca_file
+    if options.cert_file:
+        session.cert = (options.cert_file, options.key_file) if options.key_file else options.cert_file
+    if options.auth == "spnego":
+        session.auth = spnego()
+    return session
+
+
+def spnego() -> requests.auth.AuthBase:
+    """Authenticates with the process' Kerberos ticket. CallError when the package for it is missing."""
+    try:
+        from requests_gssapi import HTTPSPNEGOAuth  # type: ignore[import-not-found]
+    except ImportError:
+        raise CallError(
+            "SPNEGO needs the package requests-gssapi, which is not installed",
+            mend="install yarnfair with the extra 'kerberos' and get a ticket with kinit",
+        ) from None
+    auth: requests.auth.AuthBase = HTTPSPNEGOAuth(opportunistic_auth=True)
+    return auth

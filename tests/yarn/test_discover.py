@@ -1,0 +1,91 @@
+"""What an RM tells of itself (``/conf``): its ports, its allocation file, and what a pair of RMs must share."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.model.errors import CallError
+from harness.yarn.discover import file_of_each, find_rm
+from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
+from tests.yarn.fake_server import FakeServer, http
+
+QUICK = HttpOptions(connect_timeout_s=0.5, read_timeout_s=1, deadline_s=2, attempts=1)
+
+
+def conf(properties: dict[str, Any]) -> Callable[..., None]:
+    """Answers ``/conf?name=...`` as an RM does."""
+
+    def reply(connection: Any, request: bytes) -> None:
+        name = request.split(b"name=", 1)[1].split(b" ", 1)[0].split(b"&", 1)[0].decode()
+        value = properties.get(name)
+        connection.sendall(http(404) if value is None else http(200, {"property": {"key": name, "value": value}}))
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("told", "port"),
+    [
+        ("0.0.0.0:18033", 18033),
+        ("rm:²", 8033),
+        ("rm:١٢٣", 8033),
+        ("rm:" + "9" * 5000, 8033),
+        ("rm:0", 8033),
+        ("rm:70000", 8033),
+        ("rm", 8033),
+        (None, 8033),
+        ("rm:\ud800", 8033),
+    ],
+)
+def test_a_port_that_is_none_is_the_usual_one(told: str | None, port: int) -> None:
+    with FakeServer(conf({"yarn.resourcemanager.admin.address": told})) as rm:
+        assert find_rm(rm.url, QUICK, client="rm:1").admin.port == port
+
+
+FILE = "yarn.scheduler.fair.allocation.file"
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "alarm"),
+    [
+        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair-scheduler.xml"), True),
+        ("file:///etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), True),
+        ("hdfs://nn/fair-scheduler.xml", WebHdfsPlace("http://nn:9870", "/fair-scheduler.xml"), False),
+        ("hdfs://nn/fair-scheduler.xml", LocalPlace(Path("/hdfs/fair-scheduler.xml")), False),
+        (None, LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), False),
+    ],
+)
+def test_a_pair_of_rms_with_a_file_each_is_said(path: str | None, place: AllocationPlace, alarm: bool) -> None:
+    with FakeServer(conf({FILE: path})) as one:
+        nobody = RmAddress.of("http://127.0.0.1:9")
+        pair = [nobody, RmAddress.of(one.url)]
+        said = file_of_each(pair, place, QUICK)
+        assert (said is not None) == alarm
+        if said is not None:
+            assert place.name in said
+            assert "hdfs://" in said
+        assert file_of_each(pair[1:], place, QUICK) is None, "one RM alone"
+        assert file_of_each([nobody, nobody], place, QUICK) is None, "nobody tells"
+
+
+def test_what_did_not_take_effect_names_the_pairs_file() -> None:
+    assert "share" in NotEffective({"root.a": "x"}, where="rm", waited_s=1, rms=2).line()
+    assert "share" not in NotEffective({"root.a": "x"}, where="rm", waited_s=1).line()
+
+
+def test_a_user_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 12345")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    with pytest.raises(CallError, match="no name") as caught:
+        RmClient([RmAddress.of("http://rm")])
+    assert "http.user" in caught.value.line()
+    RmClient([RmAddress.of("http://rm")], HttpOptions(user="alice")).close()
