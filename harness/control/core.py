@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.control.events import (
@@ -28,7 +28,8 @@ from harness.control.events import (
     Write,
 )
 from harness.ledger import Ledger, Usage
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings
+from harness.model.resources import ZERO
 from harness.model.snapshot import Snapshot
 from harness.policies.base import CountedLedger, Policy
 
@@ -79,6 +80,8 @@ class ControlCore:
         #: Since when a Write has not been answered (None: none outstanding).
         self.actuating_since_s: float | None = None
         self._consumed: dict[str, Usage] = {}
+        #: An earlier controller's ledger and counters, until a look shows how the policy counts (`resume`).
+        self._kept: tuple[Mapping[str, Any], Mapping[str, Sequence[float]]] | None = None
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
         self._capacity: Any = None
         #: min(d_i, S_i) at the last look, where dues are counted.
@@ -103,11 +106,14 @@ class ControlCore:
         """What each leaf's counter showed when it was last accounted for; `resume` takes it."""
         return self._consumed
 
-    def resume(self, ledger: Ledger, consumed: Mapping[str, Usage]) -> None:
-        """Go on with the accounts of an earlier controller, before the first event. What is in force is not known."""
-        ledger.remember = self.remember
-        self.ledger = ledger
-        self._consumed = dict(consumed)
+    def resume(self, state: Mapping[str, Any], consumed: Mapping[str, Sequence[float]]) -> None:
+        """Go on with an earlier controller's accounts, from the first observation on. What is in force is not known.
+
+        state : the ledger's (`Ledger.state`). Where it does not fit how the policy counts, counting begins anew, and an
+            alarm says so; a policy that fails says nothing of how it counts, and what was kept stays.
+        consumed : leaf -> what its counter showed then, MiB-seconds and vcore-seconds.
+        """
+        self._kept = (state, consumed)
 
     def forget_written(self) -> None:
         """It is no longer known what is in force (the RM began anew, somebody else wrote): the next plan is written."""
@@ -133,31 +139,44 @@ class ControlCore:
     def _observed(self, event: Observed) -> list[Action]:
         self.observing_since_s = None
         snapshot = event.snapshot
-        if problem := self._account(event):
-            return [RaiseAlarm("observation", problem)]
+        alarms: list[Action] = []
+        if self.ledger is None:
+            try:
+                settings = _counting(self.policy, snapshot)
+            except Exception as error:
+                return [self._failed(error)]
+            alarms = self._begin(settings, snapshot)
         ledger = self.ledger
-        assert ledger is not None  # _account made it
+        if ledger is None:
+            return alarms
+        if problem := self._account(event, ledger):
+            return [*alarms, RaiseAlarm("observation", problem)]
         now = snapshot.time_s
         if snapshot.period_s != self.period_s:
             snapshot = Snapshot(now, snapshot.capacity, snapshot.queues, self.period_s)
-        counted = CountedLedger(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {})
+        surplus = ledger.surplus() if ledger.settings.count_due else {}
+        counted = CountedLedger(ledger.counted(), surplus, ledger.start_s)
+        before = self.written
         try:
             plan = self.policy.plan(snapshot, counted)
+            wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
+            if wanted == before or now - self.last_write_s < self.write_gap_s:
+                return alarms
+            sound, problem = _sound(wanted, snapshot)
         except Exception as error:
-            # A user's policy may raise anything; the cluster must keep its last good weights, and a person must know.
-            return [RaiseAlarm("policy", f"{self.policy.name}: {type(error).__name__}: {error}")]
-        before = self.written
-        wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
-        if wanted == before or now - self.last_write_s < self.write_gap_s:
-            return []
-        sound, problem = _sound(wanted, snapshot)
+            # A user's policy may raise or answer anything; the cluster must keep its last good weights, and a person
+            # must know.
+            return [*alarms, self._failed(error)]
         if problem:
-            return [RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
+            return [*alarms, RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
         if sound == before:
-            return []
+            return alarms
         self.written, self.last_write_s, self.actuating_since_s = sound, now, now
         record = Record(now, sound, _changed(before, sound), counted.by_leaf, plan.reasons)
-        return [Write(sound), Refresh(), record]
+        return [*alarms, Write(sound), Refresh(), record]
+
+    def _failed(self, error: Exception) -> RaiseAlarm:
+        return RaiseAlarm("policy", f"{self.policy.name}: {type(error).__name__}: {error}")
 
     def _actuated(self, event: Actuated) -> list[Action]:
         self.actuating_since_s = None
@@ -181,19 +200,40 @@ class ControlCore:
 
     # --- accounting ---
 
-    def _account(self, event: Observed) -> str:
+    def _begin(self, settings: LedgerSettings, snapshot: Snapshot) -> list[Action]:
+        """Make the ledger: the kept one, or a new one. Without one afterwards the actions say what was wrong."""
+        alarms: list[Action] = []
+        ledger: Ledger | None = None
+        if self._kept is not None:
+            state, counters = self._kept
+            try:
+                consumed = {queue: Usage(*used) for queue, used in counters.items()}
+                ledger = Ledger.restored(state, settings)
+                self._consumed = consumed
+            except (KeyError, TypeError, ValueError) as error:
+                text = f"what was counted so far does not fit this policy, counting begins anew ({error})"
+                alarms = [RaiseAlarm("ledger", text)]
+        if ledger is None:
+            weights = {q.name: q.weight for q in snapshot.queues.values() if q.leaf}
+            start_s = snapshot.time_s if self.start_s is None else self.start_s
+            try:
+                ledger = Ledger(settings, weights, snapshot.capacity, start_s=start_s)
+            except ValueError as error:
+                return [RaiseAlarm("observation", str(error))]
+            self._leaf_weights, self._capacity = tuple(weights.items()), snapshot.capacity
+        ledger.remember = self.remember
+        self.ledger, self._kept = ledger, None
+        return alarms
+
+    def _account(self, event: Observed, ledger: Ledger) -> str:
         """Bring the ledger up to the observation; what is wrong with the observation, or ''."""
         snapshot, consumed = event.snapshot, event.consumed
         leaf_weights = tuple([(q.name, q.weight) for q in snapshot.queues.values() if q.leaf])
-        ledger = self.ledger
-        if ledger is None:
-            settings = self.policy.plan(snapshot, CountedLedger()).order.ledger
-            start_s = snapshot.time_s if self.start_s is None else self.start_s
-            ledger = self.ledger = Ledger(settings, dict(leaf_weights), snapshot.capacity, start_s=start_s)
-            ledger.remember = self.remember
-            self._leaf_weights, self._capacity = leaf_weights, snapshot.capacity
-        elif leaf_weights != self._leaf_weights:
-            ledger.set_weights(dict(leaf_weights))
+        if leaf_weights != self._leaf_weights:
+            try:
+                ledger.set_weights(dict(leaf_weights))
+            except ValueError as error:
+                return str(error)
             self._leaf_weights = leaf_weights
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
@@ -242,6 +282,18 @@ class ControlCore:
 
 
 _NOTHING = Usage()
+
+
+def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
+    """How a policy's ledger counts. Raises what a user's policy does; TypeError, ValueError where that is nonsense."""
+    settings = policy.ledger_settings()
+    if settings is None:
+        settings = policy.plan(snapshot, CountedLedger()).order.ledger
+    if not isinstance(settings, LedgerSettings):
+        raise TypeError(f"its order's ledger is {type(settings).__name__}, not LedgerSettings")
+    # The ledger itself knows which settings it cannot count by.
+    Ledger(settings, {}, ZERO)
+    return settings
 
 
 def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:

@@ -108,7 +108,7 @@ class ReadBack:
     """Read what is in force and answer with Shown."""
 
 
-AlarmKind = Literal["observation", "policy", "actuation", "not-in-force", "late"]
+AlarmKind = Literal["observation", "policy", "actuation", "not-in-force", "late", "ledger"]
 
 
 @dataclass(frozen=True, slots=True)

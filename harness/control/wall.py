@@ -40,12 +40,11 @@ from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
 from harness.control.settings import ControlSettings
-from harness.ledger import Ledger, Usage
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.errors import YarnfairError
 from harness.model.resources import ZERO
-from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.base import CountedLedger, Policy
+from harness.model.snapshot import Snapshot
+from harness.policies.base import Policy
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
 
@@ -117,7 +116,8 @@ class Controller:
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
-        self._resume_note = self._resume()
+        if (state := store.document("ledger")) is not None:
+            self.core.resume(state, store.document("consumed") or {})
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
         self._lease = None
         if settings.lease_s > 0 and not dry_run:
@@ -150,9 +150,6 @@ class Controller:
     def tick(self) -> TickReport:
         """One control period, now."""
         self._tick = tick = _Tick(self.clock())
-        if self._resume_note:
-            self._alarm("ledger", self._resume_note)
-            self._resume_note = ""
         self._hold()
         actions: list[Action] = self._handle(Tick(tick.started_s))
         while actions:
@@ -449,20 +446,3 @@ class Controller:
             holds=self.holds,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],
         )
-
-    def _resume(self) -> str:
-        """Goes on with the kept ledger; what could not be, in words."""
-        state = self.store.document("ledger")
-        if state is None:
-            return ""
-        try:
-            settings = self.policy.plan(_SMALLEST, CountedLedger()).order.ledger
-            consumed = {queue: Usage(*used) for queue, used in (self.store.document("consumed") or {}).items()}
-            self.core.resume(Ledger.restored(state, settings), consumed)
-        except (KeyError, TypeError, ValueError) as error:
-            return f"what was counted so far does not fit this policy, counting begins anew ({error})"
-        return ""
-
-
-#: How a policy counts does not depend on what happens.
-_SMALLEST = Snapshot(0.0, ZERO, {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)})

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.model.errors import CallError
-from harness.model.plan import Plan
+from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -116,6 +116,10 @@ class Policy(ABC):
         ``order`` is for inside the scheduler and on paper, ``weights`` and the other attributes for the stock Fair
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
+
+    def ledger_settings(self) -> LedgerSettings | None:
+        """How the policy's ledger counts, whatever happens. None: as the order of its plan says."""
+        return None
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
         """With ``Order(measure="keys")``: queue path -> key; the demanding queue with the smallest gets the next

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from harness.control.events import (
     Write,
 )
 from harness.ledger import Usage
-from harness.model.plan import Order, Plan
+from harness.model.plan import LedgerSettings, Order, Plan
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import LedgerView, Policy, make_policy
@@ -92,6 +93,35 @@ def test_a_counter_that_shrinks_counts_nothing_twice() -> None:
     loop.handle(observed(3.0, a_mb_s=150.0))
     assert loop.ledger is not None
     assert loop.ledger.counted()["root.a"] == 1050.0
+
+
+DECAYS: list[tuple[str, dict[str, str]]] = [
+    ("decay-htcondor", {}),
+    ("decay-slurm", {}),
+    ("decay-kueue", {}),
+    ("decay-kai", {}),
+    ("decay-kai", {"window": "86400", "window_type": "tumbling"}),
+    ("decay-kai", {"window": "inf"}),
+    ("decay-kai", {"half_life": "3600"}),
+]
+
+
+@pytest.mark.parametrize(("policy", "sets"), DECAYS)
+def test_memory_begins_with_the_ledger_and_not_in_1970(policy: str, sets: dict[str, str]) -> None:
+    """The same hours at the simulator's times and at a real controller's give the same weights."""
+    found = []
+    for start_s in (0.0, 1.8e9):
+        loop = core(policy, {"resource": "vcores", **sets}, start_s=None)
+        used = 0.0
+        weights: Mapping[str, float] = {}
+        for hour in range(4):
+            look = observed(start_s + 3600.0 * hour, pending_containers=1, demand=Resource(MB, 1))
+            look = replace(look, consumed={"root.a": Usage(0.0, used * 90), "root.b": Usage(0.0, used * 10)})
+            weights = next((a.attributes.weights for a in loop.handle(look) if isinstance(a, Write)), weights)
+            used += 3600.0
+        found.append(weights)
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    assert found[0]["root.a"] < found[0]["root.b"]
 
 
 def test_accounting_begins_at_the_first_look_without_a_start() -> None:
@@ -170,6 +200,77 @@ def test_no_wild_weight_is_ever_written(weight: Any) -> None:
     assert alarm.kind == "policy"
     policy.weight = 2.5
     assert loop.handle(observed(3.0)) == []
+
+
+class Failing(Wild):
+    """Counts with a half-life; `fault` is what its plan raises or answers."""
+
+    weight = 2.5
+    fault: Any = None
+
+    def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
+        if isinstance(self.fault, Exception):
+            raise self.fault
+        if self.fault is not None:
+            found: Plan = self.fault[0]
+            return found
+        ledger_settings = LedgerSettings(half_life_s=3600.0)
+        return Plan(order=Order(ledger=ledger_settings), weights={"root.a": self.weight})
+
+
+FAULTS = [KeyError("root.b"), TypeError("no"), ValueError("x"), ZeroDivisionError("division by zero"), (None,), (3,)]
+FAULTS += [(Plan(order=Order(ledger=None), weights={"root.a": 1.0}),)]  # type: ignore[arg-type]
+FAULTS += [(Plan(order=Order(ledger=LedgerSettings(half_life_s=-1.0)), weights={"root.a": 1.0}),)]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_plan_that_fails_at_the_first_look_says_nothing_of_how_it_counts(fault: Any) -> None:
+    policy = Failing()
+    before = ControlCore(policy, period_s=1.0, remember=True)
+    before.handle(observed(1.0))
+    before.handle(observed(2.0, a_mb_s=1000.0))
+    assert before.ledger is not None
+    state, consumed = before.ledger.state(), dict(before.consumed())
+
+    policy.fault = fault
+    after = ControlCore(policy, period_s=1.0, remember=True)
+    after.resume(state, consumed)
+    for time in (3.0, 4.0):
+        assert [action.kind for action in after.handle(observed(time, a_mb_s=1500.0)) if isinstance(action, RaiseAlarm)]
+        assert after.ledger is None
+    policy.fault = None
+    actions = after.handle(observed(5.0, a_mb_s=1500.0))
+    assert [type(action) for action in actions] == [Write, Refresh, Record]
+    assert after.ledger is not None
+    assert after.ledger.counted()["root.a"] == pytest.approx(1500.0, rel=1e-3)
+    assert after.ledger.remember
+
+
+@pytest.mark.parametrize("answer", [(None,), (3,), (Plan(weights=None),)])  # type: ignore[arg-type]
+def test_a_plan_that_is_none_is_an_alarm(answer: Any) -> None:
+    policy = Failing()
+    loop = ControlCore(policy, period_s=1.0)
+    loop.handle(observed(1.0))
+    policy.fault = answer
+    (alarm,) = loop.handle(observed(2.0))
+    assert isinstance(alarm, RaiseAlarm)
+    assert alarm.kind == "policy"
+
+
+def test_accounts_that_do_not_fit_are_said_with_the_first_decision() -> None:
+    before = core()
+    before.handle(observed(1.0))
+    before.handle(observed(2.0, a_mb_s=1000.0))
+    assert before.ledger is not None
+    after = core(sets={"resource": "vcores"}, start_s=None)
+    after.resume(before.ledger.state(), before.consumed())
+    alarm, *others = after.handle(observed(3.0, a_mb_s=1500.0))
+    assert isinstance(alarm, RaiseAlarm)
+    assert alarm.kind == "ledger"
+    assert "counting begins anew" in alarm.text
+    assert [type(action) for action in others] == [Write, Refresh, Record]
+    assert after.ledger is not None
+    assert after.ledger.counted()["root.a"] == 0
 
 
 def test_weights_of_any_policy_become_float32() -> None:

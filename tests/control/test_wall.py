@@ -501,6 +501,38 @@ def test_another_policy_goes_on_with_the_accounts_or_says_that_it_cannot(tmp_pat
                 assert report.consumed["root.a"][1] == 30.0
 
 
+USERS = """
+from harness.model.plan import Plan
+from harness.policies.base import Policy
+
+
+class Own(Policy):
+    def plan(self, snapshot, ledger):
+        {fault}
+        demand = snapshot.queues["root.b"].demand.memory_mb
+        return Plan(weights={{"root.a": 1.0, "root.b": 1.0 + demand / snapshot.capacity.memory_mb}})
+"""
+
+
+@pytest.mark.parametrize("fault", ["pass", "raise KeyError('root.c')", "1 / 0", "return None"])
+def test_a_users_policy_keeps_its_ledger_whatever_its_plan_does(tmp_path: Path, fault: str) -> None:
+    """It wants the real queues and a capacity; at a restart it may fail, and what was counted is still there then."""
+    file = tmp_path / "own.py"
+    rm = rm_with_load()
+    rm.start("x")
+    counted = []
+    for part in ("pass", fault, "pass"):
+        file.write_text(USERS.format(fault=part))
+        with controlled(rm, tmp_path, policy=f"{file}:Own") as controller:
+            for _ in range(2):
+                report = controller.tick()
+                assert kinds(report) == (set() if part == "pass" else {"policy"})
+                rm.now_s += 10.0
+            counted.append(report.counted.get("root.a"))
+    assert counted[0] == 10 * 1024.0
+    assert counted[2] == 50 * 1024.0
+
+
 def test_run_stops_when_told(tmp_path: Path) -> None:
     rm = rm_with_load()
     with controlled(rm, tmp_path, period_s=0.05) as controller:
