@@ -173,7 +173,7 @@ class Ledger:
                     account.counted += counted
                 elif counted_s > 0:
                     self._fade(account, time_s, counted_s, counted)
-            if fading:
+            if fading and counted_s > 0:
                 for leaf, account in (*self._accounts.items(), *self._departed.items()):
                     if leaf not in used:
                         self._fade(account, time_s, counted_s, 0.0)

@@ -215,10 +215,34 @@ def read_decisions(path: Path, *, most: int = 100) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _reader(path: Path) -> Iterator[sqlite3.Connection]:
-    if not path.is_file():
-        raise InputError("no such ledger", where=str(path), mend="give the `ledger` of the controller's configuration")
-    with _errors(path), contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
+    if not os.path.isfile(path):
+        raise InputError("no such ledger", where=str(path), mend=_OTHER_FILE)
+    with _errors(path), contextlib.closing(_look_into(path)) as db:
         yield db
+
+
+def _look_into(path: Path) -> sqlite3.Connection:
+    """A connection that writes nothing into the file.
+
+    SQLite wants to make files beside a ledger that has a write-ahead log. Who may not do that in its folder can read it
+    as a file that nobody changes, which it is while there is no log: a controller that is at work has one.
+    """
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    db = sqlite3.connect(address, uri=True)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        db.close()
+        if path.with_name(path.name + "-wal").exists():
+            raise
+        db = sqlite3.connect(f"{address}&immutable=1", uri=True)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+_OTHER_FILE = "give the `ledger` of the controller's configuration"
 
 
 @contextlib.contextmanager
@@ -226,9 +250,19 @@ def _errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
-        raise InputError(
-            f"the ledger cannot be read: {error}", where=str(path), mend="move it away to begin a new one"
-        ) from None
+        raise InputError(f"the ledger cannot be read: {error}", where=str(path), mend=_mend(error)) from None
+
+
+def _mend(error: Exception) -> str:
+    """What to do about an error. A ledger is moved away only when it is damaged: what it has counted is gone then."""
+    if not isinstance(error, sqlite3.OperationalError):
+        return "move it away to begin a new one"
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return "it is in use: try again"
+    if "no such table" in text or "no such column" in text:
+        return _OTHER_FILE
+    return "is its disk full or broken? else ask as the user who may write it and its folder"
 
 
 def _connect(path: Path) -> sqlite3.Connection:

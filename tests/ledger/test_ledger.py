@@ -194,3 +194,13 @@ def test_a_leaf_that_comes_back_is_remembered_only_if_asked() -> None:
         ledger.set_weights({"a": 1.0})
         ledger.set_weights({"a": 1.0, "b": 1.0})
         assert ledger.counted()["b"] == (300.0 if remember else 0.0)
+
+
+def test_an_idle_leaf_at_the_begin_of_a_round() -> None:
+    """Nothing of the interval lies in the new round: nothing is left to fade."""
+    ledger = Ledger(LedgerSettings(half_life_s=100.0, round_s=600.0), {"a": 1.0, "b": 1.0}, Resource(1000, 10))
+    ledger.observe(585.0, {"a": Usage(585.0, 0.0), "b": Usage(585.0, 0.0)})
+    ledger.observe(600.0, {"a": Usage(15.0, 0.0)})
+    assert ledger.counted() == {"a": 0.0, "b": 0.0}
+    ledger.observe(601.0, {"a": Usage(1.0, 0.0)})
+    assert ledger.counted() == {"a": pytest.approx(1.0, rel=0.01), "b": 0.0}

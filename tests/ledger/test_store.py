@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from harness.ledger.accounts import AppLook, RmAccounts
-from harness.ledger.store import LedgerStore, StoreFull, copy_ledger, read_decisions, read_documents
+from harness.ledger.store import LedgerStore, StoreFull, _errors, copy_ledger, read_decisions, read_documents
 from harness.model.errors import InputError
 from harness.model.resources import Resource
 
@@ -46,6 +50,72 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     copy_ledger(path, tmp_path / "copy.db")
     with LedgerStore(tmp_path / "copy.db") as store:
         assert store.identity == identity
+
+
+@contextlib.contextmanager
+def as_somebody_else() -> Iterator[None]:
+    """Rights of a user whom nothing belongs to; of one who is not root, his own."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may read (pytest's own is closed to others)."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_ledger_at_rest_is_read_by_who_may_write_nothing(open_folder: Path) -> None:
+    path = open_folder / "l.db"
+    with LedgerStore(path) as store:
+        store.commit(documents={"look": 7}, decision={"time_s": 1.0})
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    with as_somebody_else():
+        assert read_documents(path, ["look"]) == {"look": 7}
+        assert read_decisions(path) == [{"time_s": 1.0}]
+    assert [file.name for file in open_folder.iterdir() if file.suffix != ".lock"] == ["l.db"]
+
+
+def test_nobody_without_rights_is_told_to_move_a_sound_ledger_away(open_folder: Path) -> None:
+    path = open_folder / "l.db"
+    with LedgerStore(path) as store:
+        store.commit(documents={"look": 7})
+    (open_folder / "l.db.lock").chmod(0o666)
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    with as_somebody_else(), pytest.raises(InputError) as caught:
+        LedgerStore(path)
+    assert "move it away" not in caught.value.line()
+    assert "as the user who may write it" in caught.value.line()
+    # A log that a killed controller left may hold what the file does not: without it nothing is read.
+    open_folder.chmod(0o755)
+    path.chmod(0o000)
+    path.with_name("l.db-wal").write_bytes(b"x" * 100)
+    open_folder.chmod(0o555)
+    with as_somebody_else(), pytest.raises(InputError) as caught:
+        read_documents(path, ["look"])
+    assert "move it away" not in caught.value.line()
+
+
+def test_a_ledger_in_use_and_a_file_that_is_none(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as db:
+        db.execute("CREATE TABLE t (x)")
+    with pytest.raises(InputError, match="no such table") as caught:
+        read_documents(tmp_path / "other.db", ["look"])
+    assert "configuration" in caught.value.line()
+    with pytest.raises(InputError, match="it is in use") as caught, _errors(tmp_path / "l.db"):
+        raise sqlite3.OperationalError("database is locked")
 
 
 def test_applications_that_are_gone_are_gone_from_the_file(tmp_path: Path) -> None:
