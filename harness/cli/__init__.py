@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 import harness
+from harness.cli.output import outlive_readers
 from harness.model.errors import YarnfairError
 
 #: verb -> ("module:attribute", short help). The module is imported when the verb is called.
@@ -116,6 +117,7 @@ def _open_closed_outputs() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
     _open_closed_outputs()
+    outlive_readers()
     try:
         with _terminated_in_order():
             result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
@@ -137,14 +139,11 @@ def main(argv: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         _print_error("interrupted")
         code = 130
-    except BrokenPipeError:
-        _drop_output()
-        code = 0
     except SystemExit as stop:
-        # Also a reader of our output that went away (`yarnfair ... | head`): click ends with 1 then, having wrapped the
-        # outputs; it is no error of ours.
-        closed = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")
-        code = 0 if closed else stop.code if isinstance(stop.code, int) else 1
+        code = stop.code if isinstance(stop.code, int) else 1
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            # click took a broken pipe for its output, and is silent. It is another one: readers of ours are outlived.
+            _print_error("the other end of a connection went away; run it again")
     except OSError as error:
         # Of the output: what a command does with files says itself what is wrong with them.
         _print_error(f"{error.filename or 'the output'}: {error.strerror or error}; check disk and rights")

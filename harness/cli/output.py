@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _Output(io.FileIO):
+    """A standard output whose reader may go away (``yarnfair ... | head``): what is written then leads nowhere."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return memoryview(data).nbytes
+
+
+def outlive_readers() -> None:
+    """From now on a command goes on when nobody reads its outputs any more, and ends with its own exit code.
+
+    Outputs that somebody has put in the place of the process' own are left as they are.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__") or not isinstance(stream, io.TextIOWrapper):
+            continue
+        stream.flush()
+        setattr(
+            sys,
+            name,
+            io.TextIOWrapper(
+                io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False)),
+                encoding=stream.encoding,
+                errors=stream.errors,
+                line_buffering=stream.line_buffering,
+                write_through=stream.write_through,
+            ),
+        )
 
 
 def _finite(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -47,6 +48,29 @@ def test_nan_is_in_no_range(arguments: tuple[str, ...], capsys: pytest.CaptureFi
     assert "nan is not a finite number" in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (
+            ("decide", "--record", "fawkes-d"),
+            1,
+            "fawkes-d.yaml:4: an experiment of kind mr-clusters, which only `yarnf",
+        ),
+        (("sim", "serve", "cloud-production"), 1, "an experiment of kind cloud, which only `yarnfair run` takes"),
+        (("run", "fawkes-d", "--jobs", "2"), 2, "kind mr-clusters: --jobs has no meaning here"),
+    ],
+)
+def test_experiments_of_a_kind_say_what_they_are_not_for(
+    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert code_of(*arguments) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("verb", ["decide", "render", "campaign"])
 def test_a_place_that_cannot_be_written_is_one_line(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -80,6 +104,54 @@ def test_a_full_output_is_one_line_and_a_closed_one_is_nothing(tmp_path: Path) -
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("outputs", [("stdout",), ("stderr",), ("stdout", "stderr")])
+def test_a_reader_that_goes_away_leaves_the_exit_code_alone(outputs: tuple[str, ...], tmp_path: Path) -> None:
+    """`yarnfair check ... | head -1`: a regression is one, whoever listens; and what is done is done to the end."""
+    for name, makespan_s in (("old", 100.0), ("new", 200.0)):
+        (tmp_path / name).mkdir()
+        info = {"experiment": "e", "variant": "v", "backend": "sim", "seed": 1, "exit": 0}
+        (tmp_path / name / "run.json").write_text(json.dumps(info))
+        summary = {"makespan_s": makespan_s, "others": dict.fromkeys(map(str, range(20_000)), makespan_s)}
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        reader, writer = os.pipe()
+        os.close(reader)
+        streams = {name: writer if name in outputs else subprocess.PIPE for name in ("stdout", "stderr")}
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", "harness", *arguments],
+                **streams,  # type: ignore[call-overload]
+                text=True,
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": os.getcwd()},
+            )
+        finally:
+            os.close(writer)
+
+    assert run("baseline", "old", "-o", "b.json").returncode == 0
+    ended = run("check", "new", "--baseline", "b.json", "--junit", "j.xml")
+    assert ended.returncode == 3
+    if "stderr" not in outputs:
+        assert ended.stderr.count("\n") == 1
+        assert "beyond what is recorded" in ended.stderr
+    assert (tmp_path / "j.xml").is_file()
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setitem(cli.commands, "work", click.Command("work", callback=work))
+    monkeypatch.setattr(type(cli), "get_command", lambda self, ctx, name: self.commands[name])
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    assert code_of("work") == 1
+    assert capsys.readouterr().err == "yarnfair: the other end of a connection went away; run it again\n"
 
 
 def test_sigterm_ends_a_command_as_ctrl_c_does_and_only_once(
