@@ -58,6 +58,56 @@ def test_drf_serves_the_lowest_share_over_weight() -> None:
     assert equal.soft_fairness != weighted.soft_fairness
 
 
+def test_what_comes_at_one_instant_is_given_out_by_the_rule() -> None:
+    """One server of 6, two users whose six tasks all come at once: three each, and not six to the first."""
+    tasks = [(user, 0, 10, [1.0]) for user in (0, 1) for _ in range(6)]
+    for rule, knob in (("drf", 0.0), ("tetris", 1.0), ("qknober", 1.0), ("static", 0.0)):
+        run = simulate(load([[6.0]], tasks), rule, knob)
+        assert [int((run.wait_ms[user * 6 : user * 6 + 6] == 0).sum()) for user in (0, 1)] == [3, 3], rule
+        assert run.soft_fairness == 0, rule
+        assert run.makespan_s == 20
+    weighted = simulate(load([[6.0]], tasks, [1.0, 2.0]), "drf")
+    assert [int((weighted.wait_ms[user * 6 : user * 6 + 6] == 0).sum()) for user in (0, 1)] == [2, 4]
+
+
+def test_the_knob_counts_among_those_that_come_at_one_instant() -> None:
+    """Without fairness the greatest affinity decides: here the second user's larger tasks."""
+    tasks = [(0, 0, 10, [1.0]) for _ in range(6)] + [(1, 0, 10, [2.0]) for _ in range(3)]
+    for rule in ("tetris", "qknober"):
+        free, fair = (simulate(load([[6.0]], tasks), rule, knob) for knob in (0.0, 1.0))
+        assert (free.wait_ms[:6] > 0).all()
+        assert (free.wait_ms[6:] == 0).all()
+        assert (fair.wait_ms[:6] == 0).any()
+        assert (fair.wait_ms[6:] == 0).any()
+
+
+def test_who_fits_nowhere_does_not_hold_up_who_came_with_it() -> None:
+    """Two servers; the first user's tasks fit on the larger one only, the second user's on both."""
+    tasks = [(0, 0, 10, [4.0]) for _ in range(2)] + [(1, 0, 10, [1.0]) for _ in range(3)]
+    for rule in ("drf", "tetris", "qknober"):
+        run = simulate(load([[4.0], [2.0]], tasks), rule, 1.0)
+        assert (run.wait_ms[2:4] == 0).all(), rule
+        assert (run.wait_ms == 0).sum() == 3, rule
+
+
+def test_what_rounding_leaves_behind_keeps_nobody_out() -> None:
+    """Tasks larger than a user's part run alone, also when the sum of what ended before is not quite 0."""
+    tasks = [(0, 0, 1, [0.1]), (0, 0, 2, [0.2]), (0, 0, 3, [0.15]), (0, 0, 50, [0.8]), (1, 0, 1, [0.1])]
+    assert simulate(load([[1.0]], tasks), "static").makespan_s == 53
+
+
+def test_a_task_that_a_window_hid_runs_in_the_end() -> None:
+    """Nine tasks wait; the ninth fits only on a server that is idle by then, and no end there asks for it again."""
+    tasks = [(0, 0, 5, [1.0, 2.0])] + [(0, 0, 10, [2.0, 1.0]) for _ in range(9)] + [(0, 0, 10, [1.0, 2.0])]
+    run = simulate(load([[2.0, 1.0], [1.0, 2.0]], tasks), "drf")
+    assert run.makespan_s == 100
+
+
+def test_tasks_that_fit_nowhere_are_said() -> None:
+    with pytest.raises(InputError, match="1 tasks never ran under drf"):
+        simulate(load([[2.0], [2.0]], [(0, 0, 1, [1.0]), (0, 0, 1, [3.0])]), "drf")
+
+
 def test_affinity_packs_what_first_in_first_out_does_not() -> None:
     """A server of <2, 4>: by the dot product the memory-heavy task goes first; DRF takes the oldest."""
     tasks = [(0, 0, 5, [2.0, 4.0]), (0, 1, 10, [1.9, 1.0]), (0, 1, 10, [1.0, 3.0]), (0, 1, 10, [1.0, 1.0])]
