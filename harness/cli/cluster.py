@@ -1,7 +1,8 @@
-"""``yarnfair cluster up|status|doctor|down``: a cluster of local processes or containers. Parsing and printing only."""
+"""``yarnfair cluster``: a cluster of local processes, containers, or other hosts. Parsing and printing only."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -180,10 +181,13 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
-    took = f", after {status.running_s:g} s" if status.running_s is not None else ""
-    click.echo(f"{document['nodes_running']} of {status.wanted} nodes RUNNING{took}")
-    click.echo(f"rest {status.address.rest}  admin {status.address.admin}  client {status.address.client}")
-    click.echo(f"allocation file {status.scheduler_folder}/fair-scheduler.xml")
+    # Of a cluster that was there already nobody wanted nodes or waited for them.
+    wanted = f" of {status.wanted}" if status.wanted else ""
+    took = f", after {status.running_s:g} s" if status.wanted and status.running_s is not None else ""
+    click.echo(f"{document['nodes_running']}{wanted} nodes RUNNING{took}")
+    admin, client = status.rpc("admin") or "-", status.rpc("client") or "-"
+    click.echo(f"rest {status.address.rest}  admin {admin}  client {client}")
+    click.echo(f"allocation file {status.allocation_file}")
     if status.problem:
         click.echo(f"the ResourceManager: {status.problem}")
     click.echo(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")
@@ -191,6 +195,10 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
         click.echo(f"{part['name'] or '-':<10} {part['runs_as'] or 'ended':<14} {memory:>9}  {node}")
+    if status.enforce is not None:
+        click.echo("for the configuration of `yarnfair enforce`:")
+        for key, value in status.enforce.items():
+            click.echo(f"  {key}: {json.dumps(value)}")
 
 
 @cluster.command()

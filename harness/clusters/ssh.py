@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import RM_PORTS
@@ -302,7 +304,11 @@ class SshCluster:
             backend="ssh",
             folder=str(self.folder.folder),
             scheduler_folder=posixpath.dirname(scheduler_file),
+            scheduler_file=posixpath.basename(scheduler_file),
+            scheduler_host=inventory.rm.name if inventory.rm is not None else None,
             address=address,
+            not_forwarded=frozenset({"admin", "client"} - set(state.ports)),
+            enforce=_for_enforce(state, inventory.rm, scheduler_file) if inventory.rm is not None else None,
             wanted=len(inventory.nodes) if not adopted else 0,
             rm=rm_part,
             parts=[one for one, role in zip(parts, roles, strict=True) if role == "nm"],
@@ -409,6 +415,24 @@ class SshCluster:
             processes.stop(list(state.processes.values()), state.mark)
             self.folder.remove()
             return now != before
+
+
+def _for_enforce(state: ClusterState, rm: Host, scheduler_file: str) -> dict[str, Any]:
+    """The keys of `yarnfair enforce`'s configuration that lead through the tunnels to this RM and to its file.
+
+    The RM tells its own ports, which are not those of the tunnels: all that are forwarded have to be given.
+    """
+    ports = {name: f"{_LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
+    access = rm.access
+    host = f"[{access.host}]" if ":" in access.host else access.host
+    at = (f"{access.user}@" if access.user else "") + host + (f":{access.port}" if access.port else "")
+    found: dict[str, Any] = {"allocation_file": f"sftp://{at}{quote(scheduler_file)}"}
+    found["rms"] = [{"rest": state.rest, **ports}]
+    if "admin" not in ports:
+        found["refresh"] = "poll"
+    if "client" not in ports:
+        found["read_back"] = False
+    return found
 
 
 @contextmanager

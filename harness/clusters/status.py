@@ -5,10 +5,11 @@ The same for every backend; who the parts are, the backends know.
 
 from __future__ import annotations
 
+import posixpath
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.answers import ClusterInfo, NodeStatus
@@ -54,6 +55,7 @@ class ClusterStatus:
     """A cluster as it is. `info` is None when the RM does not answer, `problem` then says why.
 
     `running_s`: seconds from ``up`` to all nodes RUNNING. `recorded_id`: the id of the RM that ``up`` saw.
+    `wanted` is 0 where nobody asked for nodes: the cluster was there already.
     """
 
     backend: str
@@ -69,6 +71,20 @@ class ClusterStatus:
     problem: str | None
     running_s: float | None
     recorded_id: int | None
+    scheduler_file: str = "fair-scheduler.xml"  # its name in scheduler_folder
+    scheduler_host: str | None = None  # the host that has the folder; None: this machine
+    not_forwarded: frozenset[str] = frozenset()  # of "admin" and "client": ports of `address` that lead nowhere
+    enforce: Mapping[str, Any] | None = None  # what `yarnfair enforce`'s configuration says to reach it from here
+
+    @property
+    def allocation_file(self) -> str:
+        """Where the allocation file lies: a path, or HOST:PATH."""
+        path = posixpath.join(self.scheduler_folder, self.scheduler_file)
+        return path if self.scheduler_host is None else f"{self.scheduler_host}:{path}"
+
+    def rpc(self, name: Literal["admin", "client"]) -> str | None:
+        """The RM's admin or client RPC address (HOST:PORT); None where none leads there from here."""
+        return None if name in self.not_forwarded else str(getattr(self.address, name))
 
     @property
     def up(self) -> bool:
@@ -96,6 +112,8 @@ class ClusterStatus:
             "up": self.up,
             "state": self.folder,
             "scheduler_folder": self.scheduler_folder,
+            "allocation_file": self.allocation_file,
+            **({"enforce": dict(self.enforce)} if self.enforce is not None else {}),
             "seconds_to_running": self.running_s,
             "nodes_wanted": self.wanted,
             "nodes_running": sum(node.state == "RUNNING" for node in self.nodes),
@@ -103,8 +121,8 @@ class ClusterStatus:
             "rm": {
                 **self.rm.document(),
                 "rest": self.address.rest,
-                "admin": str(self.address.admin),
-                "client": str(self.address.client),
+                "admin": self.rpc("admin"),
+                "client": self.rpc("client"),
                 "id": self.info.id if self.info else None,
                 "state": self.info.state if self.info else None,
                 "ha_state": self.info.ha_state if self.info else None,

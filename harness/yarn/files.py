@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from harness.model.errors import CallError, InputError
 from harness.yarn.errors import Refused, Unreachable, reason
 from harness.yarn.http import HttpOptions
+from harness.yarn.ssh_proxy import Proxy, proxy_command
 from harness.yarn.webhdfs import WebHdfs
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ class LocalPlace(AllocationPlace):
 
 @dataclass(frozen=True)
 class SftpPlace(AllocationPlace):
-    """A file on a host that speaks SFTP. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config.
+    """A file on a host that speaks SFTP. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config (ProxyJump
+    and ProxyCommand too).
 
     A host that ~/.ssh/known_hosts does not know is refused.
     """
@@ -216,17 +218,30 @@ class SftpPlace(AllocationPlace):
     def _session(self) -> Iterator[paramiko.SFTPClient]:
         import paramiko
 
-        config = paramiko.SSHConfig()
-        with contextlib.suppress(OSError, paramiko.ssh_exception.ConfigParseError):
-            config = paramiko.SSHConfig.from_path(os.path.expanduser("~/.ssh/config"))
+        # What is named here comes before the file's, also where a ProxyCommand has %p and %r.
+        own = "".join(f"{key} {value}\n" for key, value in (("Port", self.port), ("User", self.user)) if value)
+        config = paramiko.SSHConfig.from_text(own)
+        with contextlib.suppress(OSError, UnicodeError, paramiko.ssh_exception.ConfigParseError):
+            text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
+            config = paramiko.SSHConfig.from_text(own + text)
         said = config.lookup(self.host)
+        host = said.get("hostname", self.host)
+        try:
+            port = int(said.get("port", 22))
+        except ValueError:
+            raise InputError(
+                f"~/.ssh/config has no number for its port: {said['port'][:40]}", where=self.name
+            ) from None
+        through = proxy_command(said, host, port, timeout_s=self.timeout_s)
         keys: Any = None if self.key_file else said.get("identityfile")
         try:
             # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
             key = paramiko.PKey.from_path(self.key_file) if self.key_file else None
         except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
             raise InputError(f"no usable key: {reason(error)}", where=self.key_file) from None
-        with paramiko.SSHClient() as client:
+        with contextlib.ExitStack() as stack:
+            proxy = stack.enter_context(Proxy(through)) if through is not None else None
+            client = stack.enter_context(paramiko.SSHClient())
             try:
                 if self.known_hosts:
                     client.load_host_keys(self.known_hosts)
@@ -234,9 +249,10 @@ class SftpPlace(AllocationPlace):
                     client.load_system_host_keys()
                 client.set_missing_host_key_policy(paramiko.RejectPolicy())
                 client.connect(
-                    said.get("hostname", self.host),
-                    port=self.port or int(said.get("port", 22)),
-                    username=self.user or said.get("user"),
+                    host,
+                    port=port,
+                    username=said.get("user"),
+                    sock=proxy.socket if proxy is not None else None,
                     pkey=key,
                     key_filename=keys,
                     timeout=self.timeout_s,
@@ -253,7 +269,9 @@ class SftpPlace(AllocationPlace):
                 raise Refused(f"not let in: {reason(error)}", where=self.name, mend=mend) from None
             except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
                 mend = "check host, port and ~/.ssh/known_hosts (ssh-keyscan)"
-                raise Unreachable(f"no SFTP: {reason(error)}", where=self.name, mend=mend) from None
+                words = proxy.words() if proxy is not None else ""
+                told = f"; its proxy says: {words}" if words else ""
+                raise Unreachable(f"no SFTP: {reason(error)}{told}", where=self.name, mend=mend) from None
             channel = session.get_channel()
             if channel is not None:
                 channel.settimeout(self.timeout_s)

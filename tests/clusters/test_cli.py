@@ -11,9 +11,15 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness.cli import main
+from harness.clusters.inventory import read_inventory
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.control.config import EnforceConfig
+from harness.yarn.files import SftpPlace
+from tests.clusters.test_doctor import Rm
+from tests.yarn.fake_server import FakeServer
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -127,3 +133,53 @@ def test_an_interrupted_up_takes_down_what_it_started(tmp_path: Path, number: si
     assert err.splitlines()[-1] == "yarnfair: interrupted"
     assert not any(process.alive for process in known.processes.values())
     assert not state.folder.exists()
+
+
+INVENTORY = """
+defaults: {user: yarn}
+hosts:
+  gate: {host: gate.example.org}
+  master: {host: 10.0.0.1, port: 2222, roles: [rm], jump: gate}
+"""
+
+
+@pytest.mark.parametrize("forwarded", [("admin", "client"), ()])
+def test_an_adopted_cluster_says_how_the_controller_reaches_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, forwarded: tuple[str, ...]
+) -> None:
+    """The file with its host and its own name, the tunnels' ports, and nothing of nodes that nobody asked for."""
+    (tmp_path / "hosts.yaml").write_text(INVENTORY)
+    folder, rm = StateFolder(tmp_path / "state"), Rm()
+    folder.folder.mkdir()
+    with FakeServer(rm.serve) as server:
+        port = int(server.url.rpartition(":")[2])
+        ports = {"http": port, **{name: 40000 + at for at, name in enumerate(forwarded)}}
+        remote = {
+            "inventory": read_inventory(tmp_path / "hosts.yaml").document(),
+            "adopted": True,
+            "scheduler_file": "/etc/hadoop/my queues.xml",
+        }
+        folder.save(ClusterState("ssh", "mark", ClusterSpec(nodes=1), ports=ports, running_s=0.0, remote=remote))
+        where = ["status", "--backend", "ssh", "--state", str(folder.folder)]
+        code, out, err = run(capsys, *where)
+        _, document, _ = run(capsys, *where, "--json")
+        lines = out.splitlines()
+        configured = yaml.safe_load("\n".join(lines[lines.index("for the configuration of `yarnfair enforce`:") + 1 :]))
+        config = EnforceConfig.model_validate({"policy": "ltrf", "ledger": "x.db", **configured})
+        told = json.loads(document)
+        assert (code, err) == (0, "")
+        assert lines[0] == f"{len(rm.nodes['nodes']['node'])} nodes RUNNING"
+        assert (
+            lines[2]
+            == "allocation file master:/etc/hadoop/my queues.xml"
+            == f"allocation file {told['allocation_file']}"
+        )
+        assert config.place() == SftpPlace("10.0.0.1", "/etc/hadoop/my queues.xml", 2222, "yarn")
+        admin, client = ("127.0.0.1:40000", "127.0.0.1:40001") if forwarded else (None, None)
+        assert (told["rm"]["admin"], told["rm"]["client"]) == (admin, client)
+        assert lines[1] == f"rest {server.url}  admin {admin or '-'}  client {client or '-'}"
+        assert told["enforce"] == configured
+        if forwarded:
+            (address,) = config.addresses(())
+            assert (str(address.admin), str(address.client)) == (admin, client)
+        assert (config.refresh, config.read_back) == (("rpc", True) if forwarded else ("poll", False))

@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -370,6 +371,58 @@ def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> Non
     (tmp_path / "wrong").write_text(f"[127.0.0.1]:{sftp.port} {other.get_name()} {other.get_base64()}\n")
     with pytest.raises(Refused, match="host key"):
         replace(sftp, known_hosts=str(tmp_path / "wrong")).read()
+
+
+#: A program that leads its standard input and output to a host and port; `ssh` below is called as OpenSSH's is.
+RELAY = """#!/bin/sh
+exec {python} -c '
+import os, select, socket, sys
+link = socket.create_connection(tuple(sys.argv[1:3]))
+while True:
+    for end in select.select([0, link], [], [])[0]:
+        data = os.read(0, 65536) if end == 0 else link.recv(65536)
+        if not data:
+            sys.exit()
+        link.sendall(data) if end == 0 else os.write(1, data)
+' {target}
+"""
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def ssh_config(home: Path, text: str) -> None:
+    (home / ".ssh").mkdir(exist_ok=True)
+    (home / ".ssh" / "config").write_text(text)
+
+
+def test_over_sftp_through_a_proxy_command(sftp: SftpPlace, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    relay = executable(tmp_path / "relay", RELAY.format(python=sys.executable, target='"$1" "$2"'))
+    # Nobody answers at the port of the file: the one that the place names counts, for %p too.
+    ssh_config(tmp_path, f"Host rm1\n HostName 127.0.0.1\n Port 1\n User nobody\n ProxyCommand {relay} %h %p\n")
+    through = replace(sftp, host="rm1")
+    through.write(NEW, before=OLD)
+    assert sftp.read() == NEW
+    ssh_config(tmp_path, "Host rm1\n ProxyCommand echo no way there >&2\n")
+    with pytest.raises(Unreachable, match="its proxy says: no way there"):
+        through.read()
+
+
+def test_over_sftp_through_other_hosts(sftp: SftpPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    call = tmp_path / "call"
+    text = RELAY.format(python=sys.executable, target=f"127.0.0.1 {sftp.port}")
+    executable(tmp_path / "ssh", text.replace("exec ", f'echo "$@" >{call}; exec '))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ssh_config(tmp_path, "Host rm1\n HostName 127.0.0.1\n ProxyJump me@gate:2200\n")
+    assert replace(sftp, host="rm1").read() == OLD
+    assert call.read_text().split()[-4:] == ["-W", f"127.0.0.1:{sftp.port}", "--", "ssh://me@gate:2200"]
 
 
 def test_over_sftp_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
