@@ -174,9 +174,16 @@ def run(
     if kind is not None:
         if any((rm, admin, client, allocations, shared, inventory)):
             raise CallError("a given cluster", where=f"kind {kind}", mend="leave --rm and its options out")
+        if jobs is not None:
+            mend = "leave it out: these runs take their turns"
+            raise CallError("--jobs has no meaning here", where=f"kind {kind}", mend=mend)
         _run_kind(document, kind, backend, policies, given, seeds, out, as_json, no_report)
         return
     loaded = load_experiment(experiment, document)
+    if backend != "sim":
+        from harness.experiments.real import real_policies
+
+        policies = tuple(real_policies(loaded, policies))
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
     check_programs(loaded, backend)
     target = None

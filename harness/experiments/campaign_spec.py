@@ -21,7 +21,8 @@ from pydantic import Field
 
 import harness
 from harness.experiments.campaign_clusters import ClusterUse, Place, identity_of, place_of
-from harness.experiments.real import real_variants
+from harness.experiments.kinds import kind_of
+from harness.experiments.real import real_policies, real_variants
 from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of
 from harness.experiments.run import BACKENDS
 from harness.experiments.spec import Scalar, Seed, Slug
@@ -179,7 +180,13 @@ def load_campaign(path: Path) -> LoadedCampaign:
     cells: list[Cell] = []
     for at, name in enumerate(spec.experiments):
         file = _experiment_file(name, document, at)
-        loaded = experiments.setdefault(str(file), load_experiment(str(file)))
+        read = read_yaml(file)
+        kind = kind_of(read)
+        if kind is not None:
+            where = document.where(("experiments", at))
+            what = f"{name[:80]} is of kind {kind}, which cannot be in a campaign"
+            raise InputError(what, where=where, mend="use `yarnfair run`")
+        loaded = experiments.setdefault(str(file), load_experiment(str(file), read))
         cells += _cells(spec, document, str(file), loaded, places)
         if len(cells) > MOST_CELLS:
             raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), mend="ask for fewer")
@@ -243,20 +250,30 @@ def _cells(
     program = {"versions": versions(), "code": code_hash()}
     for chosen in _combinations(spec.settings):
         given = {key: _text(value) for key, value in chosen.items()}
-        try:
-            variants = variants_of(loaded, policies=spec.policies, settings=given, seeds=spec.seed_list())
-        except CallError as error:
-            key = "settings" if error.where and error.where.startswith("--set") else "policies"
-            where = document.where((key,) if key in document.data else ())
-            raise InputError(error.what, where=where, mend=error.mend) from None
         for place in places:
-            # On a real cluster what the stock scheduler has not acts from outside.
-            for variant in real_variants(variants) if place.real else variants:
+            for variant in _variants(spec, document, loaded, given, real=place.real):
                 named = _named(variant, {key: given[key] for key in given if key in varied})
                 for repeat in range(1, spec.repeats + 1):
                     identity = _identity(loaded, named, place, repeat, program)
                     out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, place, repeat))
     return out
+
+
+def _variants(
+    spec: Campaign, document: YamlDocument, loaded: LoadedExperiment, given: Mapping[str, str], *, real: bool
+) -> list[Variant]:
+    """An experiment's variants with these settings; on a real cluster what the stock scheduler has not is from outside.
+
+    Raises InputError with the campaign's line.
+    """
+    policies = real_policies(loaded, spec.policies) if real else spec.policies
+    try:
+        variants = variants_of(loaded, policies=policies, settings=given, seeds=spec.seed_list())
+    except CallError as error:
+        key = "settings" if error.where and error.where.startswith("--set") else "policies"
+        where = document.where((key,) if key in document.data else ())
+        raise InputError(error.what, where=where, mend=error.mend) from None
+    return real_variants(variants) if real else variants
 
 
 def _named(variant: Variant, varied: Mapping[str, str]) -> Variant:

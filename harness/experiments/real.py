@@ -13,12 +13,12 @@ from harness.experiments.real_cluster import RealCluster, Target, open_cluster
 from harness.experiments.real_kept import KeptCluster
 from harness.experiments.real_programs import Programs, allow_memory, has_programs, make_data
 from harness.experiments.real_run import RealRun
-from harness.experiments.real_start import await_nodes, real_variants, warm_up
+from harness.experiments.real_start import await_nodes, real_policies, real_variants, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step
 from harness.results.store import RunDirectory
 
-__all__ = ["real_runner", "real_variants"]
+__all__ = ["real_policies", "real_runner", "real_variants"]
 
 
 @contextlib.contextmanager

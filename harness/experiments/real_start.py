@@ -5,6 +5,7 @@ The runs themselves are harness.experiments.real_run's.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from harness.experiments.real_curves import LostMaster
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.jobs.replay import NO_FAULTS, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
-from harness.model.errors import InputError
+from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.model.plan import Plan
 from harness.model.resources import Resource
@@ -35,15 +36,42 @@ NODES_S = 60.0
 
 
 def real_variants(variants: Sequence[Variant]) -> list[Variant]:
-    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside."""
+    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside.
+
+    Where that makes two of one name, the one that was from outside anyway is it, with its settings.
+    """
+    given = {variant.name for variant in variants}
     found: dict[str, Variant] = {}
     for variant in variants:
         if variant.mode == "inside" and not variant.in_rm and not _is_stock(variant):
             base, comma, rest = variant.name.partition(",")
             base = base if base.endswith("@outside") else f"{base}@outside"
-            variant = replace(variant, mode="outside", name=f"{base}{comma}{rest}")
+            name = f"{base}{comma}{rest}"
+            if name in given and name != variant.name:
+                continue
+            variant = replace(variant, mode="outside", name=name)
         found.setdefault(variant.name, variant)
     return list(found.values())
+
+
+def real_policies(experiment: LoadedExperiment, policies: Sequence[str]) -> list[str]:
+    """The policies of a call as a real cluster runs them: a bare name stands for the file's ``NAME@outside``, with its
+    settings, where the file has one and the stock Fair Scheduler has no such policy (nor the file one inside the RM).
+    """
+    found = []
+    for text in policies:
+        uses = [use for use in experiment.spec.policies if use.policy == text]
+        outside = next((use for use in uses if use.mode == "outside"), None)
+        named = any(use.name == text for use in experiment.spec.policies)
+        if outside is not None and not named and not any(use.in_rm for use in uses):
+            one = Variant(text, text, "outside", dict(outside.settings), experiment.spec.period_s, 0)
+            # What is wrong with the settings is told with their place, by `variants_of`.
+            with contextlib.suppress(CallError):
+                if _is_stock(one):
+                    outside = None
+            text = f"{text}@outside" if outside is not None else text
+        found.append(text)
+    return found
 
 
 def _is_stock(variant: Variant) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.experiments.kinds import kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
@@ -98,10 +99,15 @@ def experiment_path(name: str) -> Path:
 def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedExperiment:
     """Reads an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
 
-    Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold ...
+    Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold, one of
+    harness.experiments.kinds ...
     """
     if document is None:
         document = read_yaml(experiment_path(name))
+    kind = kind_of(document)
+    if kind is not None:
+        what = f"an experiment of kind {kind}, which only `yarnfair run` takes"
+        raise InputError(what, where=document.where(("kind",)), mend="give one of a YARN cluster (without `kind`)")
     spec = validated(Experiment, document)
     weights: dict[str, float] = {"root": 1.0}
     leaves: list[str] = []

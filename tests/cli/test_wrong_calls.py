@@ -48,29 +48,6 @@ def test_nan_is_in_no_range(arguments: tuple[str, ...], capsys: pytest.CaptureFi
     assert "nan is not a finite number" in line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (
-            ("decide", "--record", "fawkes-d"),
-            1,
-            "fawkes-d.yaml:4: an experiment of kind mr-clusters, which only `yarnf",
-        ),
-        (("sim", "serve", "cloud-production"), 1, "an experiment of kind cloud, which only `yarnfair run` takes"),
-        (("run", "fawkes-d", "--jobs", "2"), 2, "kind mr-clusters: --jobs has no meaning here"),
-    ],
-)
-def test_experiments_of_a_kind_say_what_they_are_not_for(
-    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    assert code_of(*arguments) == code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("verb", ["decide", "render", "campaign"])
 def test_a_place_that_cannot_be_written_is_one_line(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

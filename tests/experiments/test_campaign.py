@@ -90,6 +90,10 @@ def test_an_identity_changes_with_all_that_figures_depend_on(write: Any, monkeyp
     ("changes", "said"),
     [
         ({"experiments": ["nothing.yaml"]}, "no such experiment"),
+        (
+            {"experiments": ["tiny.yaml", "qknober-users"]},
+            "qknober-users is of kind vectors, which cannot be in a campaign",
+        ),
         ({"policies": ["nobody"]}, "nobody"),
         ({"settings": {"no_such": 1}}, "no_such"),
         ({"backends": ["moon"]}, "no backend"),

@@ -16,7 +16,7 @@ import pytest
 from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kinds import kind_of
-from harness.experiments.real import real_variants
+from harness.experiments.real import real_policies, real_variants
 from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real_run import RealRun
@@ -70,6 +70,24 @@ def test_what_the_stock_scheduler_has_stays_inside_the_rest_acts_from_outside(tm
         "hltrf@outside,t_wait=5": "outside",
         "hltrf@outside,t_wait=10": "outside",
     }
+
+
+def test_a_bare_name_is_the_files_entry_from_outside_with_its_settings(tmp_path: Path) -> None:
+    policies = "[fair, fair@outside, ltrf, {policy: ltrf, mode: outside, settings: {horizon_s: 80}}, drf, "
+    policies += "{policy: hltrf, mode: outside, vary: {t_wait: [5]}, period_s: 2}, {policy: naive-hltrf, in_rm: true}, "
+    policies += "{policy: naive-hltrf, mode: outside}, {policy: fifo, mode: outside, settings: {nonsense: 1}}]"
+    load(tmp_path, "[fair, static, drf, ltrf, ltrf@outside, {policy: hltrf, vary: {t_wait: [5, 10]}}]", policies)
+    loaded = load_experiment(str(tmp_path / "x.yaml"))
+    called = real_policies(loaded, ["fair", "ltrf", "hltrf", "naive-hltrf", "drf", "ltrf@inside", "decay-slurm"])
+    assert called == ["fair", "ltrf@outside", "hltrf@outside", "naive-hltrf", "drf", "ltrf@inside", "decay-slurm"]
+    ltrf, hltrf = real_variants(variants_of(loaded, policies=called[1:3]))
+    assert (ltrf.name, ltrf.settings) == ("ltrf@outside", {"horizon_s": 80})
+    assert (hltrf.name, hltrf.settings, hltrf.period_s) == ("hltrf@outside,t_wait=5", {"t_wait": 5}, 2)
+    # Both of the file's: the entry from outside is not given the other one's settings.
+    both = real_variants(variants_of(loaded, policies=["ltrf", "ltrf@outside"]))
+    assert [(one.name, one.settings) for one in both] == [("ltrf@outside", {"horizon_s": 80})]
+    with pytest.raises(InputError, match="nonsense"):
+        variants_of(loaded, policies=real_policies(loaded, ["fifo"]))
 
 
 def test_the_root_is_named_as_in_the_clusters_own_file(tmp_path: Path) -> None:
