@@ -134,8 +134,16 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
         controller = _controller(config, client, config.ledger_path(), stack)
         stack.callback(controller.close)
         controller.release()
-    log("info", "release", "the administrator's own weights and limits are in force")
+    log("info", "release", _released(config))
     return 0
+
+
+def _released(config: EnforceConfig) -> str:
+    """What is known of a file that was given back: what the configuration lets the controller look at."""
+    what = "the administrator's own weights and limits are"
+    if config.refresh == "poll":
+        return f"{what} written; in force when the ResourceManager looks at the file next (10 to 20 s)"
+    return f"{what} in force" if config.read_back else f"{what} written and refreshed, not read back"
 
 
 def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None) -> int:
