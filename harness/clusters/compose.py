@@ -23,7 +23,7 @@ import yaml
 
 from harness.clusters import site
 from harness.clusters.local import check_ports, free_ports
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunTimedOut
@@ -96,7 +96,8 @@ class DockerCluster:
                         mend="run `yarnfair cluster down` first, or give another --state",
                     )
                 self._progress("cleaning away what an earlier cluster left")
-                self._clean(before)
+                if left := self._clean(before):
+                    raise not_ended(left, self.folder)
             try:
                 check_ports(spec)
             except InputError:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_program, java_words
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.model.errors import InputError, RunTimedOut
@@ -93,7 +93,8 @@ class LocalCluster:
                 )
             if before is not None:
                 self._progress("cleaning away what an earlier cluster left")
-                self._clean(before)
+                if left := self._clean(before):
+                    raise not_ended([f"process {pid}" for pid in left], self.folder)
             start = time.monotonic()
             try:
                 check_ports(spec)
@@ -106,7 +107,8 @@ class LocalCluster:
                     state = self._start(state, java, lib)
                     return self._wait(state, start, timeout_s)
                 except _PortLost as error:
-                    self._clean(self.folder.load() or state)
+                    if left := self._clean(self.folder.load() or state):
+                        raise not_ended([f"process {pid}" for pid in left], self.folder) from None
                     if attempt + 1 == _PORT_ATTEMPTS:
                         self.folder.remove()
                         raise

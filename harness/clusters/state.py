@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,17 @@ class StateFolder:
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.folder.exists():
             raise InputError("cannot be removed", where=str(self.folder), mend="look at who owns what is in it")
+
+
+def not_ended(left: Sequence[object], folder: StateFolder) -> InputError:
+    """The error of an ``up`` that finds an earlier cluster which cannot be ended. Its state must stay: nothing else
+    knows what still runs."""
+    more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+    return InputError(
+        f"an earlier cluster could not be ended: {', '.join(map(str, left[:3]))}{more}",
+        where=str(folder.folder),
+        mend="run `yarnfair cluster down` with this --state again, or end it by hand",
+    )
 
 
 def _from_document(document: Any) -> ClusterState:
