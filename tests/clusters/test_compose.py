@@ -1,0 +1,88 @@
+"""docker/ as files, and `up` without a daemon: what is set is handed on, what could not be ended is not forgotten."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.clusters import jars, local, remote_site, site
+from harness.clusters.compose import DockerCluster
+from harness.clusters.inventory import Access, Host
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.model.data import data_path
+from harness.model.errors import InputError
+
+COMPOSE = data_path("docker", "compose.yaml")
+SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
+SITE = data_path("docker", "conf", "yarn-site.xml")
+
+
+def test_whatever_a_cluster_sets_compose_hands_on(tmp_path: Path) -> None:
+    state = ClusterState("docker", "mark", ClusterSpec(), ports={"http": 1, "client": 2, "admin": 3})
+    environment = DockerCluster(StateFolder(tmp_path))._environment(state)
+    ours = {name for name, value in environment.items() if os.environ.get(name) != value}
+    assert "DISK_HEALTH_CHECKER" in ours
+    assert ours - set(re.findall(r"\$\{([A-Z_]+)", COMPOSE.read_text())) == set()
+
+
+def test_whatever_a_site_file_takes_from_the_environment_every_daemon_has() -> None:
+    """A variable that a service does not pass on is the default for ever."""
+    values = [value for path in SITE.parent.glob("*.xml") for value in site.read(path).values()]
+    wanted = set(re.findall(r"\$\{env\.([A-Z_]+)", " ".join(values))) - {"HOSTNAME"}
+    assert {"NM_VCORES", "DISK_HEALTH_CHECKER"} <= wanted
+    for name in ("rm", "nm", "history", "namenode", "datanode", "hive"):
+        assert wanted - set(SERVICES[name]["environment"]) == set(), name
+
+
+def test_the_images_settings_are_those_of_other_clusters(tmp_path: Path) -> None:
+    """A property that a local cluster has and containers lack would be a difference between backends."""
+    cluster = LocalCluster(StateFolder(tmp_path))
+    ports = dict.fromkeys(["http", "client", "admin", "scheduler", "tracker", "nm1"], 1)
+    (tmp_path / "nm1").mkdir()
+    cluster._write_site(tmp_path / "nm1", ClusterSpec(), ports, "x", tmp_path / "nm1")
+    of_local, of_image = set(site.read(tmp_path / "nm1" / "yarn-site.xml")), site.read(SITE)
+    # Containers have an address each, with the usual ports; names and addresses of one host are the others' matter.
+    own = {
+        *(name for name in of_local if name.endswith(".address")),
+        "yarn.scheduler.include-port-in-node-name",
+        "yarn.resourcemanager.connect.retry-interval.ms",
+        "yarn.nodemanager.delete.debug-delay-sec",
+    }
+    assert of_local - own - set(of_image) == set()
+    host = Host(Access("rm", "rm", None, None, None, None, 1.0), "rm", ("rm",), "/opt/yf", None, None, None, None)
+    of_remote = {*remote_site.rm_properties(ClusterSpec(), host, host, "/h", ports, "x")[0]}
+    assert of_remote - own - set(of_image) - {name for name in of_remote if name.endswith(".address")} == set()
+    assert of_image["yarn.scheduler.maximum-allocation-vcores"] == of_image["yarn.nodemanager.resource.cpu-vcores"]
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_every_service_says_when_it_is_ready(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["test"]
+
+
+def test_a_history_server_waits_for_the_namenode_where_there_is_one() -> None:
+    assert SERVICES["history"]["depends_on"] == {"namenode": {"condition": "service_healthy", "required": False}}
+
+
+@pytest.mark.parametrize("kind", [LocalCluster, DockerCluster])
+def test_up_does_not_forget_what_it_could_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LocalCluster] | type[DockerCluster]
+) -> None:
+    monkeypatch.setattr(local, "java_program", lambda: "java")
+    monkeypatch.setattr(jars, "find", lambda **_: tmp_path)
+    monkeypatch.setattr(DockerCluster, "_check_tools", lambda _: None)
+    monkeypatch.setattr(DockerCluster, "_look", lambda *_: None)
+    monkeypatch.setattr(kind, "_clean", lambda *_: [4711])
+    cluster = kind(StateFolder(tmp_path / "state"))
+    before = ClusterState("local" if kind is LocalCluster else "docker", "the-old-mark", ClusterSpec())
+    with cluster.folder.lock():
+        cluster.folder.save(before)
+    with pytest.raises(InputError, match=r"an earlier cluster could not be ended: .*4711"):
+        cluster.up(ClusterSpec())
+    assert cluster.folder.load() == before
