@@ -56,8 +56,9 @@ class Hltrf(LongTermPolicy):
         if self.settings.lift != "min_share" or not late:
             return {}
         queues = [snapshot.queues[name] for name in tree.names]
-        demanding = [q for q in tree.leaves if is_demanding(queues[q]) and may_grow(tree, snapshot, q)]
-        poorest = min(demanding, key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
+        demanding = [q for q in tree.leaves if is_demanding(queues[q])]
+        demanding.sort(key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
+        poorest = next(q for q in demanding if may_grow(tree, snapshot, q))
         wanted: dict[int, Resource] = {}
         for leaf in late:
             size = next_container(queues[leaf], snapshot.capacity)

@@ -18,6 +18,8 @@ def limit_of(queue: QueueView, capacity: Resource) -> Resource:
     A ResourceManager shows no larger maxima than the cluster, so one as large as that says nothing.
     """
     most, least = queue.max_share, queue.min_share
+    if most.memory_mb >= capacity.memory_mb and most.vcores >= capacity.vcores:
+        return UNBOUNDED
     return Resource(
         UNBOUNDED.memory_mb if most.memory_mb >= capacity.memory_mb else max(most.memory_mb, least.memory_mb),
         UNBOUNDED.vcores if most.vcores >= capacity.vcores else max(most.vcores, least.vcores),
