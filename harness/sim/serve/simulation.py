@@ -6,9 +6,8 @@ figures are the simulator's own.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,23 +73,6 @@ class Limits:
     completed: int = 1000
 
 
-@dataclass(slots=True)
-class _Input:
-    """Jobs as they are read, by row."""
-
-    jobs: Iterable[JobSpec]
-    specs: dict[int, JobSpec] = field(default_factory=dict)
-    count: Any = field(default_factory=itertools.count)
-
-    def __iter__(self) -> Iterator[JobSpec]:
-        for job in self.jobs:
-            self.note(job)
-            yield job
-
-    def note(self, job: JobSpec) -> None:
-        self.specs[next(self.count)] = job
-
-
 class LiveSimulation(Simulation):
     """A cluster that goes on for ever. Not for use from several threads at once (`harness.sim.serve.live` is).
 
@@ -100,11 +82,12 @@ class LiveSimulation(Simulation):
 
     def __init__(self, setup: SimSetup, *, limits: Limits | None = None) -> None:
         jobs = setup.jobs
-        self._input = _Input(_in_order(jobs) if isinstance(jobs, list | tuple) else jobs)
+        #: Jobs that have been read and have not ended, by row.
+        self._specs: dict[int, JobSpec] = {}
         super().__init__(
             replace(
                 setup,
-                jobs=iter(self._input),
+                jobs=iter(_in_order(jobs) if isinstance(jobs, list | tuple) else jobs),
                 record_tasks=False,
                 record_decisions=False,
                 time_limit_s=1e12,
@@ -136,6 +119,12 @@ class LiveSimulation(Simulation):
     def now_ms(self) -> int:
         """Virtual time."""
         return int(self.world.g["now"][0])
+
+    def _add_job(self, job: JobSpec) -> int:
+        # Not before the feed has taken the job: one that it refuses has no row.
+        row = super()._add_job(job)
+        self._specs[row] = job
+        return row
 
     # --- time ---
 
@@ -211,7 +200,7 @@ class LiveSimulation(Simulation):
         self._next_number = following
         for record in self._ended_rows:
             app = self._by_row.pop(int(record["row"]), None)
-            self._input.specs.pop(int(record["row"]), None)
+            self._specs.pop(int(record["row"]), None)
             if app is not None:
                 self._close(app, record)
         self._ended_rows.clear()
@@ -224,7 +213,7 @@ class LiveSimulation(Simulation):
 
     def _enter(self, row: int, number: int, submitted_ms: int, slot: int, gen: int) -> None:
         self._make_room_for_rows()
-        spec = self._input.specs[row]
+        spec = self._specs[row]
         self._known[row] = True
         self.submitted += 1
         self._by_row[row] = self.applications[number] = Application(
@@ -297,7 +286,6 @@ class LiveSimulation(Simulation):
             self._retain(app)
             return app
         spec = replace(job, queue=leaf, submit_s=self.now_ms / 1000.0)
-        self._input.note(spec)
         self.world, slot = self.feed.put(self.world, spec)
         g = self.scheduler.S.g
         following = int(g["next_app_id"][0])

@@ -194,6 +194,18 @@ def test_a_job_that_cannot_be_is_refused_in_one_line(served: Served, job: str, s
     assert "\n" not in caught.value.line()
 
 
+def test_after_a_refused_job_the_next_ones_have_their_own_names_and_queues(served: Served) -> None:
+    too_large = {"stages": [{"memory_mb": 100_000, "vcores": 1}]}
+    with pytest.raises(Refused, match="which no node has"):
+        served.client.rest.submit(
+            Submission("large", "root.a", "", environment={"YARNFAIR_JOB": json.dumps(too_large)})
+        )
+    first = served.submit("root.b.c", command="sleep 20", **{"application-name": "first"})
+    second = served.submit("root.a", command="sleep 20", **{"application-name": "second"})
+    found = [served.client.rest.app(identity) for identity in (first, second)]
+    assert [(app.name, app.queue) for app in found] == [("first", "root.b.c"), ("second", "root.a")]
+
+
 def test_what_the_rpc_does_not_have_is_said_as_hadoop_says_it(served: Served) -> None:
     rm = served.client.rms[0]
     protocol = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
