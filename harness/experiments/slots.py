@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
 from harness.model.errors import CallError, InputError
-from harness.model.jobs import Duration, JobSpec
+from harness.model.jobs import Duration, JobSpec, Stage
 from harness.policies.dynamicmr import rules_of
 from harness.policies.registry import make_policy
 from harness.sim.slots.engine import run_slots
@@ -36,9 +36,7 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     if rules is None:
         mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
         raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
-    if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
-        where = experiment.document.where(("queues",))
-        raise InputError("MRv1's pools have no levels", where=where, mend="give queues without children")
+    _check(experiment)
     maps = int(getattr(policy.settings, "map_slots", 0)) or slots.map
     if maps > slots.map + slots.reduce:
         raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", mend="give fewer")
@@ -69,6 +67,28 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     )
 
 
+def _check(experiment: LoadedExperiment) -> None:
+    """InputError for what the file says of nodes, queues and faults and MRv1's slots as they are here do not have."""
+    spec, where = experiment.spec, experiment.document.where
+    if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
+        raise InputError("MRv1's pools have no levels", where=where(("queues",)), mend="give queues without children")
+    for at, group in enumerate(spec.cluster.nodes):
+        for key, always in (("join_s", 0.0), ("leave_s", None)):
+            if getattr(group, key) != always:
+                place = where(("cluster", "nodes", at, key))
+                mend = f"leave out {key}; on containers nodes come and go"
+                raise InputError("slots are there for the whole run", where=place, mend=mend)
+    for name, queue in spec.queues.items():
+        for key in ("min_resources", "max_resources", "max_running_apps"):
+            if queue is not None and getattr(queue, key) is not None:
+                mend = f"leave out {key}; pools have a weight and an order"
+                raise InputError(f"pools of slots have no {key}", where=where(("queues", name, key)), mend=mend)
+    if "speculation_factor" in spec.faults.model_fields_set:
+        place = where(("faults", "speculation_factor"))
+        mend = "leave it out; slots.speculative_lag_s says when LATE looks at a task"
+        raise InputError("LATE copies tasks by their rates, not by a factor", where=place, mend=mend)
+
+
 def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
     slots = experiment.spec.slots
     assert slots is not None
@@ -84,20 +104,29 @@ def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
 def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
     """A MapReduce job with each task's time drawn: by seed and name, so the same under every policy.
 
-    Raises InputError for a job of another kind.
+    A trace may have several stages of maps or of reduces (tasks of several sizes): on slots they are one of each.
+
+    Raises InputError for a job of another kind, and for stages that are more than maps and the reduces after them.
     """
     if job.kind != "mapreduce":
         raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", mend="give MapReduce jobs")
-    maps: tuple[int, ...] = ()
-    reduces: tuple[int, ...] = ()
-    slow_start = 1.0
-    for stage in job.stages:
-        draw = random.Random(f"{seed}/{job.id}/{stage.name}")
-        times = tuple(max(1, round(_draw(stage.duration, k, draw) * 1000)) for k in range(stage.tasks))
-        if stage.name == "map":
-            maps = times
-        else:
-            reduces, slow_start = times, stage.slow_start
+    # A job without maps has reduces that wait for nothing: they are told by their name (harness.jobs.sls).
+    second = [stage for stage in job.stages if stage.after or stage.name.startswith("reduce")]
+    first = [stage for stage in job.stages if stage not in second]
+    names = {stage.name for stage in first}
+    for stage in second:
+        if set(stage.after) != names or stage.slow_start != second[0].slow_start:
+            what = f"stage {stage.name!r} is more than MRv1's maps and the reduces after all of them"
+            raise InputError(what, where=f"job {job.id}", mend="give it maps, and reduces after all maps alike")
+
+    def times(stages: list[Stage]) -> tuple[int, ...]:
+        found: list[int] = []
+        for stage in stages:
+            draw = random.Random(f"{seed}/{job.id}/{stage.name}")
+            found += [max(1, round(_draw(stage.duration, k, draw) * 1000)) for k in range(stage.tasks)]
+        return tuple(found)
+
+    maps, reduces = times(first), times(second)
     per_map = mb_per_map.get(job.name, mb_per_map.get("default", 0.0))
     return SlotJob(
         id=job.id,
@@ -105,7 +134,7 @@ def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
         maps_ms=maps,
         reduces_ms=reduces,
         submit_ms=round(job.submit_s * 1000),
-        slow_start=slow_start,
+        slow_start=second[0].slow_start if second else 1.0,
         shuffle_mb=per_map * len(maps) if reduces else 0.0,
         name=job.name,
         after=job.after_job,
