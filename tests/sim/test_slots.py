@@ -26,6 +26,7 @@ from harness.sim.slots.model import (
     SlotRun,
 )
 from harness.sim.slots.shuffle import Network
+from harness.sim.slots.state import Attempt
 
 
 def nodes(count: int, maps: int = 4, reduces: int = 2, racks: int = 1) -> tuple[SlotNode, ...]:
@@ -289,6 +290,74 @@ def test_failed_tasks_are_tried_again_until_the_job_fails() -> None:
     broken = run_slots(SlotRun(cluster, (job("j", 40), job("k", 3)), Rules(), Faults(failure=1.0, max_attempts=3)))
     assert broken.failed_jobs == 2
     assert broken.finished
+
+
+def test_a_killed_attempt_is_no_failure() -> None:
+    """max_attempts bounds how often a task fails: SEPB's kills are not among them."""
+    cluster = SlotCluster(nodes(1, 4, 0), replicas=0)
+    times = (1000,) * 8 + (20_000,)
+    one = SlotJob("j", "p", times, ())
+    rules = Rules(sepb=1.0, kill_factor=2.0, late=Late(on=True, lag_ms=500))
+
+    def fails_at(tried: int) -> SlotResult:
+        class Drawn(Engine):
+            def _duration(self, attempt: Attempt, work: int, attempts: int) -> tuple[int, bool]:
+                return work, attempt.task == 8 and attempts == tried
+
+        return Drawn(SlotRun(cluster, (one,), rules, Faults(failure=0.1, max_attempts=2))).play(None)
+
+    result = fails_at(2)
+    assert (result.counts.killed_slow, result.counts.failed) == (1, 1)
+    # Killed, failed once, then done: one failure of the two that end a job.
+    assert result.failed_jobs == 0
+    assert result.jobs[0].tasks_ended == 9
+
+
+def test_a_wait_that_the_end_of_the_run_cuts_off_counts() -> None:
+    """Pool b gets nothing while a's tasks run, and the run is cut before they end."""
+    cluster = SlotCluster(nodes(1, 1, 0), replicas=0)
+    two = (job("a", 1, pool="a", map_ms=100_000), job("b", 1, pool="b", submit_ms=10_000))
+    cut = run_slots(SlotRun(cluster, two, time_limit_ms=60_000, rules=Rules()))
+    assert not cut.finished
+    assert cut.longest_wait_ms == {"a": 0, "b": 50_000}
+    assert cut.longest_wait_at_ms["b"] == 60_000
+    whole = run_slots(SlotRun(cluster, two, Rules()))
+    assert whole.longest_wait_ms == {"a": 0, "b": 90_000}
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_pool_without_jobs_does_not_wait(other: bool) -> None:
+    """A job fails with tasks waiting; the time until the pool's next job is nobody's wait."""
+    cluster = SlotCluster(nodes(1, 2 if other else 1, 0), replicas=0)
+
+    class Fails(Engine):
+        def _duration(self, attempt: Attempt, work: int, attempts: int) -> tuple[int, bool]:
+            return work, attempt.job.spec.id == "fails"
+
+    jobs = (job("fails", 5, pool="p"), job("next", 1, pool="p", submit_ms=500_000))
+    if other:
+        jobs = (*jobs, job("long", 1, pool="q", map_ms=600_000))
+    result = Fails(SlotRun(cluster, jobs, Rules(), Faults(failure=0.5, max_attempts=1))).play(None)
+    assert [one.failed for one in result.jobs if one.pool == "p"] == [True, False]
+    assert result.longest_wait_ms["p"] == 1000
+
+
+@pytest.mark.parametrize("sharing", ["independent", "dependent"])
+def test_the_percentage_holds_for_whole_tasks_of_any_weight(sharing: Any) -> None:
+    """Three of four map slots may be lent; a reduce takes two of them, so one reduce is lent to, not two."""
+    cluster = SlotCluster(nodes(1, 4, 1), reduce_weight=Fraction(2), replicas=0)
+    one = (job("j", 0, 20),)
+    rules = Rules(sharing=sharing, borrowed_map=0.75)
+    assert run_slots(SlotRun(cluster, one, rules)).counts.most_reduces == 1 + 1
+    assert run_slots(SlotRun(cluster, one, replace(rules, borrowed_map=1.0))).counts.most_reduces == 1 + 2
+    # The other way round: maps of half a reduce slot, of one slot in four.
+    cluster = SlotCluster(nodes(1, 1, 4), reduce_weight=Fraction(2), replicas=0)
+    rules = Rules(sharing=sharing, borrowed_reduce=0.25)
+    assert run_slots(SlotRun(cluster, (job("j", 20),), rules)).counts.most_maps == 1 + 2
+    # 0.7 of ten is seven, not the six of binary fractions (0.7 x 90 is below 63).
+    cluster = SlotCluster(nodes(9, 10, 1), replicas=0)
+    rules = Rules(sharing=sharing, borrowed_map=0.7)
+    assert run_slots(SlotRun(cluster, (job("j", 0, 200),), rules)).counts.most_reduces == 9 + 63
 
 
 def test_the_network_is_shared_and_moves_all_data() -> None:

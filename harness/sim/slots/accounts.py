@@ -35,6 +35,8 @@ class Accounts:
         self._until = now
         for pool in self.pools:
             if not pool.jobs:
+                # What a failed job still waited for went with it: the time until the pool's next job is no wait.
+                self.note_wait(pool, since, served=False)
                 continue
             demand = self.demand(pool)
             pool.accumulated += pool.held * passed
@@ -52,6 +54,11 @@ class Accounts:
             if length > self.longest[pool.name][0]:
                 self.longest[pool.name] = (length, now)
         pool.waits_since = now if served else -1
+
+    def close(self, now: int) -> None:
+        """The run ends: a wait that goes on counts as far as it has come."""
+        for pool in self.pools:
+            self.note_wait(pool, now, served=False)
 
     def sample(self, now: int, shuffle_mb_s: float) -> None:
         """Every pool as it stands."""

@@ -46,14 +46,21 @@ def loads(e: Engine) -> Loads:
     lend_map = lend_reduce = 0
     if rules.sharing in ("independent", "dependent"):
         if maps < 1 < reduces:  # case 3
-            most = floor(e.slots[MAP] * rules.borrowed_map) * e.weight[MAP]
-            lend_map = min(most, reduce_demand - reduce_cap)
+            lend_map = min(lendable(e, MAP, rules.borrowed_map), reduce_demand - reduce_cap)
             maps = (map_demand + lend_map) / map_cap if map_cap else 0.0
         elif reduces < 1 < maps:  # case 4
-            most = floor(e.slots[REDUCE] * rules.borrowed_reduce) * e.weight[REDUCE]
-            lend_reduce = min(most, map_demand - map_cap)
+            lend_reduce = min(lendable(e, REDUCE, rules.borrowed_reduce), map_demand - map_cap)
             reduces = (reduce_demand + lend_reduce) / reduce_cap if reduce_cap else 0.0
     return Loads(maps, reduces, lend_map, lend_reduce)
+
+
+def lendable(e: Engine, kind: int, part: float) -> int:
+    """Units of the slots of a kind that tasks of the other kind may hold at once: within the part, whole tasks.
+
+    A task that would hold more than the part with what is lent already gets nothing (Algorithm 6, lines 13 and 19).
+    """
+    most, task = floor(e.slots[kind] * part + 1e-9) * e.weight[kind], e.weight[1 - kind]
+    return most - most % task
 
 
 def allowable(slots: int, load: float) -> int:
@@ -160,8 +167,8 @@ def _dependent(e: Engine, node: Node) -> None:
     step = max(e.weight)
     current = min(allowable(-(-units // step), load) * step, units)
     allow_map = allowable(node.map_slots, loads(e).maps) * e.weight[MAP] if e.rules.prescheduling else node.map_units
-    most_map = floor(e.slots[MAP] * e.rules.borrowed_map) * e.weight[MAP]
-    most_reduce = floor(e.slots[REDUCE] * e.rules.borrowed_reduce) * e.weight[REDUCE]
+    most_map = lendable(e, MAP, e.rules.borrowed_map)
+    most_reduce = lendable(e, REDUCE, e.rules.borrowed_reduce)
     while sum(node.used) < current or e.rules.prescheduling:
         below = sum(node.used) < current
         if not any(

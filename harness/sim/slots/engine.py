@@ -129,6 +129,7 @@ class Engine:
                 on_progress(now, len(self.ended))
         if run.sample_ms:
             self.accounts.sample(self.now, self.network.total_mb_s)
+        self.accounts.close(self.now)
         return self._result()
 
     def _check_alive(self, still_since: int) -> None:
@@ -407,7 +408,8 @@ class Engine:
         if attempt.fails:
             job.out.attempts_failed += 1
             self.counts.failed += 1
-            if job.tries[key] >= self.run.faults.max_attempts and len(job.attempts[key]) == 1:
+            job.failures[key] = job.failures.get(key, 0) + 1
+            if job.failures[key] >= self.run.faults.max_attempts and len(job.attempts[key]) == 1:
                 self._release(attempt)
                 self._finish(job, failed=True)
             else:

@@ -120,7 +120,9 @@ class Job:
         self.running_maps = self.running_reduces = 0
         self.done: set[tuple[bool, int]] = set()
         self.attempts: dict[tuple[bool, int], list[Attempt]] = {}
+        #: Attempts of a task that were started, and those of them that failed (not those that were killed).
         self.tries: dict[tuple[bool, int], int] = {}
+        self.failures: dict[tuple[bool, int], int] = {}
         self.killed: set[tuple[bool, int]] = set()
         # Sums over attempts that ended well, by kind.
         self.time_sum = [0, 0]
