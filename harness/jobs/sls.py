@@ -10,6 +10,7 @@ used: asks go to any node.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _whole(item: dict[str, Any], key: str, place: str, *, low: int, high: int, d
             raise InputError(f"{key} is missing", where=place, mend=f"add {key}")
         return default
     value = item[key]
-    if isinstance(value, str) and value.strip().lstrip("+-").isascii() and value.strip().lstrip("+-").isdigit():
+    if isinstance(value, str) and re.fullmatch(r"[+-]?\d+", value.strip(), re.ASCII):
         value = int(value) if len(value) <= 24 else high + 1
     if isinstance(value, float) and value == value and abs(value) < 2**53 and value.is_integer():
         value = int(value)
