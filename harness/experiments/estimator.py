@@ -30,7 +30,7 @@ from harness.experiments.real import real_runner
 from harness.experiments.real_cluster import Target
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
-from harness.experiments.simulated import capacity_of
+from harness.experiments.simulated import node_sizes
 from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
 from harness.policies.mrorder import MROrder
@@ -143,7 +143,7 @@ def compare(experiment: LoadedExperiment, folder: Path) -> dict[str, Any]:
     jobs = _listed(experiment)
     policy = make_policy("mrorder", {})
     assert isinstance(policy, MROrder)
-    slots = slots_of(policy, jobs, capacity_of(experiment))
+    slots = slots_of(policy, jobs, node_sizes(experiment))
     names = [order_name(order) for order in permutations(range(len(jobs)))]
     ran = [name for name in names if (folder / name / "run.json").is_file() and _well(folder / name, experiment)]
     if not ran:

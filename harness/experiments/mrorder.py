@@ -30,8 +30,10 @@ GAP_MS = 1
 HAND_ON_S = 10.0
 
 
-def hold(policy: MROrder, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[list[JobSpec], dict[str, float]]:
+def hold(policy: MROrder, jobs: Iterable[JobSpec], nodes: Sequence[Resource]) -> tuple[list[JobSpec], dict[str, float]]:
     """The jobs with the submissions that the policy gives them, and when each arrived (seconds by id).
+
+    ``nodes``: the size of each node, which the numbers of slots follow from (`slots_of`).
 
     Raises InputError for jobs that wait for another's end, CallError where a policy's setting needs a live cluster.
     """
@@ -45,7 +47,7 @@ def hold(policy: MROrder, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[
         if job.after_job is not None:
             what = f"it comes after {job.after_job}, whose end mrorder would have to know beforehand"
             raise InputError(what, where=f"job {job.id}", mend="submit at fixed times (every_s)")
-    slots = slots_of(policy, found, capacity)
+    slots = slots_of(policy, found, nodes)
     by_id = {job.id: job for job in found}
     estimate = estimates(policy)
     arrivals = [(estimate(job), Fraction(str(job.submit_s))) for job in found]
@@ -78,13 +80,13 @@ class Holding:
     ``arrived``: when each job came, seconds from the start of the run. ``decisions``: one line a round.
     """
 
-    def __init__(self, policy: MROrder, jobs: Sequence[JobSpec], capacity: Resource) -> None:
+    def __init__(self, policy: MROrder, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> None:
         self.history = history_of(policy)
         self.arrived: dict[str, float] = {}
         self.decisions: list[dict[str, Any]] = []
         self._estimate = as_mapreduce if self.history is None else self.history.estimate
         self._specs = {job.id: job for job in jobs}
-        self._machine = Dispatcher(slots_of(policy, jobs, capacity), policy.dispatching(), policy.ordering())
+        self._machine = Dispatcher(slots_of(policy, jobs, nodes), policy.dispatching(), policy.ordering())
         self._ready: deque[str] = deque()
         self._last: tuple[str, float] | None = None  # the job that was handed on last, and when
 
@@ -142,22 +144,32 @@ class Holding:
         }
 
 
-def slots_of(policy: MROrder, jobs: Sequence[JobSpec], capacity: Resource) -> Slots:
-    """Map and reduce slots of the estimates: as set, or as many of the first job's tasks as the cluster holds."""
+def slots_of(policy: MROrder, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Slots:
+    """Map and reduce slots of the estimates: as set, or as many of the first job's tasks as the nodes hold at once.
 
-    def fits(stage: Stage) -> int:
-        need = stage.demand
-        rooms = [capacity.memory_mb // need.memory_mb if need.memory_mb else 0]
-        rooms += [capacity.vcores // need.vcores] if need.vcores else []
-        return max(1, min(room for room in rooms if room))
+    A task lies on one node. Tasks inside executors that ask for nothing themselves: as many as the executors that fit
+    have room for.
+    """
 
-    stages = [stage for job in jobs for stage in job.stages]
-    first = [stage for stage in stages if not stage.after] or stages
-    later = [stage for stage in stages if stage.after] or stages
+    def fits(job: JobSpec, stage: Stage) -> int:
+        inside = not (stage.demand.memory_mb or stage.demand.vcores)
+        need, each = (job.executor_demand, job.executor_slots) if inside else (stage.demand, 1)
+        return max(1, each * sum(_fit(need, node) for node in nodes))
+
+    stages = [(job, stage) for job in jobs for stage in job.stages]
+    first = [(job, stage) for job, stage in stages if not stage.after] or stages
+    later = [(job, stage) for job, stage in stages if stage.after] or stages
     return Slots(
-        int(policy.settings.map_slots) or fits(first[0]),
-        int(policy.settings.reduce_slots) or fits(later[0]),
+        int(policy.settings.map_slots) or fits(*first[0]),
+        int(policy.settings.reduce_slots) or fits(*later[0]),
     )
+
+
+def _fit(need: Resource, node: Resource) -> int:
+    """How many containers of a size a node holds; of nothing at all, none."""
+    rooms = [node.memory_mb // need.memory_mb] if need.memory_mb else []
+    rooms += [node.vcores // need.vcores] if need.vcores else []
+    return min(rooms, default=0)
 
 
 def as_mapreduce(job: JobSpec) -> MapReduceJob:

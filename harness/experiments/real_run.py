@@ -35,7 +35,7 @@ from harness.experiments.real_start import (
 )
 from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
-from harness.experiments.simulated import Outcome, Step, capacity_of, put_arrivals
+from harness.experiments.simulated import Outcome, Step, node_sizes, put_arrivals
 from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
@@ -80,7 +80,7 @@ class RealRun:
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
         jobs, policy = list(jobs_of(experiment, variant.seed)[0]), make_policy(variant.policy, variant.settings)
-        self.holding = Holding(policy, jobs, capacity_of(experiment)) if isinstance(policy, MROrder) else None
+        self.holding = Holding(policy, jobs, node_sizes(experiment)) if isinstance(policy, MROrder) else None
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
         self.followers: dict[str, list[JobRun]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,11 @@ def capacity_of(experiment: LoadedExperiment) -> Resource:
     return total
 
 
+def node_sizes(experiment: LoadedExperiment) -> list[Resource]:
+    """What each node has, whether it joins late or leaves early."""
+    return [Resource(node.memory_mb, node.vcores) for node in nodes_of(experiment.spec)]
+
+
 def _noting(jobs: Iterable[JobSpec], capacity: Resource, alone_s: dict[str, float]) -> Iterator[JobSpec]:
     for job in jobs:
         alone_s[job.id] = ideal_alone_s(job, capacity)
@@ -124,7 +129,7 @@ def run_variant(
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
 
-    jobs, arrived = held(variant, jobs, capacity)
+    jobs, arrived = held(variant, jobs, node_sizes(experiment))
     extra: dict[str, Any] = {}
     if experiment.spec.slots is None:
         result = simulate_variant(setup_of(experiment, variant, jobs), on_progress)
@@ -164,14 +169,16 @@ def _write(
     return summary, table
 
 
-def held(variant: Variant, jobs: Iterable[JobSpec], capacity: Resource) -> tuple[Iterable[JobSpec], dict[str, float]]:
+def held(
+    variant: Variant, jobs: Iterable[JobSpec], nodes: Sequence[Resource]
+) -> tuple[Iterable[JobSpec], dict[str, float]]:
     """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are."""
     policy = make_policy(variant.policy, variant.settings)
     if not isinstance(policy, MROrder):
         return jobs, {}
     from harness.experiments.mrorder import hold
 
-    return hold(policy, jobs, capacity)
+    return hold(policy, jobs, nodes)
 
 
 def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:

@@ -22,7 +22,7 @@ from harness.experiments.mrorder import slots_of
 from harness.experiments.real_cluster import Target, cluster_spec, file_text
 from harness.experiments.resolve import allocation_file, experiment_path, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
-from harness.experiments.simulated import capacity_of
+from harness.experiments.simulated import node_sizes
 from harness.policies import make_policy
 from harness.policies.ordering.engines import engine
 
@@ -148,7 +148,7 @@ def test_mrorder_holds_jobs_and_orders_them_by_earlier_runs(slotted: Slotted, tm
     jobs = list(jobs_of(experiment, 1)[0])
     by_id = {job.id: job for job in jobs}
     policy = make_policy("mrorder", {"target": "tct"})
-    slots = slots_of(policy, jobs, capacity_of(experiment))  # type: ignore[arg-type]
+    slots = slots_of(policy, jobs, node_sizes(experiment))  # type: ignore[arg-type]
     known = earlier_runs([history])
     for found in rounds:
         # Each round is what the engine makes of the earlier run's times.

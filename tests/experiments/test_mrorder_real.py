@@ -16,7 +16,7 @@ from harness.experiments import estimator
 from harness.experiments.earlier_runs import earlier_runs
 from harness.experiments.mrorder import HAND_ON_S, Holding, as_mapreduce, hold, slots_of
 from harness.experiments.resolve import jobs_of, load_experiment
-from harness.experiments.simulated import capacity_of
+from harness.experiments.simulated import node_sizes
 from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, write_trace
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
@@ -25,7 +25,7 @@ from harness.policies import make_policy
 from harness.policies.mrorder import MROrder
 from harness.policies.ordering import Slots, estimate
 
-CAPACITY = Resource(8192, 8)
+NODES = [Resource(8192, 8)]
 
 
 def job(number: int, name: str, maps: int = 8, reduces: int = 2, map_s: float = 4, submit_s: float = 0.0) -> JobSpec:
@@ -125,20 +125,20 @@ def test_the_simulator_orders_by_what_the_history_says(tmp_path: Path) -> None:
     # As declared Grep is the short one; earlier runs say that it is Sort.
     jobs = [job(1, "Grep", reduces=0, map_s=1), job(2, "Sort", reduces=0, map_s=9)]
     common = {"when": "pnj", "jobs": "2", "target": "tct", "map_slots": "4", "reduce_slots": "2"}
-    declared, _ = hold(policy(**common), jobs, CAPACITY)
+    declared, _ = hold(policy(**common), jobs, NODES)
     assert [one.name for one in declared] == ["Grep", "Sort"]
     source = run_directory(tmp_path / "run", TASKS, TYPES)
-    learned, _ = hold(policy(**common, history=str(source)), jobs, CAPACITY)
+    learned, _ = hold(policy(**common, history=str(source)), jobs, NODES)
     assert [one.name for one in learned] == ["Sort", "Grep"]
 
 
 def test_a_given_order_by_name() -> None:
     jobs = [job(number, "x") for number in (1, 2, 3)]
     common = {"when": "pnj", "jobs": "3"}
-    out, _ = hold(policy(**common, ordering="order:q-0003, q-0001"), jobs, CAPACITY)
+    out, _ = hold(policy(**common, ordering="order:q-0003, q-0001"), jobs, NODES)
     assert [one.id for one in out] == ["q-0003", "q-0001", "q-0002"]
     with pytest.raises(CallError, match="twice"):
-        hold(policy(**common, ordering="order:q-0003,q-0003"), jobs, CAPACITY)
+        hold(policy(**common, ordering="order:q-0003,q-0003"), jobs, NODES)
 
 
 class Masters:
@@ -154,7 +154,7 @@ class Masters:
 def test_jobs_are_held_and_handed_on_as_masters_register(tmp_path: Path) -> None:
     jobs = [job(1, "Grep"), job(2, "Sort"), job(3, "New")]
     source = run_directory(tmp_path / "run", TASKS, TYPES)
-    held = Holding(policy(when="pnj", jobs="3", target="tct", history=str(source)), jobs, CAPACITY)
+    held = Holding(policy(when="pnj", jobs="3", target="tct", history=str(source)), jobs, NODES)
     masters = Masters()
     for at, one in enumerate(jobs[:2]):
         held.arrive(one, 1.0 + at)
@@ -176,7 +176,7 @@ def test_jobs_are_held_and_handed_on_as_masters_register(tmp_path: Path) -> None
 
 def test_a_submission_that_fails_is_tried_again() -> None:
     jobs = [job(1, "a")]
-    held = Holding(policy(when="pnj", jobs="1"), jobs, CAPACITY)
+    held = Holding(policy(when="pnj", jobs="1"), jobs, NODES)
     held.arrive(jobs[0], 0.0)
 
     def submit(name: str) -> None:
@@ -190,7 +190,7 @@ def test_a_submission_that_fails_is_tried_again() -> None:
 
 def test_eager_begins_a_round_when_the_cluster_would_idle() -> None:
     jobs = [job(1, "a"), replace(job(2, "b"), after_job="q-0001", think_s=1.0)]
-    held = Holding(policy(when="tp-fti", interval_s="100", eager="true"), jobs, CAPACITY)
+    held = Holding(policy(when="tp-fti", interval_s="100", eager="true"), jobs, NODES)
     masters = Masters()
     masters.up = {"q-0001"}
     held.arrive(jobs[0], 0.0)
@@ -243,7 +243,7 @@ def _pretend(
 def test_estimates_are_compared_with_what_runs_took(tmp_path: Path) -> None:
     experiment = load_experiment("estimator")
     jobs = list(jobs_of(experiment, 1)[0])
-    slots = slots_of(policy(), jobs, capacity_of(experiment))
+    slots = slots_of(policy(), jobs, node_sizes(experiment))
     assert slots == Slots(6, 2)
     for order in estimator.chosen(4, 4):
         _pretend(tmp_path / estimator.order_name(order), order, jobs, experiment.hash, slots, 1.25)
@@ -258,6 +258,25 @@ def test_estimates_are_compared_with_what_runs_took(tmp_path: Path) -> None:
         assert values["errors"]["history"][key]["greatest"] < 0.01
         assert values["errors"]["own"][key]["greatest"] < 0.01
         assert values["errors"]["history"][key]["rank_correlation"] == pytest.approx(1, abs=0.2)
+
+
+def test_slots_of_the_estimates_are_what_fits_node_by_node() -> None:
+    def sized(demand: Resource, **of: Any) -> JobSpec:
+        stage = Stage("map", 4, demand, Duration(value_s=1.0))
+        return JobSpec("j", "root.q", of.pop("kind", "mapreduce"), Resource(1024, 1), (stage,), **of)
+
+    three = [Resource(3072, 8)] * 59
+    # One of 2 GB on each node of 3 GB, though all together have the memory of 88.
+    assert slots_of(policy(), [sized(Resource(2048, 1))], three) == Slots(59, 59)
+    assert slots_of(policy(), [sized(Resource(1024, 4))], three) == Slots(2 * 59, 2 * 59)
+    # Nodes that are too small hold none, and a run has one slot at least.
+    assert slots_of(policy(), [sized(Resource(2048, 1))], [Resource(1024, 9), Resource(4096, 9)]) == Slots(2, 2)
+    assert slots_of(policy(), [sized(Resource(2048, 1))], [Resource(1024, 9)]) == Slots(1, 1)
+    assert slots_of(policy(map_slots="7"), [sized(Resource(2048, 1))], three) == Slots(7, 59)
+    # As a recorded Spark job has it: its tasks ask for nothing, they run inside executors.
+    spark = {"kind": "spark", "executors": 4, "executor_demand": Resource(2048, 2), "executor_slots": 2}
+    assert slots_of(policy(), [sized(Resource(0, 0), **spark)], three) == Slots(118, 118)
+    assert slots_of(policy(), [sized(Resource(0, 0), kind="service")], three) == Slots(1, 1)
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.experiments.dynamicmr import alone, play, several
 from harness.experiments.mrorder import as_mapreduce, hold
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.experiments.slots import slot_run
+from harness.experiments.slots import slot_job, slot_run
 from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -111,6 +111,65 @@ def test_only_mapreduce_jobs_take_slots(small: Path) -> None:
         slot_run(loaded, variants_of(loaded)[0], [job])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rack: /a}", "rack: /a, join_s: 60}", "whole run.*leave out join_s"),
+        ("rack: /a}", "rack: /a, leave_s: 60}", "whole run.*leave out leave_s"),
+        ("a: {weight: 2}", "a: {weight: 2, min_resources: {memory_mb: 1024, vcores: 1}}", "no min_resources"),
+        ("a: {weight: 2}", "a: {weight: 2, max_resources: {memory_mb: 1024, vcores: 1}}", "no max_resources"),
+        ("a: {weight: 2}", "a: {weight: 2, max_running_apps: 1}", "no max_running_apps"),
+        ("sample_s: 1", "faults: {speculation: true, speculation_factor: 3}", "LATE copies tasks by their rates"),
+    ],
+)
+def test_what_slots_would_not_heed_is_refused_with_its_line(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "changed.yaml"
+    assert old in SMALL
+    path.write_text(SMALL.replace(old, new))
+    loaded = load_experiment(str(path))
+    with pytest.raises(InputError, match=message) as caught:
+        slot_run(loaded, variants_of(loaded)[0], jobs_of(loaded, 1)[0])
+    line = next(at for at, text in enumerate(path.read_text().splitlines(), start=1) if new in text)
+    assert f"{path}:{line}" in caught.value.line()
+
+
+@pytest.mark.parametrize("name", ["borrowed", "locality", "sepb", "slots", "whole", "yarn"])
+def test_the_experiments_on_slots_that_the_project_brings_can_run(name: str) -> None:
+    loaded = load_experiment(f"dynamicmr-{name}")
+    variant = variants_of(loaded)[0]
+    assert slot_run(loaded, variant, list(jobs_of(loaded, variant.seed)[0])).jobs
+
+
+def stage(name: str, seconds: tuple[float, ...], after: tuple[str, ...] = (), slow_start: float = 1.0) -> Stage:
+    return Stage(name, len(seconds), Resource(1024, 1), Duration("listed", values_s=seconds), after, slow_start)
+
+
+def test_all_tasks_of_a_job_with_several_stages_of_a_kind_are_there() -> None:
+    """As a trace with tasks of several sizes gives them (harness.jobs.sls)."""
+    maps = (stage("map", (1.0, 2.0)), stage("map2", (3.0,)))
+    after = ("map", "map2")
+    stages = (*maps, stage("reduce", (4.0,), after, 0.5), stage("reduce2", (5.0, 6.0), after, 0.5))
+    one = slot_job(JobSpec("j", "root.a", "mapreduce", Resource(1, 1), stages), {"default": 10.0}, 1)
+    assert (one.maps_ms, one.reduces_ms) == ((1000, 2000, 3000), (4000, 5000, 6000))
+    assert (one.slow_start, one.shuffle_mb) == (0.5, 30.0)
+    alone = slot_job(JobSpec("j", "root.a", "mapreduce", Resource(1, 1), (stage("reduce", (4.0,)),)), {}, 1)
+    assert (alone.maps_ms, alone.reduces_ms) == ((), (4000,))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        (stage("reduce", (1.0,), ("map",)), stage("third", (1.0,), ("reduce",))),
+        (stage("map2", (1.0,)), stage("reduce", (1.0,), ("map",))),
+        (stage("reduce", (1.0,), ("map",)), stage("reduce2", (1.0,), ("map",), 0.5)),
+    ],
+)
+def test_stages_that_are_more_than_maps_and_reduces_are_refused(last: tuple[Stage, ...]) -> None:
+    job = JobSpec("j", "root.a", "mapreduce", Resource(1, 1), (stage("map", (1.0,)), *last))
+    with pytest.raises(InputError, match="more than MRv1's maps"):
+        slot_job(job, {}, 1)
+
+
 def test_map_slots_is_a_part_of_the_sum(small: Path) -> None:
     loaded = load_experiment(str(small))
     jobs = list(jobs_of(loaded, 1)[0])
@@ -145,7 +204,7 @@ def test_mrorder_holds_and_orders() -> None:
     jobs = [mapreduce("J1", 10, 4, 2, 8, 0), mapreduce("J2", 4, 2, 4, 2, 1), mapreduce("J3", 2, 6, 4, 10, 2)]
     policy = make_policy("mrorder", {"interval_s": "5", "map_slots": "8", "reduce_slots": "4", "threshold": "0"})
     assert isinstance(policy, MROrder)
-    held, arrived = hold(policy, jobs, Resource(8192, 8))
+    held, arrived = hold(policy, jobs, [Resource(8192, 8)])
     assert [(job.id, job.submit_s) for job in held] == [("J2", 5.0), ("J3", 5.001), ("J1", 5.002)]
     assert arrived == {"J1": 0, "J2": 1, "J3": 2}
     found = as_mapreduce(jobs[0])
@@ -157,10 +216,10 @@ def test_mrorder_refuses_what_it_cannot_plan() -> None:
     eager = make_policy("mrorder", {"eager": "true"})
     assert isinstance(eager, MROrder)
     with pytest.raises(CallError, match="eager"):
-        hold(eager, jobs, Resource(8192, 8))
+        hold(eager, jobs, [Resource(8192, 8)])
     after = [*jobs, JobSpec("J2", "root.a", "mapreduce", Resource(1, 1), jobs[0].stages, after_job="J1")]
     plain = make_policy("mrorder")
     assert isinstance(plain, MROrder)
     with pytest.raises(InputError, match="comes after J1"):
-        hold(plain, after, Resource(8192, 8))
-    assert hold(plain, [], Resource(1, 1)) == ([], {})
+        hold(plain, after, [Resource(8192, 8)])
+    assert hold(plain, [], []) == ([], {})
