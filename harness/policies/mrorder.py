@@ -25,7 +25,7 @@ class MROrderSettings:
 
     target: str = word("makespan", "makespan", "tct", doc="makespan or total completion time")
     when: str = word("tp-ati", "pnj", "tp-fti", "tp-ati", doc="by number, fixed interval, adaptive interval")
-    interval_s: float = number(10.0, above=0, at_most=1e9, doc="Delta t: the (least) time between two rounds")
+    interval_s: float = number(10.0, at_least=0.001, at_most=1e9, doc="Delta t: the (least) time between two rounds")
     jobs: float = number(7, at_least=1, at_most=1e6, doc="pnj: order as soon as so many jobs wait")
     most: float = number("inf", at_least=1, infinite=True, doc="most jobs a round")
     threshold: float = number(7, at_least=0, at_most=20, doc="up to so many jobs the best order is searched for")

@@ -83,6 +83,27 @@ def test_adaptive_interval_waits_as_long_as_the_round_takes() -> None:
     assert machine.next_s == 20 + best
 
 
+def test_rounds_without_jobs_are_passed_over_at_once() -> None:
+    """A very short interval and a long time: 10^15 rounds, none of which has a job."""
+    for when in ("tp-fti", "tp-ati"):
+        machine = Dispatcher(SLOTS, Dispatching(when, 1e-9), engine("makespan", 0))  # type: ignore[arg-type]
+        assert machine.arrive(FOUR[0], 10**6) == []
+        assert 10**6 <= machine.next_s < 10**6 + Fraction(1, 10**8)  # type: ignore[operator]
+        assert [one.job.name for one in machine.clock(10**6 + 1)] == ["J1"]
+        assert machine.next_s > 10**6 + 1  # type: ignore[operator]
+    with pytest.raises(CallError, match="interval_s"):
+        make_policy("mrorder", {"interval_s": "1e-9"})
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_passing_over_rounds_leaves_the_next_where_they_would(before: bool) -> None:
+    machine = Dispatcher(SLOTS, Dispatching("tp-fti", 60), engine("makespan", 0))
+    for now in (59, 60, 61, 240, 300, 301):
+        machine.clock(now, before=before)
+        due = range(60, 1000, 60)
+        assert machine.next_s == next(at for at in due if (at >= now if before else at > now))
+
+
 def test_number_of_jobs() -> None:
     machine = Dispatcher(SLOTS, Dispatching("pnj", jobs=3), engine("makespan", 0))
     assert machine.arrive(FOUR[0], 1) == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import ceil, floor, inf
 from typing import Literal
 
 from harness.policies.ordering.bounds import flow_shop_makespan
@@ -98,6 +98,11 @@ class Dispatcher:
         """Time has passed: every round that was due by now. ``before``: those due at this very instant wait."""
         now, out = Fraction(now_s), []
         while self._next is not None and (self._next < now if before else self._next <= now):
+            if not self.waiting:
+                # Rounds without jobs, an interval apart each, are passed over together: an interval may be short.
+                late, interval = now - self._next, Fraction(self.how.interval_s)
+                self._next += interval * (ceil(late / interval) if before else floor(late / interval) + 1)
+                break
             out += self._round(self._next)
         return out
 
