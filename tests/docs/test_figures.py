@@ -13,6 +13,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: The pages whose rows are held to their records.
 PAGES = ("figures.md", "figures-fawkes.md", "figures-qknober.md")
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?")
+SETTINGS = re.compile(r"--(?:knob|seeds?|limit|step|most) [\d.]+")
 NONE = ("—", "not:", "see ")
 
 
@@ -82,6 +83,15 @@ def test_a_claimed_value_is_in_a_committed_record(cells: list[str]) -> None:
         assert record["values"], path
         known += numbers_in(record["values"])
     assert not unsupported(cells[2], known), f"{cells[0]}: not in {', '.join(path.name for path in paths)}"
+
+
+@pytest.mark.parametrize("cells", [pytest.param(cells, id=cells[0][:40]) for cells in rows()])
+def test_a_figures_command_has_the_settings_of_its_record(cells: list[str]) -> None:
+    """Defaults written out: with other knobs, seeds or limits the command makes another figure."""
+    if not cells[1].startswith("`"):
+        return
+    made = " ".join(json.loads(path.read_text(encoding="utf-8"))["command"] for path in record_paths(cells))
+    assert [setting for setting in SETTINGS.findall(made) if setting not in cells[1]] == []
 
 
 def test_a_wrong_value_would_be_noticed() -> None:
