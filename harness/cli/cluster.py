@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -400,7 +401,7 @@ def down(backend: str, state: str | None, as_json: bool) -> int:
 
 def _host_port(text: str, option: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+    if not colon or not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise click.UsageError(f"{option} {text[:60]}: give it as HOST:PORT")
     return host, int(port)
 

@@ -104,6 +104,8 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-")))
         client = stack.enter_context(config.open_client(rms))
+        if trouble := config.pair_trouble(client.rms):
+            click.echo(f"yarnfair: file: {trouble}", err=True)
         if config.ledger_path().exists():
             copy_ledger(config.ledger_path(), folder / "ledger.db")
         controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
@@ -171,6 +173,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
         if client is None:
             return _ended(received, log)
         stack.enter_context(client)
+        if trouble := config.pair_trouble(client.rms):
+            log("warning", "file", trouble)
         controller = _controller(config, client, config.ledger_path(), stack, on_tick=on_tick)
         stack.callback(controller.close)
         where = ", ".join(rm.rest for rm in client.rms)

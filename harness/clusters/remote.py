@@ -11,6 +11,7 @@ import hashlib
 import logging
 import posixpath
 import shlex
+import stat
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from harness.clusters.inventory import Access, Host
 from harness.model.errors import InputError
 from harness.yarn.errors import Refused, Unreachable, reason
+from harness.yarn.files import become_over_sftp, old_over_sftp
 
 if TYPE_CHECKING:
     import fabric
@@ -264,21 +266,28 @@ class Remote:
             raise InputError(f"{path} is larger than {limit} bytes", where=self.name)
         return data
 
-    def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644) -> None:
+    def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644, keep: bool = False) -> None:
         """Puts files there (path on the host -> its bytes, or a file here), each whole or not at all.
 
-        Checksums are compared on the host before any of them takes its place.
+        Checksums are compared on the host before any of them takes its place. ``keep``: a file that is there keeps its
+        own mode, owner and group, and a symbolic link stays one; InputError where somebody could not read it then.
         """
         session = self.sftp()
         parts: dict[str, tuple[str, str]] = {}
         try:
             for path, source in files.items():
-                folder, last = posixpath.split(path)
+                target, old = path, None
+                if keep:
+                    with self._talking(f"{path} was looked at"):
+                        target, old = old_over_sftp(session, path)
+                folder, last = posixpath.split(target)
                 part = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}.part")
-                parts[path] = (part, "")
+                parts[target] = (part, "")
                 digest, size = hashlib.sha256(), 0
                 with self._talking(f"{last} was copied"):
                     with session.open(part, "wb") as out:
+                        if keep or not mode & stat.S_IROTH:
+                            session.chmod(part, 0o600)  # before there is something to read in it
                         out.set_pipelined(True)
                         for piece in _pieces(source):
                             out.write(piece)
@@ -286,8 +295,11 @@ class Remote:
                             size += len(piece)
                     if session.stat(part).st_size != size:
                         raise InputError(f"the copy of {last} is incomplete", where=self.name, mend="free space there")
-                    session.chmod(part, mode)
-                parts[path] = (part, digest.hexdigest())
+                    if old is not None:
+                        become_over_sftp(session, part, old, f"{self.host.name}:{path}")
+                    else:
+                        session.chmod(part, mode)
+                parts[target] = (part, digest.hexdigest())
             if not parts:
                 return
             listed = "".join(f"{digest}  {part}\n" for part, digest in parts.values())
@@ -295,8 +307,8 @@ class Remote:
                 "sha256sum --check --quiet -", "the copies' checksums", stdin=listed, timeout_s=300.0, mend="try again"
             )
             with self._talking("files were put in their places"):
-                for path, (part, _) in parts.items():
-                    session.posix_rename(part, path)
+                for target, (part, _) in parts.items():
+                    session.posix_rename(part, target)
         except InputError as error:
             full = self._remove_quietly([part for part, _ in parts.values()])
             if isinstance(error, Unreachable | Refused) or not full:

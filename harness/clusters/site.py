@@ -5,8 +5,10 @@ The properties themselves are chosen in harness.clusters.local; docker/conf has 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -63,3 +65,18 @@ def write(path: Path, content: str | bytes) -> None:
     temporary.write_bytes(content.encode() if isinstance(content, str) else content)
     temporary.chmod(0o644)
     os.replace(temporary, path)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner may read, whole or not at all, on the disk when this returns. OSError."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -5,6 +5,7 @@ What is done on each host is harness.clusters.remote_host's, the tunnels' proces
 
 from __future__ import annotations
 
+import itertools
 import json
 import posixpath
 import shlex
@@ -36,18 +37,24 @@ from harness.clusters.remote_host import (
     running,
     words_of,
 )
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.errors import CallError, InputError, RunTimedOut
+from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace
 from harness.yarn.rmclient import RmAddress
 
 _LOOPBACK = "127.0.0.1"
+#: What an adopted cluster's allocation file held, in the state folder.
+_BEFORE = "allocations-before.xml"
 
 
 @dataclass(frozen=True)
 class RemotePlace(AllocationPlace):
-    """The allocation file on a host of the inventory (through its jump host, with its keys)."""
+    """The allocation file on a host of the inventory (through its jump host, with its keys).
+
+    Mode, owner and group stay, a symbolic link stays one, as at harness.yarn.files' places.
+    """
 
     host: Host
     path: str
@@ -62,8 +69,7 @@ class RemotePlace(AllocationPlace):
 
     def _put(self, data: bytes) -> None:
         with Remote(self.host) as remote:
-            mode = remote.run(f"stat -c %a {shlex.quote(self.path)}").out.strip()
-            remote.put({self.path: data}, mode=int(mode, 8) if mode.isdigit() else 0o644)
+            remote.put({self.path: data}, keep=True)
 
 
 def no_jars() -> CallError:
@@ -128,11 +134,7 @@ class SshCluster:
             if before is not None:
                 self._progress("cleaning away what an earlier cluster left")
                 if left := self._clean(before):
-                    raise InputError(
-                        f"an earlier cluster could not be ended: {left[0]}",
-                        where=str(self.folder.folder),
-                        mend="run `yarnfair cluster down` with this --state when the host answers, or end it there",
-                    )
+                    raise not_ended(left, self.folder, mend="when the host answers, or end it there")
             start = time.monotonic()
             state = ClusterState(
                 "ssh",
@@ -357,8 +359,9 @@ class SshCluster:
             try:
                 with Remote(rm) as remote:
                     content = remote.read(allocation_file, MAX_BYTES)
-                    remote.put({backup: content})
-                site.write(self.folder.path("allocations-before.xml"), content)
+                    # Who may read the file, its owner and group say; a copy is for its own owner only.
+                    remote.put({backup: content}, mode=0o600)
+                site.write_private(self.folder.path(_BEFORE), content)
                 given = {"http": rest, "admin": admin, "client": client}
                 addresses = {name: list(address) for name, address in given.items() if address is not None}
                 local = free_ports(addresses)
@@ -396,7 +399,8 @@ class SshCluster:
     def release(self) -> bool:
         """Puts an adopted cluster's allocation file back as it was and forgets the cluster. Whether it had changed.
 
-        What the file held until now stays in the state's parent folder, named after it.
+        What the file held until now (perhaps somebody has changed it in the meantime) stays in the state's parent
+        folder, named after both.
         """
         with self.folder.lock():
             state = self.folder.load()
@@ -405,16 +409,33 @@ class SshCluster:
             inventory = self.inventory()
             assert inventory.rm is not None
             path, backup = str(state.remote["scheduler_file"]), str(state.remote["backup"])
-            before = self.folder.path("allocations-before.xml").read_bytes()
+            before = self.folder.path(_BEFORE).read_bytes()
             place = RemotePlace(inventory.rm, path)
             with Remote(inventory.rm) as remote:
                 now = remote.read(path, MAX_BYTES)
                 if now != before:
-                    place.write(before)
+                    kept = self._keep(now, posixpath.basename(path))
+                    place.write(before, before=now)
+                    self._progress(f"what the allocation file held until now is {kept}")
                 remote.run(f"rm -f {shlex.quote(backup)}")
             processes.stop(list(state.processes.values()), state.mark)
             self.folder.remove()
             return now != before
+
+    def _keep(self, data: bytes, name: str) -> Path:
+        """Keeps what a file held beside the state folder, never over another. InputError where that cannot be."""
+        base = self.folder.folder
+        for number in itertools.count():
+            target = base.with_name(f"{base.name}-{name}" + (f".{number}" if number else ""))
+            try:
+                if not target.exists():
+                    site.write_private(target, data)
+                elif target.read_bytes() != data:
+                    continue
+            except OSError as error:
+                raise InputError(f"cannot be kept: {reason(error)}", where=str(target), mend="make room") from None
+            return target
+        raise AssertionError("unreachable")
 
 
 def _for_enforce(state: ClusterState, rm: Host, scheduler_file: str) -> dict[str, Any]:

@@ -178,14 +178,14 @@ class StateFolder:
             raise InputError("cannot be removed", where=str(self.folder), mend="look at who owns what is in it")
 
 
-def not_ended(left: Sequence[object], folder: StateFolder) -> InputError:
+def not_ended(left: Sequence[object], folder: StateFolder, *, mend: str = "again, or end it by hand") -> InputError:
     """The error of an ``up`` that finds an earlier cluster which cannot be ended. Its state must stay: nothing else
     knows what still runs."""
     more = f" and {len(left) - 3} more" if len(left) > 3 else ""
     return InputError(
         f"an earlier cluster could not be ended: {', '.join(map(str, left[:3]))}{more}",
         where=str(folder.folder),
-        mend="run `yarnfair cluster down` with this --state again, or end it by hand",
+        mend=f"run `yarnfair cluster down` with this --state {mend}",
     )
 
 

@@ -21,7 +21,7 @@ from harness.model.errors import CallError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
-from harness.yarn.discover import find_rm
+from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace, open_place
 from harness.yarn.http import HttpOptions, base_url
@@ -163,6 +163,10 @@ class EnforceConfig(Strict):
     def open_client(self, given: Sequence[str]) -> RmClient:
         """A client for them. A standby or an RM that is down is no reason not to begin: see `addresses`."""
         return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
+
+    def pair_trouble(self, rms: Sequence[RmAddress]) -> str | None:
+        """Why the file may be one ResourceManager's only, of several; None where nothing speaks for that."""
+        return file_of_each(rms, self.place(), self.http_options())
 
 
 def _port(base: str, partner: RpcAddress) -> str:

@@ -197,7 +197,7 @@ class LocalPlace(AllocationPlace):
 @dataclass(frozen=True)
 class SftpPlace(AllocationPlace):
     """A file on a host that speaks SFTP. Keys come from the agent and ~/.ssh, settings from ~/.ssh/config (ProxyJump
-    and ProxyCommand too).
+    and ProxyCommand too). Mode, owner and group stay; a symbolic link stays one.
 
     A host that ~/.ssh/known_hosts does not know is refused.
     """
@@ -292,41 +292,42 @@ class SftpPlace(AllocationPlace):
 
     def _put(self, data: bytes) -> None:
         with self._session() as session:
-            folder, last = posixpath.split(self.path)
+            target, old = old_over_sftp(session, self.path)
+            folder, last = posixpath.split(target)
             temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
-            old = None
-            with contextlib.suppress(FileNotFoundError):
-                old = session.stat(self.path)
             try:
                 with session.open(temporary, "wb") as file:
+                    # Nobody reads it before it is known who may.
+                    session.chmod(temporary, 0o600)
                     file.set_pipelined(True)
                     file.write(data)
-                new = session.stat(temporary)
-                if new.st_size != len(data):
+                if session.stat(temporary).st_size != len(data):
                     raise InputError("the copy is incomplete (is the disk full?)", where=self.name)
-                mode = 0o644 if old is None or old.st_mode is None else stat.S_IMODE(old.st_mode)
-                if old is not None:
-                    self._become(session, temporary, new, old, mode)
-                session.chmod(temporary, mode)
+                become_over_sftp(session, temporary, old, self.name)
                 # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
-                session.posix_rename(temporary, self.path)
+                session.posix_rename(temporary, target)
             except BaseException:
                 with contextlib.suppress(Exception):
                     session.remove(temporary)
                 raise
 
-    def _become(
-        self,
-        session: paramiko.SFTPClient,
-        temporary: str,
-        new: paramiko.SFTPAttributes,
-        old: paramiko.SFTPAttributes,
-        mode: int,
-    ) -> None:
-        """Gives a new file the old one's owner and group. InputError where somebody could not read it then."""
-        wanted, has = _owner(old), _owner(new)
-        if wanted is None or has is None:
-            return  # a server that tells no owners
+
+def old_over_sftp(session: paramiko.SFTPClient, path: str) -> tuple[str, paramiko.SFTPAttributes | None]:
+    """The file that a path leads to, symbolic links followed, and what is known of it (None: there is none)."""
+    target = session.normalize(path) or path
+    try:
+        return target, session.stat(target)
+    except FileNotFoundError:
+        return target, None
+
+
+def become_over_sftp(
+    session: paramiko.SFTPClient, temporary: str, old: paramiko.SFTPAttributes | None, where: str
+) -> None:
+    """Gives a new file the old one's owner, group and mode. InputError where somebody could not read it then."""
+    mode = 0o644 if old is None or old.st_mode is None else stat.S_IMODE(old.st_mode)
+    wanted, has = _owner(old) if old is not None else None, _owner(session.stat(temporary))
+    if wanted is not None and has is not None:  # else there was none, or the server tells no owners
         # The protocol sets both at once: the group alone is "the owner that it has, and that group".
         for uid in dict.fromkeys((wanted[0], has[0])):
             if has == (uid, wanted[1]):
@@ -336,7 +337,8 @@ class SftpPlace(AllocationPlace):
                 has = _owner(session.stat(temporary)) or has
                 break
         if lost := Readers(*wanted, mode).lost(*has):
-            raise unreadable(lost, self.name)
+            raise unreadable(lost, where)
+    session.chmod(temporary, mode)
 
 
 @dataclass(frozen=True)

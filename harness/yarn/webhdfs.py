@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import posixpath
 import uuid
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 import requests
 import urllib3
-from requests.utils import super_len
 
 from harness.model.errors import CallError, InputError
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
@@ -89,7 +89,7 @@ class WebHdfs:
                     yield self._checked(first, operation, where), watch
                     return
                 target = self._redirected(first.headers.get("Location", ""), where)
-            watch.restart(1 + super_len(data) // _PIECE_BYTES)
+            watch.restart(1 + _size(data) // _PIECE_BYTES)
             with session.request(
                 method, target, data=data, timeout=times, allow_redirects=False, stream=True
             ) as second:
@@ -224,6 +224,16 @@ class WebHdfs:
         if not isinstance(value, str) or urlsplit(value).scheme != "hdfs":
             raise BadAnswer(f"no address of a file system: {str(value)[:80]!r}", where=where)
         return value.rstrip("/")
+
+
+def _size(data: IO[bytes] | bytes | None) -> int:
+    """Bytes from where it stands to its end."""
+    if data is None or isinstance(data, bytes):
+        return len(data or b"")
+    here = data.tell()
+    size = data.seek(0, io.SEEK_END) - here
+    data.seek(here)
+    return size
 
 
 def missing(error: Refused) -> bool:

@@ -67,6 +67,16 @@ def test_wrong_calls(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong: 
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize("address", ["rm:²", "rm:١٢", "rm:" + "9" * 5000, "rm:0", "rm:70000", "rm:", ":1", "rm"])
+def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path, address: str) -> None:
+    (tmp_path / "hosts.yaml").write_text("hosts: {one: {host: 127.0.0.1, roles: [rm]}}")
+    where = ["--inventory", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "s")]
+    code, out, err = run(capsys, "adopt", *where, "--rest", address, "--allocations", "/f.xml")
+    assert (code, out) == (2, "")
+    assert "HOST:PORT" in err
+    assert not (tmp_path / "s").exists()
+
+
 def test_the_help_of_run_names_every_backend(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import os
 import socket
@@ -13,13 +14,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 
+from harness.clusters import site
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, read_inventory, restored
 from harness.clusters.local import free_ports
 from harness.clusters.remote import Remote
-from harness.clusters.ssh import RemotePlace
+from harness.clusters.ssh import RemotePlace, SshCluster
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.tunnel import Tunnel
 from harness.model.errors import InputError
 from harness.yarn.errors import Refused, Unreachable
@@ -81,6 +85,121 @@ def test_the_allocation_file_on_a_host(one: Host, lab: sshlab.Lab) -> None:
     assert path.read_text() == "<allocations></allocations>"
     with pytest.raises(InputError, match="changed by somebody else"):
         place.write(b"x", before=b"<allocations/>")
+
+
+#: Only root can make a file that belongs to others, and only for root no owner is out of reach.
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes a file of another owner")
+
+
+@as_root
+def test_the_allocation_file_on_a_host_keeps_owner_group_mode_and_link(
+    one: Host, lab: sshlab.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opt = lab.servers["one"].folder / "opt"
+    real, link = opt / "real" / "production.xml", opt / "link.xml"
+    real.parent.mkdir()
+    real.write_text("<allocations/>")
+    os.chown(real, 41234, 41235)
+    real.chmod(0o640)
+    link.symlink_to("real/production.xml")
+
+    def kept() -> tuple[bytes, int, int, int]:
+        told = real.stat()
+        return real.read_bytes(), told.st_uid, told.st_gid, told.st_mode & 0o7777
+
+    RemotePlace(one, str(link)).write(b"<allocations>2</allocations>", before=b"<allocations/>")
+    assert link.is_symlink()
+    assert kept() == (b"<allocations>2</allocations>", 41234, 41235, 0o640)
+
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    # As a user who is neither root nor in the group: then the old file stays.
+    monkeypatch.setattr(paramiko.SFTPClient, "chown", denied)
+    with pytest.raises(InputError, match="the group 41235 could not read the new file"):
+        RemotePlace(one, str(link)).write(b"<allocations>3</allocations>")
+    assert kept() == (b"<allocations>2</allocations>", 41234, 41235, 0o640)
+    assert left_over(opt) + left_over(real.parent) == []
+
+
+def adopted(lab: sshlab.Lab, state: Path, before: bytes) -> tuple[SshCluster, Path, list[str]]:
+    """A cluster that was adopted (as its state says), its allocation file, and what it will say."""
+    path = lab.servers["one"].folder / "opt" / "adopted.xml"
+    path.write_bytes(before)
+    backup = path.with_name(".adopted.xml.yarnfair-0")
+    backup.write_bytes(before)
+    inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
+    said: list[str] = []
+    cluster = SshCluster(StateFolder(state), inventory, progress=said.append)
+    remote = {
+        "inventory": inventory.document(),
+        "adopted": True,
+        "scheduler_file": str(path),
+        "backup": str(backup),
+    }
+    with cluster.folder.lock():
+        cluster.folder.save(ClusterState("ssh", "mark", ClusterSpec(nodes=1), remote=remote))
+        cluster.folder.path("allocations-before.xml").write_bytes(before)
+    return cluster, path, said
+
+
+def test_release_keeps_what_the_file_held(lab: sshlab.Lab, tmp_path: Path) -> None:
+    """An administrator's change between adopt and release is not lost, nor one that was kept before."""
+    kept = tmp_path / "state-adopted.xml"
+    for number, theirs in enumerate((b"<allocations>theirs</allocations>", b"<allocations>others</allocations>")):
+        cluster, path, said = adopted(lab, tmp_path / "state", b"<allocations/>")
+        path.write_bytes(theirs)
+        assert cluster.release()
+        assert path.read_bytes() == b"<allocations/>"
+        target = kept if number == 0 else kept.with_name(f"{kept.name}.1")
+        assert target.read_bytes() == theirs
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert said == [f"what the allocation file held until now is {target}"]
+        assert not (tmp_path / "state").exists()
+        assert [found.name for found in path.parent.iterdir() if "adopted" in found.name] == ["adopted.xml"]
+    cluster, _, said = adopted(lab, tmp_path / "state", b"<allocations/>")
+    assert not cluster.release()
+    assert said == []
+    assert len(list(tmp_path.glob("state-*"))) == 2
+
+
+def test_release_writes_nothing_when_it_cannot_keep_what_is_there(
+    lab: sshlab.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, path, _ = adopted(lab, tmp_path / "state", b"<allocations/>")
+    path.write_bytes(b"<allocations>theirs</allocations>")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site, "write_private", full)
+        with pytest.raises(InputError, match="cannot be kept: No space left"):
+            cluster.release()
+    assert path.read_bytes() == b"<allocations>theirs</allocations>"
+    assert cluster.folder.load() is not None
+    assert cluster.release()
+
+
+def test_copies_of_an_adopted_clusters_file_are_nobody_elses(
+    lab: sshlab.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = lab.servers["one"].folder / "opt" / "secret.xml"
+    path.write_text("<allocations/>")
+    path.chmod(0o640)
+    modes: list[int] = []
+
+    def look(cluster: SshCluster, state: ClusterState, _: object) -> ClusterState:
+        copies = [Path(str(state.remote["backup"])), cluster.folder.path("allocations-before.xml")]
+        assert [copy.read_text() for copy in copies] == ["<allocations/>"] * 2
+        modes.extend(copy.stat().st_mode & 0o777 for copy in copies)
+        raise InputError("far enough")
+
+    monkeypatch.setattr(SshCluster, "_open_tunnel", look)
+    inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
+    with pytest.raises(InputError, match="far enough"):
+        SshCluster(StateFolder(tmp_path / "state"), inventory).adopt(("rm", 8088), str(path))
+    assert modes == [0o600, 0o600]
 
 
 def test_a_key_that_the_host_does_not_know(one: Host, tmp_path: Path) -> None:

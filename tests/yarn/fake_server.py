@@ -33,6 +33,17 @@ def dripping(start: bytes, *, seconds: float = 3.0) -> Reply:
     return reply
 
 
+def conf(properties: dict[str, Any]) -> Reply:
+    """Answers ``/conf?name=...`` as an RM does (None: it has no such property)."""
+
+    def reply(connection: socket.socket, request: bytes) -> None:
+        name = request.partition(b"name=")[2].split(b" ", 1)[0].split(b"&", 1)[0].decode()
+        value = properties.get(name)
+        connection.sendall(http(404) if value is None else http(200, {"property": {"key": name, "value": value}}))
+
+    return reply
+
+
 class FakeServer:
     """Takes connections one after the other; the n-th gets the n-th reply, later ones the last one.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,20 +12,9 @@ from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
-from tests.yarn.fake_server import FakeServer, http
+from tests.yarn.fake_server import FakeServer, conf
 
 QUICK = HttpOptions(connect_timeout_s=0.5, read_timeout_s=1, deadline_s=2, attempts=1)
-
-
-def conf(properties: dict[str, Any]) -> Callable[..., None]:
-    """Answers ``/conf?name=...`` as an RM does."""
-
-    def reply(connection: Any, request: bytes) -> None:
-        name = request.split(b"name=", 1)[1].split(b" ", 1)[0].split(b"&", 1)[0].decode()
-        value = properties.get(name)
-        connection.sendall(http(404) if value is None else http(200, {"property": {"key": name, "value": value}}))
-
-    return reply
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +342,16 @@ def test_over_sftp_owner_and_group_stay_or_the_file_is_not_replaced(
     assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
 
 
+def test_over_sftp_a_symbolic_link_stays_one(sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As OpenSSH's server does, whose real path has no links in it.
+    real = lambda _, path: "/etc/f.xml" if path == "/etc/link.xml" else path  # noqa: E731
+    monkeypatch.setattr(Folder, "canonicalize", real)
+    (Folder.root / "etc" / "link.xml").symlink_to("f.xml")
+    replace(sftp, path="/etc/link.xml").write(NEW, before=OLD)
+    assert (Folder.root / "etc" / "link.xml").is_symlink()
+    assert (Folder.root / "etc" / "f.xml").read_bytes() == NEW
+
+
 def test_over_sftp_an_incomplete_copy_is_not_renamed(sftp: SftpPlace) -> None:
     Folder.full = True
     with pytest.raises(InputError, match="incomplete"):
@@ -349,8 +360,6 @@ def test_over_sftp_an_incomplete_copy_is_not_renamed(sftp: SftpPlace) -> None:
 
 
 def test_over_sftp_a_missing_file_or_folder_is_one_line(sftp: SftpPlace) -> None:
-    from dataclasses import replace
-
     with pytest.raises(InputError, match="No such file"):
         replace(sftp, path="/etc/none.xml").read()
     with pytest.raises(InputError, match="No such file"):
@@ -358,8 +367,6 @@ def test_over_sftp_a_missing_file_or_folder_is_one_line(sftp: SftpPlace) -> None
 
 
 def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     (tmp_path / "empty").write_text("")
     with pytest.raises(Unreachable, match="known_hosts"):
         replace(sftp, known_hosts=str(tmp_path / "empty")).read()
@@ -400,8 +407,6 @@ def ssh_config(home: Path, text: str) -> None:
 
 
 def test_over_sftp_through_a_proxy_command(sftp: SftpPlace, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     relay = executable(tmp_path / "relay", RELAY.format(python=sys.executable, target='"$1" "$2"'))
     # Nobody answers at the port of the file: the one that the place names counts, for %p too.
     ssh_config(tmp_path, f"Host rm1\n HostName 127.0.0.1\n Port 1\n User nobody\n ProxyCommand {relay} %h %p\n")
@@ -414,8 +419,6 @@ def test_over_sftp_through_a_proxy_command(sftp: SftpPlace, tmp_path: Path) -> N
 
 
 def test_over_sftp_through_other_hosts(sftp: SftpPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     call = tmp_path / "call"
     text = RELAY.format(python=sys.executable, target=f"127.0.0.1 {sftp.port}")
     executable(tmp_path / "ssh", text.replace("exec ", f'echo "$@" >{call}; exec '))

@@ -40,6 +40,15 @@ def test_what_is_done_with_a_piece_may_take_its_time() -> None:
     assert found == data
 
 
+def test_a_file_is_sent_from_where_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"0123456789")
+    with FakeServer(http(201)) as data, FakeServer(http(307, b"", Location=f"{data.url}/data")) as name:
+        with (tmp_path / "f").open("rb") as source:
+            source.seek(4)
+            WebHdfs(name.url).call("PUT", "/f", "CREATE", source)
+        assert data.requests[0].endswith(b"\r\n\r\n456789")
+
+
 def test_from_https_nothing_leads_to_plain_http(tmp_path: Path) -> None:
     hdfs = WebHdfs("https://nn:9871")
     assert (
