@@ -236,6 +236,38 @@ def test_t_wait_bounds_the_wait_of_the_one_with_the_least(cases: Any) -> None:
     assert waits["hltrf", "5"] < 5 + 12
 
 
+@pytest.mark.parametrize(
+    "limit", ["<maxResources>2048 mb, 2 vcores</maxResources>", "<maxRunningApps>1</maxRunningApps>"]
+)
+@pytest.mark.parametrize("on", ["a", "inner"])
+def test_who_is_at_a_limit_does_not_lift_its_group_for_ever(cases: Any, limit: str, on: str) -> None:
+    """a has the least and asks for more than it, or its parent, may have: b is no reason to come before c and d."""
+    from harness.yarn.allocation.parse import parse_allocations
+
+    limits = {"a": "", "inner": "", on: limit}
+    groups = (
+        f'<allocations><queue name="g"><queue name="inner">{limits["inner"]}<queue name="a">{limits["a"]}</queue>'
+        '</queue><queue name="b"/></queue><queue name="h"><queue name="c"/><queue name="d"/></queue></allocations>'
+    )
+    # One application that asks for all that it cannot have, or two of which one may run.
+    first = 1 if "Apps" in limit else 300
+    jobs = [cases.mapreduce("a0", "g.inner.a", first, seconds=900.0)]
+    jobs += [cases.mapreduce("a1", "g.inner.a", 300, submit_s=1.0)]
+    jobs += [cases.mapreduce(f"{q}0", f"{g}.{q}", 3000, submit_s=5.0) for g, q in (("g", "b"), ("h", "c"), ("h", "d"))]
+    setup = cases.setup(
+        jobs,
+        policy=make_policy("hltrf", {"t_wait": "5"}),
+        time_limit_s=400.0,
+        allocations=parse_allocations(groups, source="test"),
+    )
+    samples = simulate(setup).samples
+    last = samples.time_s == samples.time_s.max()
+    used = {q: samples.accumulated[last, samples.queues.index(f"root.{q}")][0] for q in ("g.b", "h.c", "h.d")}
+    # Two groups of one weight: with a's two containers, b has had what c and d have had together.
+    assert used["g.b"] < 1.2 * (used["h.c"] + used["h.d"])
+    assert used["h.c"] == pytest.approx(used["h.d"], rel=0.1)
+
+
 def test_long_term_order_between_the_applications_of_a_leaf(cases: Any) -> None:
     jobs = [cases.mapreduce("old", "a", 3000, seconds=10.0), cases.mapreduce("new", "a", 3000, submit_s=300.0)]
     used = {}
