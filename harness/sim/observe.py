@@ -33,12 +33,14 @@ _COLUMNS = 16
     _OLDEST,
     _TASKS,
     _TASK_MS,
+    _WAITING,
+    _APPS_DONE,
     _MB_MS,
     _VC_MS,
     _AHEAD,
-    _WAITING,
-    _APPS_DONE,
 ) = range(_COLUMNS)
+#: What a `QueueView` is made of; the others go on while nothing happens.
+_VIEWED = _MB_MS
 
 
 _S, _W = at_address(State), at_address(World)
@@ -124,6 +126,8 @@ class Observer:
         self.leaves = [q.path for q in tree if q.leaf]
         #: Applications and tasks that had ended at the last look, by leaf.
         self._ended: dict[str, tuple[int, int]] = {}
+        #: Queue -> what its last view was made of, and the view: a queue in which nothing happened keeps it.
+        self._views: dict[str, tuple[list[int], QueueView]] = {}
 
     def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
         """A queue's minimum or maximum share was rewritten."""
@@ -139,6 +143,7 @@ class Observer:
         capacity = self._capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
             capacity = self._capacity = Resource(memory, vcores)
+            self._views.clear()
             self._static = [
                 (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
                 for path, parent, leaf, weight, index in self._queues
@@ -146,8 +151,18 @@ class Observer:
         queues = {}
         for path, parent, leaf, weight, index, least, most in self._static:
             row = rows[index]
+            viewed = row[:_VIEWED]
+            known = self._views.get(path)
+            if known is not None and known[0] == viewed:
+                queues[path] = known[1]
+                continue
             mb, vc = row[_MB], row[_VC]
-            queues[path] = QueueView(
+            ended_apps = ended_tasks = None
+            if leaf:
+                apps_before, tasks_before = self._ended.get(path, (0, 0))
+                ended_apps, ended_tasks = row[_APPS_DONE] - apps_before, row[_TASKS] - tasks_before
+                self._ended[path] = (row[_APPS_DONE], row[_TASKS])
+            queues[path] = view = QueueView(
                 path,
                 parent,
                 leaf,
@@ -163,11 +178,14 @@ class Observer:
                 row[_TASK_MS] / (1000.0 * row[_TASKS]) if row[_TASKS] else None,
                 row[_OLDEST] / 1000.0 if row[_OLDEST] >= 0 else None,
                 row[_WAITING],
-                row[_APPS_DONE] - self._ended.get(path, (0, 0))[0],
-                row[_TASKS] - self._ended.get(path, (0, 0))[1],
+                ended_apps,
+                ended_tasks,
             )
-            if leaf:
-                self._ended[path] = (row[_APPS_DONE], row[_TASKS])
+            if ended_apps or ended_tasks:
+                # Ends are those since the snapshot before: the next one has others.
+                self._views.pop(path, None)
+            else:
+                self._views[path] = (viewed, view)
         return Snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
 
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:
