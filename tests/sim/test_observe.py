@@ -1,4 +1,4 @@
-"""What a policy sees of the simulation: snapshots are of their own instant, also of queues in which nothing happened."""
+"""What a policy sees of the simulation: a snapshot is of its own instant, also of queues where nothing happened."""
 
 from __future__ import annotations
 
