@@ -17,7 +17,7 @@ from typing import Any, Literal
 from harness.experiments.kinds import kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
-from harness.jobs.build import LoadedWorkload, Scale, build_jobs, demands, load_workload, workload_of
+from harness.jobs.build import LoadedWorkload, Scale, build_jobs, check_scale, demands, load_workload, workload_of
 from harness.jobs.spec import RecordedWorkload, SlsWorkload
 from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
@@ -160,6 +160,7 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
             _workload_path(use.use, document, at), document.data["workloads"][key]["but"] if use.but else {}
         )
     scale = Scale(use.scale.tasks, use.scale.durations, use.scale.gaps)
+    check_scale(workload.spec, scale, document.where((*at, "scale", "tasks")))
     return QueueLoad(found[0], workload, use.start_s, scale)
 
 
@@ -311,18 +312,22 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
         build_jobs(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale)
         for load in experiment.loads
     ]
-    if all(isinstance(jobs, list) for jobs in built):
-        together = [job for jobs in built for job in jobs]
-        ids = _first_repeated([job.id for job in together])
-        if ids is not None:
-            # Leaves of the same name under two parents.
-            together = [replace(job, id=f"{job.queue}/{job.id}", after_job=_under(job)) for job in together]
-        return together, len(together)
-    return _merged(built), None
+    listed = [job for jobs in built if isinstance(jobs, list) for job in jobs]
+    all_listed = all(isinstance(jobs, list) for jobs in built)
+    twice = _first_repeated([job.id for job in listed])
+    if twice is None and not all_listed:
+        # What a trace that is read as the run goes on calls its jobs follows from its leaf's name.
+        twice = _first_repeated([load.queue.rpartition(".")[2] for load in experiment.loads])
+    if twice is not None:
+        # Leaves of the same name under two parents.
+        listed = list(map(_with_queue, listed))
+        built = [list(map(_with_queue, jobs)) if isinstance(jobs, list) else map(_with_queue, jobs) for jobs in built]
+    return (listed, len(listed)) if all_listed else (_merged(built), None)
 
 
-def _under(job: JobSpec) -> str | None:
-    return f"{job.queue}/{job.after_job}" if job.after_job is not None else None
+def _with_queue(job: JobSpec) -> JobSpec:
+    after = f"{job.queue}/{job.after_job}" if job.after_job is not None else None
+    return replace(job, id=f"{job.queue}/{job.id}", after_job=after)
 
 
 def _merged(built: Sequence[Iterable[JobSpec]]) -> Iterator[JobSpec]:
@@ -391,7 +396,8 @@ def variants_of(
             raise CallError(what, where="--set", mend="see docs/reference/policies.md")
     if period is not None and all(variant.mode == "inside" for variant in found):
         raise CallError("no policy from outside runs", where="--set period", mend="add --policy NAME@outside")
-    found = list({(v.name, v.policy, v.mode, str(sorted(v.settings.items())), v.period_s): v for v in found}.values())
+    # Who says the same twice gets one run; what differs in anything must have another name.
+    found = list({str(replace(v, settings=dict(sorted(v.settings.items())))): v for v in found}.values())
     clash = _first_repeated([variant.name for variant in found])
     if clash is not None:
         mend = "give one of them a name: of its own"

@@ -31,7 +31,7 @@ from harness.jobs.spec import (
 from harness.jobs.swim import read_swim, swim_jobs
 from harness.jobs.yaml_file import KeyPath, YamlDocument, read_yaml, validated
 from harness.model.errors import InputError
-from harness.model.jobs import JobSpec, Stage
+from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 
 
@@ -62,7 +62,10 @@ class LoadedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Factors on a workload: numbers of tasks (at least 1 stays), durations of tasks, times between submissions."""
+    """Factors on a workload: numbers of tasks (at least 1 stays), durations of tasks, times between submissions.
+
+    Traces that list each task (``sls``, ``recorded``) take no factor on numbers of tasks (`check_scale`).
+    """
 
     tasks: float = 1.0
     durations: float = 1.0
@@ -97,6 +100,13 @@ def load_workload(path: Path, but: Mapping[str, Any] | None = None) -> LoadedWor
     if but and isinstance(document.data, dict):
         return workload_of(document, folder=path.parent, data={**document.data, **but})
     return workload_of(document, folder=path.parent)
+
+
+def check_scale(spec: Workload, scale: Scale, where: str) -> None:
+    """InputError for a factor that a workload of this kind cannot have."""
+    if isinstance(spec, SlsWorkload | RecordedWorkload) and scale.tasks != 1.0:
+        what = f"scale.tasks is {scale.tasks:g}, but a trace of kind {spec.kind} lists its tasks one by one"
+        raise InputError(what, where=where, mend="leave tasks out; durations and gaps may be scaled")
 
 
 def demands(spec: Workload) -> Iterator[tuple[str, Resource]]:
@@ -142,6 +152,7 @@ def build_jobs(
     Raises InputError with file, line and key.
     """
     spec, by = workload.spec, scale or Scale()
+    check_scale(spec, by, workload.where("trace"))
     if isinstance(spec, BinsWorkload):
         return _bins(workload, spec, queue, seed, start_s, by)
     if isinstance(spec, SequenceWorkload):
@@ -149,12 +160,12 @@ def build_jobs(
     if isinstance(spec, TraceWorkload):
         return _trace(workload, spec, queue, start_s, by)
     if isinstance(spec, RecordedWorkload):
-        return _recorded(workload, spec, queue, start_s)
+        return _recorded(workload, spec, queue, start_s, by)
     if isinstance(spec, ProgramsWorkload):
         from harness.jobs.applications.plan import programs_of
 
         return [program.spec for program in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=by)]
-    return _sls(workload, spec, queue, start_s)
+    return _sls(workload, spec, queue, start_s, by)
 
 
 def _leaf(queue: str) -> str:
@@ -309,7 +320,7 @@ def _trace(workload: LoadedWorkload, spec: TraceWorkload, queue: str, start_s: f
         yield replace(job, id=f"{_leaf(queue)}-{job.id}", stages=stages, submit_s=milliseconds(job.submit_s))
 
 
-def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float) -> list[JobSpec]:
+def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float, by: Scale) -> list[JobSpec]:
     from harness.jobs.sls import load_jobs
 
     path = workload.trace()
@@ -320,26 +331,38 @@ def _sls(workload: LoadedWorkload, spec: SlsWorkload, queue: str, start_s: float
         jobs = [job for job in jobs if job.queue == wanted]
         if not jobs:
             raise InputError(f"no job of queue {spec.only!r}", where=str(path), mend="correct 'only'")
-    shift_s = start_s + spec.start_s
-    return [replace(job, queue=queue, submit_s=milliseconds(job.submit_s + shift_s)) for job in jobs]
+    return [replace(job, queue=queue) for job in _scaled(jobs, start_s + spec.start_s, by)]
 
 
-def _recorded(workload: LoadedWorkload, spec: RecordedWorkload, queue: str, start_s: float) -> list[JobSpec]:
+def _scaled(jobs: Iterable[JobSpec], shift_s: float, by: Scale) -> Iterator[JobSpec]:
+    """A trace's jobs with its times scaled and then shifted; what masters and executors take to start stays."""
+    # Equal jobs of a trace share their stages, and are to share them afterwards: they are stored once.
+    made: dict[int, tuple[tuple[Stage, ...], tuple[Stage, ...]]] = {}
+    for job in jobs:
+        stages = job.stages
+        if by.durations != 1.0:
+            if id(stages) not in made:
+                made[id(stages)] = stages, tuple(replace(one, duration=_longer(one, by.durations)) for one in stages)
+            stages = made[id(stages)][1]
+        submit_s = milliseconds(job.submit_s * by.gaps + shift_s)
+        yield replace(job, stages=stages, submit_s=submit_s, think_s=job.think_s * by.gaps)
+
+
+def _longer(stage: Stage, factor: float) -> Duration:
+    assert stage.duration.kind == "listed"
+    return replace(stage.duration, values_s=tuple(value * factor for value in stage.duration.values_s))
+
+
+def _recorded(workload: LoadedWorkload, spec: RecordedWorkload, queue: str, start_s: float, by: Scale) -> list[JobSpec]:
     from harness.jobs.recorded import read_trace
 
     path = workload.trace()
     assert path is not None
     wanted = spec.only if spec.only.startswith("root.") else f"root.{spec.only}"
     jobs = [job.spec() for job in read_trace(path).jobs if job.queue == wanted]
-    shift_s = start_s + spec.start_s
     own = {job.id for job in jobs}
     # What follows a job of another queue comes when it came.
     return [
-        replace(
-            job,
-            queue=queue,
-            submit_s=milliseconds(job.submit_s + shift_s),
-            after_job=job.after_job if job.after_job in own else None,
-        )
-        for job in jobs
+        replace(job, queue=queue, after_job=job.after_job if job.after_job in own else None)
+        for job in _scaled(jobs, start_s + spec.start_s, by)
     ]

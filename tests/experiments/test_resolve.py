@@ -245,3 +245,41 @@ def test_leaves_of_one_name_under_two_parents(tmp_path: Path) -> None:
     assert len(set(ids)) == len(ids) == 4
     with pytest.raises(InputError, match="not unique"):
         load(tmp_path, queues={"g": {"children": {"x": None}}, "h": {"children": {"x": None}}}, workloads={"x": inline})
+
+
+def test_leaves_of_one_name_with_a_trace_that_is_read_as_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("job0\t0\t0\t1\t0\t0\njob1\t5\t5\t1\t0\t0\n")
+    task = {"demand": {"memory_mb": 1024}, "duration": {"constant_s": 5}}
+    swim = {"inline": {"kind": "swim", "trace": "t.tsv", "am": {"memory_mb": 1024}, "map": task, "reduce": task}}
+    sequence = {**SMALL["workloads"]["a"]["inline"], "submission": {"think_s": 1}}  # type: ignore[index]
+    queues = {name: {"children": {"x": None}} for name in ("g", "h", "i")}
+    loads = {"g.x": swim, "h.x": swim, "i.x": {"inline": sequence}}
+    jobs, count = jobs_of(load(tmp_path, queues=queues, workloads=loads), 1)
+    listed = list(jobs)
+    assert count is None
+    ids = [job.id for job in listed]
+    assert len(set(ids)) == len(ids) == 6
+    assert {job.after_job for job in listed} == {None, "root.i.x/x-0001"}
+    assert "root.i.x/x-0001" in ids
+    # Leaves of different names keep their jobs' names.
+    jobs, _ = jobs_of(load(tmp_path, queues={"x": None, "y": None}, workloads={"x": swim, "y": swim}), 1)
+    assert all(not job.id.startswith("root") for job in jobs)
+
+
+def test_policies_that_differ_only_on_a_real_cluster_are_two(tmp_path: Path) -> None:
+    rm = {"policy": "fair", "name": "x", "in_rm": True}
+    with pytest.raises(InputError, match="two policies are named x"):
+        variants_of(load(tmp_path, policies=[{"policy": "fair", "name": "x"}, rm]))
+    assert len(variants_of(load(tmp_path, policies=[rm, rm]))) == 1
+
+
+def test_a_listed_trace_takes_no_factor_on_its_tasks(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"job.queue.name": "q", "job.tasks": [{"duration.ms": 5000}]}')
+    use = {"inline": {"kind": "sls", "trace": "t.json"}, "scale": {"tasks": 2}}
+    with pytest.raises(InputError, match=r"scale.tasks is 2") as caught:
+        load(tmp_path, workloads={"a": use})
+    path = tmp_path / "e.yaml"
+    line = next(at for at, text in enumerate(path.read_text().splitlines(), start=1) if "tasks: 2" in text)
+    assert f"{path}:{line}" in caught.value.line()
+    jobs, _ = jobs_of(load(tmp_path, workloads={"a": {**use, "scale": {"durations": 3}}}), 1)
+    assert [stage.duration.values_s for job in jobs for stage in job.stages] == [(15.0,)]

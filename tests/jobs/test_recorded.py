@@ -14,6 +14,7 @@ from harness.cli import main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
+from harness.jobs.build import Scale, build_jobs, load_workload
 from harness.jobs.recorded import (
     Header,
     NodeLine,
@@ -161,6 +162,22 @@ def test_what_a_jobs_own_parts_took_is_kept(trace: Path) -> None:
     trace.write_text("\n".join(write_trace(read.header, [job_line(own, times(spark, 5))])) + "\n")
     (again,) = read_trace(trace).jobs
     assert again.spec() == replace(own, stages=again.spec().stages)
+
+
+def test_a_recorded_workload_is_scaled_but_for_its_numbers_of_tasks(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("kind: recorded\ntrace: t.jsonl\nonly: g.b\n")
+    workload = load_workload(tmp_path / "w.yaml")
+    before = list(build_jobs(workload, queue="root.b", seed=1))
+    after = list(build_jobs(workload, queue="root.b", seed=1, scale=Scale(durations=2.0, gaps=3.0)))
+    assert [job.think_s for job in before] == [0, 3, 3]
+    for one, two in zip(before, after, strict=True):
+        assert (two.id, two.after_job) == (one.id, one.after_job)
+        assert (two.submit_s, two.think_s) == (pytest.approx(3 * one.submit_s), 3 * one.think_s)
+        for short, long in zip(one.stages, two.stages, strict=True):
+            assert long.duration.values_s == tuple(2 * value for value in short.duration.values_s)
+            assert (long.tasks, long.after) == (short.tasks, short.after)
+    with pytest.raises(InputError, match="lists its tasks one by one"):
+        build_jobs(workload, queue="root.b", seed=1, scale=Scale(tasks=2.0))
 
 
 def test_more_stages_than_the_simulator_takes_become_fewer_that_take_as_long() -> None:

@@ -104,6 +104,26 @@ def test_scaling_changes_tasks_durations_and_gaps() -> None:
     assert min(stage.tasks for job in jobs_of("facebook/facebook", scale=scale) for stage in job.stages) == 1
 
 
+def test_scaling_a_trace_of_listed_tasks_changes_durations_and_gaps(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text("kind: sls\ntrace: t.json\nstart_s: 7\n")
+    tasks = '"job.tasks": [{"duration.ms": 4000}, {"duration.ms": 1500, "container.type": "reduce"}]'
+    lines = [f'{{"job.start.ms": {at}, "job.queue.name": "q", "job.count": 2, {tasks}}}' for at in (0, 3000)]
+    (tmp_path / "t.json").write_text("\n".join(lines))
+    workload = load_workload(tmp_path / "w.yaml")
+    jobs = list(build_jobs(workload, queue="root.q", seed=1, start_s=100, scale=Scale(durations=3.0, gaps=0.5)))
+    assert [job.submit_s for job in jobs] == [107, 107, 108.5, 108.5]
+    for job in jobs:
+        assert [stage.duration.values_s for stage in job.stages] == [(12.0,), (4.5,)]
+    # Equal jobs share what is stored of them.
+    assert jobs[0].stages is jobs[1].stages
+    plain = list(build_jobs(workload, queue="root.q", seed=1))
+    assert list(build_jobs(workload, queue="root.q", seed=1, scale=Scale())) == plain
+    assert [job.submit_s for job in plain] == [7, 7, 10, 10]
+    with pytest.raises(InputError, match=r"scale.tasks is 0.5.*leave tasks out") as caught:
+        build_jobs(workload, queue="root.q", seed=1, scale=Scale(tasks=0.5))
+    assert f"{tmp_path / 'w.yaml'}:2" in caught.value.line()
+
+
 TASK = "demand: {memory_mb: 1024}\n  duration: {constant_s: 1}\n"
 HEAD = f"kind: sequence\nam: {{memory_mb: 1024}}\nsubmission: {{every_s: 1}}\ntask:\n  {TASK}"
 
