@@ -101,16 +101,16 @@ def measure_intervals(counts: Sequence[int], seeds: int, step_s: int) -> dict[st
         loads = [facebook_online(count, seed) for seed in range(1, seeds + 1)]
         plain = [unordered(load) for load in loads]
         for when in ("tp-fti", "tp-ati"):
-            by_interval = []
-            for interval_s in sorted({10, *range(step_s, 401, step_s)}):
+            by_interval = {}
+            for interval_s in sorted({10, 400, *range(step_s, 401, step_s)}):
                 runs = [ordered(load, when, interval_s, "tct") for load in loads]
                 gains = {
                     key: spread([_percent(a[f"{key}_s"], b[f"{key}_s"]) for a, b in zip(plain, runs, strict=True)])
                     for key in ("tct", "flow", "makespan")
                 }
-                by_interval.append({"interval_s": interval_s, **gains})
-            best = max(by_interval, key=_mean_gain)
-            row["policies"][when] = {"best": best, "at_10_s": by_interval[0], "at_400_s": by_interval[-1]}
+                by_interval[interval_s] = {"interval_s": interval_s, **gains}
+            best = max(by_interval.values(), key=_mean_gain)
+            row["policies"][when] = {"best": best, "at_10_s": by_interval[10], "at_400_s": by_interval[400]}
         rows.append(row)
         click.echo(f"{row}", err=True)
     return {"seeds": seeds, "step_s": step_s, "rows": rows}

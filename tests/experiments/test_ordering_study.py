@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from harness.experiments import ordering_online
 from harness.experiments.ordering import EC2, FILES, as_csv, facebook, measure_bench, measure_variation, study
 from harness.experiments.ordering import testbed as table_3_2
 from harness.experiments.ordering_tables import filled, tables
@@ -88,6 +89,21 @@ def test_the_recorded_rules_are_what_the_rules_give(root: Path) -> None:
         for objective, key in (("makespan", "makespan_s"), ("tct", "total_completion_time_s")):
             best = item[f"best_{objective}"]
             assert best["bound_s"] <= best["best_s"] <= min(figures[key] for figures in item["rules"].values())
+
+
+@pytest.mark.parametrize("step_s", [5, 30, 50])
+def test_intervals_of_10_and_400_s_are_those_whatever_the_step(step_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ordered(_load: object, _when: str, interval_s: float, _target: str) -> dict[str, float]:
+        return dict.fromkeys(("tct_s", "flow_s", "makespan_s"), 100.0 + interval_s)
+
+    monkeypatch.setattr(ordering_online, "ordered", ordered)
+    monkeypatch.setattr(ordering_online, "unordered", lambda _load: ordered(_load, "", 0, ""))
+    monkeypatch.setattr(ordering_online, "facebook_online", lambda count, seed: [])
+    (row,) = ordering_online.measure_intervals([50], 2, step_s)["rows"]
+    for found in row["policies"].values():
+        assert (found["at_10_s"]["interval_s"], found["at_400_s"]["interval_s"]) == (10, 400)
+        assert found["at_400_s"]["tct"]["mean"] == -80
+        assert found["best"]["interval_s"] == min(step_s, 10)
 
 
 def test_nine_jobs_took_the_thesis_97_seconds(root: Path) -> None:
