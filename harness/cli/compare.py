@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--reference", metavar="LABEL", help="The group that the others are held against [the first].")
+@click.option(
+    "--reference",
+    metavar="LABEL",
+    help="The group that the others are held against [the first; of a folder's policies fair, else static, drf, fifo, "
+    "naive-hltrf, ltrf, hltrf, else by name].",
+)
 @click.option(
     "--correction",
     type=click.Choice(["bh", "holm", "none"]),
