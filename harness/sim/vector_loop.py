@@ -168,7 +168,8 @@ def _choose_new(  # type: ignore[no-untyped-def]
                 return chosen
         if rule <= _DRF:
             return -1
-    order, cut = np.arange(n), np.int64(1) << 60
+    order: Any = np.arange(n)
+    cut = np.int64(1) << 60
     if rule == _TETRIS:
         order, cut = np.argsort(levels, kind="mergesort"), np.int64(max(1, np.ceil((1.0 - knob) * pending.sum())))
     best, most, before = -1, -1.0, 0
