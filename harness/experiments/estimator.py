@@ -5,7 +5,7 @@ run is ``experiments/estimator.yaml``; orders that OUT already holds are not run
 completion time count from the submission; the estimator is told each job's numbers of tasks and their mean times:
 
 declared    as the experiment draws them
-history     as the first order's run had them (how long a task held its container)
+history     as the first order's run had them (how long a task held its container); that run's own errors count too
 own         each task's time in the very run: what is left is the scheduling itself
 """
 
