@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.output import echo_wrapped, json_option, print_json
-from harness.model.errors import RunInvalid
+from harness.model.errors import RunInvalid, RunTimedOut
 
 if TYPE_CHECKING:
     from harness.experiments.campaign import Estimate, Outcome
@@ -203,7 +203,8 @@ def run(
 ) -> None:
     """Run the cells of FILE that are not done yet.
 
-    Goes on past failed cells and lists them at the end (exit code 4). Interrupted or killed, the same call goes on.
+    Goes on past failed cells and lists them at the end (exit code 4, or 5 when all of them timed out). Interrupted or
+    killed, the same call goes on.
     """
     from harness.experiments.campaign import Watch, executor_of, folder_of, run_campaign, standings
     from harness.experiments.campaign_spec import load_campaign
@@ -313,7 +314,9 @@ def _verdict(outcome: Outcome, folder: Path) -> None:
     failed = outcome.failed
     if failed:
         names = ", ".join(one.name for one in failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
-        raise RunInvalid(
+        # As in `check`: 5 when nothing else went wrong than that the time was up.
+        error = RunTimedOut if all(one.exit == 5 for one in failed) else RunInvalid
+        raise error(
             f"{len(failed)} of {len(outcome.standings)} cells failed: {names}",
             where=str(folder),
             mend="see what they say, mend it, and run again with --retry-failed",

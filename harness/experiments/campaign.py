@@ -21,6 +21,7 @@ from harness.experiments.campaign_spec import Cell, LoadedCampaign
 from harness.experiments.campaign_state import CampaignState, Standing, locked
 from harness.experiments.campaign_work import Clusters, Dask, Executor, Processes, Told
 from harness.experiments.resolve import LoadedExperiment, jobs_of
+from harness.experiments.run import plainness
 from harness.experiments.simulated import Step
 from harness.model.errors import CallError, InputError, YarnfairError
 from harness.results.store import read_json, write_json
@@ -352,7 +353,10 @@ def _speedups(campaign: LoadedCampaign, out: Path, state: CampaignState) -> None
     def key(cell: Cell) -> tuple[Any, ...]:
         return (cell.hash, cell.backend, cell.variant.seed, cell.repeat)
 
-    static = {key(cell): cell for cell in cells if cell.variant.policy == "static"}
+    static: dict[tuple[Any, ...], Cell] = {}
+    for cell in sorted(cells, key=lambda cell: plainness(cell.variant)):
+        if cell.variant.policy == "static":
+            static.setdefault(key(cell), cell)
     for cell in cells:
         if key(cell) in static:
             reference = read_json(static[key(cell)].directory(out) / "summary.json")

@@ -174,9 +174,18 @@ def _one_by_one(
             on_end(run)
 
 
+def plainness(variant: Variant) -> tuple[bool, bool, bool, int]:
+    """A sort key by which that variant of a policy comes first which others are held against: inside, as it is."""
+    return variant.mode == "outside", variant.in_rm, variant.poll, len(variant.settings)
+
+
 def _close(runs: Sequence[Ended], exit_code: int | None, error: BaseException | None) -> None:
     """Speed-ups into the summaries of what ended, exit codes into every ``run.json`` that was begun."""
-    static = {run.variant.seed: run.summary for run in runs if run.variant.policy == "static" and run.summary}
+    # A run that failed or was cut off says nothing of how long its jobs take.
+    static: dict[int, dict[str, Any]] = {}
+    for run in sorted(runs, key=lambda run: plainness(run.variant)):
+        if run.variant.policy == "static" and run.exit_code == 0 and run.summary:
+            static.setdefault(run.variant.seed, run.summary)
     for run in runs:
         info_path = run.path / "run.json"
         if not info_path.exists():

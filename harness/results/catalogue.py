@@ -110,6 +110,7 @@ METRICS: tuple[Metric, ...] = (
         0.01,
         other_run=True,
     ),
+    _m("queues.ended", "jobs that ended", "", "higher", 0),
     _m("queues.failed", "failed jobs", "", "lower", 0, count=True),
     _m("queues.jobs", "jobs", "", "neither", 0, count=True),
     _m("queues.resource_seconds", "resources used", "MiB·s", "neither", 0),

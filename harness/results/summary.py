@@ -155,15 +155,23 @@ def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
     own = jobs[jobs["queue"] == queue]
     ended = own[own["finished_s"].notna() & ~own["failed"]]
     slowdowns = ended["slowdown"].dropna().to_numpy()
+    whole = len(ended) > 0 and len(ended) + int(own["failed"].sum()) == len(own)
     return {
         "jobs": len(own),
+        "ended": len(ended),
         "failed": int(own["failed"].sum()),
         "mean_completion_s": mean(ended["completion_s"].to_numpy()),
         "p95_completion_s": percentile(ended["completion_s"].to_numpy(), 95),
         "mean_slowdown": mean(slowdowns),
-        # From the first submission to the last end: how long the whole workload took.
-        "workload_s": float(ended["finished_s"].max() - own["submitted_s"].min()) if len(ended) else None,
+        # From the first submission to the last end: how long the whole workload took; not known of one that was cut.
+        "workload_s": float(ended["finished_s"].max() - own["submitted_s"].min()) if whole else None,
     }
+
+
+def open_jobs(queue: Mapping[str, Any]) -> int:
+    """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended."""
+    ended = queue.get("ended")
+    return int(queue.get("jobs") or 0) - int(queue.get("failed") or 0) - ended if isinstance(ended, int) else 0
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:
@@ -174,11 +182,14 @@ def add_speedups(summary: dict[str, Any], static: Mapping[str, Any] | None) -> d
     """The summary with each queue's speed-up over static partitioning: mean completion there over mean completion here
     (``workload_``: time of the whole workload).
 
-    Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed).
+    Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed);
+    and where jobs of the queue were open at the end of either run, because other jobs then ended here than there.
     """
     queues = {}
     for name, own in summary["queues"].items():
         alone = (static or {}).get("queues", {}).get(name, {})
+        if open_jobs(own) or open_jobs(alone):
+            alone = {}
         queues[name] = {
             **own,
             "speedup_over_static": _ratio(alone.get("mean_completion_s"), own.get("mean_completion_s")),

@@ -317,6 +317,12 @@ def test_a_cell_that_always_takes_too_long_is_exit_5(
     (cell,) = json.loads(call(capsys, "status", path, "--out", out, "--json")[1])["cells"]
     assert (cell["state"], cell["exit"]) == ("failed", 5)
     assert "not ended after 0.2 s" in cell["why"]
+    assert call(capsys, "run", path, "--out", out)[0] == 5
+    # Beside one whose jobs failed it is that which counts.
+    path, out = write(seeds=[1], policies=["fair", "ltrf"], timeout_s=0.2, retries=0), tmp_path / "both"
+    failed = {"ltrf": [Told("", "end", exit_code=4, why="2 job(s) failed")]}
+    runner.run_campaign(load_campaign(path), out, Scripted(failed, out, hang={"fair"}))
+    assert call(capsys, "run", path, "--out", out)[0] == 4
 
 
 @pytest.mark.parametrize("how", ["interrupted", "killed"])
