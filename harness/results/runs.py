@@ -273,6 +273,7 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
             valid[name] = counted
     contests = _contests(valid)
     contests = [contest for contest in contests if len(contest.groups) > 1]
+    remarks += [remark for contest in contests if (remark := _of_several_hashes(contest)) is not None]
     if not contests:
         why = "; ".join(remarks[:3])
         raise CallError(
@@ -311,6 +312,26 @@ def _described(run: RunRecord, among: Sequence[RunRecord]) -> str:
     return name
 
 
+def _of_several_hashes(contest: Contest) -> str | None:
+    """What to say when the runs of a contest are of one name, but not of one experiment."""
+    hashes: dict[str, dict[str, list[str]]] = {}
+    for group in contest.groups:
+        for run in group.runs:
+            if run.hash:
+                hashes.setdefault(run.experiment, {}).setdefault(run.hash, []).append(group.label)
+    several = {name: own for name, own in hashes.items() if len(own) > 1}
+    if not several:
+        return None
+    said = "; ".join(
+        f"{name} is {len(own)} different experiments ("
+        + ", ".join(f"{digest[:12]}: {', '.join(dict.fromkeys(labels))}" for digest, labels in own.items())
+        + ")"
+        for name, own in several.items()
+    )
+    title = f"{contest.title}: " if contest.title else ""
+    return f"{title}{said}; what differs may come from that"
+
+
 def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
     everything = [run for runs in sources.values() for run in runs]
     variants = {name: {_described(run, everything) for run in runs} for name, runs in sources.items()}
@@ -320,10 +341,16 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
     several = any(len(own) > 1 for own in variants.values())
     own_experiment = {name: {run.experiment for run in runs} for name, runs in sources.items()}
     mixed = len(experiments) > 1 and any(len(own) > 1 for own in own_experiment.values())
+    hashes: dict[str, set[str]] = {}
+    for run in everything:
+        hashes.setdefault(run.experiment, set()).add(run.hash)
     for name, runs in sources.items():
         for run in runs:
             variant = _described(run, everything)
             context = [run.experiment] if mixed or not by_label else []
+            if not by_label and len(hashes[run.experiment]) > 1:
+                # Runs of one name, but of different experiments, are no repeats of each other.
+                context = [f"{run.experiment} {run.hash[:12] or 'without a hash'}"]
             if by_label and several:
                 context.append(variant)
             contender = name if by_label else variant

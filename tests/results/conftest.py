@@ -50,6 +50,7 @@ def write(tmp_path: Path) -> Write:
         backend: str = "docker",
         exit: int | None = 0,
         start: str = "2026-01-01T00:00:00+00:00",
+        digest: str = "0123456789abcdef",
         summary: Mapping[str, Any] | None = None,
         **changes: Any,
     ) -> Path:
@@ -60,7 +61,7 @@ def write(tmp_path: Path) -> Write:
             "policy": {"name": variant, "mode": "inside", "settings": {}},
             "seed": seed,
             "backend": backend,
-            "hash": "0123456789abcdef",
+            "hash": digest,
             "experiment": {"experiment": experiment},
             "versions": {"yarnfair": "0.1.0"},
             "start": start,

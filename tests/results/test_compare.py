@@ -96,6 +96,27 @@ def test_two_folders_with_several_policies_are_compared_policy_by_policy(write: 
     assert all(len(group.runs) == 2 for contest in chosen.contests for group in contest.groups)
 
 
+def test_different_experiments_of_one_name_are_no_repeats(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for digest, folder in (("aaaa", "old"), ("bbbb", "new")):
+        for variant in ("fair", "ltrf"):
+            for seed in (1, 2):
+                write(f"all/{folder}/{variant}{seed}", variant=variant, seed=seed, digest=digest)
+    chosen = groups([str(tmp_path / "all")])
+    assert [contest.title for contest in chosen.contests] == ["made-up bbbb", "made-up aaaa"]
+    assert all(len(group.runs) == 2 for contest in chosen.contests for group in contest.groups)
+    assert chosen.remarks == []
+    # Between folders that is what is asked for, perhaps; it is said.
+    code, _, err = call(capsys, "compare", tmp_path / "all" / "old", tmp_path / "all" / "new")
+    assert code == 0
+    said = "made-up is 2 different experiments (aaaa: old, bbbb: new); what differs may come from that"
+    assert err.splitlines() == [f"warning: fair: {said}", f"warning: ltrf: {said}"]
+    one, two = tmp_path / "all" / "old" / "fair1", tmp_path / "all" / "new" / "fair2"
+    (remark,) = groups([str(one), str(two)]).remarks
+    assert "(aaaa: fair1, bbbb: fair2)" in remark
+
+
 def test_single_runs_are_compared_but_not_tested(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
