@@ -15,7 +15,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
+from harness.policies.base import parse_settings, read_decimal
+from harness.policies.hltrf import Hltrf
 from harness.yarn.rest import RestClient
 
 #: Policy -> its class.
@@ -34,19 +36,43 @@ CLASSES = {
 SETTINGS = ("resource", "discount", "round_s", "t_wait_s", "observe_ms")
 #: A policy's setting in the experiment file -> its name in the jar.
 _OWN_NAMES = {"t_wait": "t_wait_s", "round": "round_s"}
+_POLICYS_NAMES = {jars_name: name for name, jars_name in _OWN_NAMES.items()}
 _FILE = "yarnfair-inrm.properties"
-_VALUE = re.compile(r"[A-Za-z0-9.+-]{1,40}")
+#: At most so many milliseconds between two looks: Settings.java.
+_LONGEST_LOOK_MS = 3_600_000
 _ELEMENT = "defaultQueueSchedulingPolicy"
 
 
-def _check(policy: str, settings: Mapping[str, str]) -> None:
+def _checked(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings by the jar's names, as Settings.java reads them. CallError for what it would not take."""
     if policy not in CLASSES:
         raise CallError(f"no policy {policy[:40]!r} for inside an RM", mend=f"one of {', '.join(CLASSES)}")
-    for name, value in settings.items():
-        if name not in SETTINGS:
-            raise CallError(f"the policy has no setting {name[:40]!r}", mend=f"one of {', '.join(SETTINGS)}")
-        if not _VALUE.fullmatch(value):
-            raise CallError(f"{name} is {value[:40]!r}", mend="give a number, inf, or a resource's name")
+    return {name: _checked_value(name, value) for name, value in settings.items()}
+
+
+def _checked_value(name: str, value: Any) -> str:
+    if name not in SETTINGS:
+        raise CallError(f"the policy has no setting {name[:40]!r}", mend=f"one of {', '.join(SETTINGS)}")
+    if name == "observe_ms":
+        given = read_decimal(value)
+        if given is None or not 0 <= given <= _LONGEST_LOOK_MS:
+            raise CallError(f"{name} is {str(value)[:40]!r}", mend=f"give a number from 0 to {_LONGEST_LOOK_MS:,}")
+        return _text(float(given))
+    own = _POLICYS_NAMES.get(name, name)
+    try:
+        parsed = getattr(parse_settings(Hltrf, {own: value})[0], own)
+    except CallError as error:
+        mend = (error.mend or "").replace(f"{own}=", f"{name}=")
+        raise CallError(f"{name} is {str(value)[:40]!r}", mend=mend) from None
+    if parsed == "auto":
+        raise CallError(f"{name} is auto: inside an RM task lengths are not known", mend="give a number, or inf")
+    return _text(parsed)
+
+
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda _: None) -> Path:
@@ -101,11 +127,13 @@ def allocations_with(text: str, policy: str) -> str:
 def own_settings(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """An experiment's settings of a policy, as the jar has them: t_wait and round are in seconds there too.
 
-    Raises CallError for a policy or setting that the jar does not have.
+    What is not set has the policy's own default, whatever the jar's is. Raises CallError for a policy or setting that
+    the jar does not have, and for a value that it does not take.
     """
-    named = {_OWN_NAMES.get(name, name): str(value) for name, value in settings.items()}
-    _check(policy, named)
-    return named
+    defaults = {entry.name: entry.default for entry in fields(Hltrf.Settings)}
+    known = {_POLICYS_NAMES.get(name, name) for name in SETTINGS} & set(defaults)
+    given = {name: defaults[name] for name in sorted(known)} | dict(settings)
+    return _checked(policy, {_OWN_NAMES.get(name, name): value for name, value in given.items()})
 
 
 def with_jar(
@@ -151,7 +179,7 @@ def with_policy(
 
     Raises CallError for a policy or setting that is not there, InputError for what cannot be built or read.
     """
-    _check(policy, settings)
+    settings = _checked(policy, settings)
     source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
     try:
         text = allocations_with(source.read_text(encoding="utf-8"), policy)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from harness.control.settings import ControlSettings
+from harness.control.settings import ControlSettings, check_counting
 from harness.jobs.spec import Name, Strict
 from harness.jobs.yaml_file import read_yaml, validated
 from harness.model.errors import CallError
@@ -121,7 +121,9 @@ class EnforceConfig(Strict):
 
     def make_policy(self) -> Policy:
         """The policy with its settings. CallError."""
-        return make_policy(self.policy, {name: value for name, value in self.settings.items() if value is not None})
+        policy = make_policy(self.policy, {name: value for name, value in self.settings.items() if value is not None})
+        check_counting(policy)
+        return policy
 
     def place(self) -> AllocationPlace:
         """Where the allocation file lies. CallError."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from harness.model.errors import CallError
+from harness.policies.base import Policy
+
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
@@ -40,3 +43,21 @@ class ControlSettings:
     lease_s: float = 0.0
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
+
+
+def check_counting(policy: Policy) -> None:
+    """Whether a controller can count on a real ResourceManager as a policy wants, as far as its settings say.
+
+    Raises CallError: for settings that go with no other, and for assumed execution times, which need to be told of each
+    container's start and end; an RM shows applications' sums.
+    """
+    ledger = policy.ledger_settings()
+    if ledger is None:
+        return
+    for name, given in (("quantum_s", ledger.quantum_s is not None), ("adaptive_quantum", ledger.adaptive_quantum)):
+        if given:
+            raise CallError(
+                f"policy {policy.name} from outside cannot assume execution times on a real ResourceManager",
+                where=f"--set {name}",
+                mend="leave it out, or simulate",
+            )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from harness.experiments.real_checks import check_experiment, check_inside
+from harness.experiments.real_checks import check_experiment, check_policies
 from harness.experiments.real_cluster import RealCluster, Target, open_cluster
 from harness.experiments.real_kept import KeptCluster
 from harness.experiments.real_programs import Programs, allow_memory, has_programs, make_data
@@ -35,7 +35,7 @@ def real_runner(
     the cluster could not run, before it is brought up.
     """
     check_experiment(experiment, backend, target)
-    check_inside(variants, backend, target)
+    check_policies(variants, backend, target)
     programs_here = has_programs(experiment)
     data = make_data(experiment, progress) if programs_here else {}
 
@@ -58,7 +58,7 @@ def real_runner(
             directory: RunDirectory,
             on_step: Callable[[Step], None] | None = None,
         ) -> Outcome:
-            check_inside([variant], backend, target)
+            check_policies([variant], backend, target)
             cluster = kept.cluster_for(variant)
             await_nodes(cluster)
             programs = Programs(experiment, cluster, data, progress)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.clusters import inrm
+from harness.control.settings import check_counting
 from harness.experiments.real_cluster import Target
 from harness.experiments.real_programs import check_memory
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.model.errors import CallError, InputError
+from harness.policies import make_policy
 
 _SIM = "use --backend sim"
 
@@ -35,6 +37,14 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
         raise InputError("a trace without an end", where=where(("workloads",)), mend=f"give first: N, or {_SIM}")
     if target.rm is None and backend in ("local", "docker"):
         check_memory(experiment, free_mb=free_mb)
+
+
+def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:
+    """Whether the variants' policies can run where they are to. Raises CallError."""
+    for variant in variants:
+        if variant.mode == "outside":
+            check_counting(make_policy(variant.policy, variant.settings))
+    check_inside(variants, backend, target)
 
 
 def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> None:

@@ -14,6 +14,7 @@ from harness.clusters.inrm import CLASSES, SETTINGS, allocations_with, confirm, 
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
 from harness.model.errors import CallError, InputError
+from harness.policies import make_policy
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,15 @@ def test_files_that_cannot_take_it(text: str) -> None:
         ("ltrf", {"horizon": "3"}, "no setting 'horizon'"),
         ("ltrf", {"round_s": "3\nx=y"}, "round_s is"),
         ("ltrf", {"round_s": ""}, "round_s is"),
+        ("hltrf", {"t_wait_s": "auto"}, "t_wait_s is auto"),
+        ("hltrf", {"t_wait_s": "-5"}, "t_wait_s is '-5'"),
+        ("hltrf", {"t_wait_s": "abc"}, "t_wait_s is 'abc'; for example t_wait_s=10"),
+        ("hltrf", {"t_wait_s": "nan"}, "t_wait_s is 'nan'"),
+        ("ltrf", {"discount": "1.5"}, "discount is"),
+        ("ltrf", {"round_s": "0"}, "round_s is"),
+        ("ltrf", {"resource": "disk"}, "resource is 'disk'"),
+        ("ltrf", {"observe_ms": "inf"}, "observe_ms is 'inf'"),
+        ("ltrf", {"observe_ms": "3600001"}, "observe_ms is"),
     ],
 )
 def test_wrong_choices(policy: str, settings: dict[str, str], said: str) -> None:
@@ -70,9 +80,25 @@ def test_every_class_and_setting_is_in_the_sources() -> None:
 
 
 def test_an_experiments_settings_by_the_jars_names() -> None:
-    assert own_settings("hltrf", {"t_wait": 5, "discount": 0.5}) == {"t_wait_s": "5", "discount": "0.5"}
-    with pytest.raises(CallError, match="no setting 'horizon'"):
-        own_settings("ltrf", {"horizon": 3})
+    found = own_settings("hltrf", {"t_wait": 5, "discount": 0.5, "round": 1234567.25})
+    assert found == {"t_wait_s": "5", "discount": "0.5", "round_s": "1234567.25", "resource": "memory"}
+    for settings in ({"horizon": 3}, {"quantum_s": 5}, {"half_life": 60}):
+        with pytest.raises(CallError, match="no setting"):
+            own_settings("ltrf", settings)
+    with pytest.raises(CallError, match="t_wait_s is auto"):
+        own_settings("hltrf", {"t_wait": "auto"})
+
+
+def test_what_is_not_set_is_as_everywhere_else() -> None:
+    """An experiment's hltrf waits as long inside a real RM as in the simulator, whatever the jar's own default is."""
+    policy = make_policy("hltrf")
+    settings = own_settings("hltrf", {})
+    assert float(settings["t_wait_s"]) == policy.settings.t_wait
+    assert settings == {"t_wait_s": "10", "discount": "1", "round_s": "inf", "resource": "memory"}
+    folder = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
+    text = (folder / "yarnfair" / "inrm" / "Settings.java").read_text()
+    for name, value in settings.items():
+        assert f'file, "{name}", "{value}")' in text
 
 
 def rest(*looks: dict[str, str]) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.control.config import read_config
-from harness.model.errors import YarnfairError
+from harness.model.errors import CallError, YarnfairError
 
 GOOD = "policy: ltrf\nallocation_file: f.xml\nledger: l.db\n"
 
@@ -56,9 +56,21 @@ def test_policy_settings_and_addresses_are_checked(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(GOOD + "settings: {horizon: 3}\n")
     with pytest.raises(YarnfairError, match="no setting 'horizon'"):
         read_config(tmp_path / "c.yaml").make_policy()
+    (tmp_path / "c.yaml").write_text(GOOD + "settings: {window: 60, half_life: 60}\n")
+    with pytest.raises(YarnfairError, match="a sliding window goes with neither"):
+        read_config(tmp_path / "c.yaml").make_policy()
     (tmp_path / "c.yaml").write_text(GOOD)
     config = read_config(tmp_path / "c.yaml")
     with pytest.raises(YarnfairError, match="no ResourceManager given"):
         config.addresses(())
     with pytest.raises(YarnfairError, match="no address"):
         config.addresses(("ftp://x",))
+
+
+@pytest.mark.parametrize("setting", ["quantum_s: 60", "quantum_s: 0", "adaptive_quantum: true"])
+def test_what_cannot_be_counted_on_a_real_cluster_is_refused(tmp_path: Path, setting: str) -> None:
+    (tmp_path / "c.yaml").write_text(GOOD + f"settings: {{{setting}}}\n")
+    with pytest.raises(CallError, match=f"--set {setting.partition(':')[0]}: .*execution times"):
+        read_config(tmp_path / "c.yaml").make_policy()
+    (tmp_path / "c.yaml").write_text(GOOD + "settings: {adaptive_quantum: false}\n")
+    assert read_config(tmp_path / "c.yaml").make_policy().name == "ltrf"

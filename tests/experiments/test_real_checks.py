@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from harness.cli import main
 from harness.experiments import real
 from harness.experiments.campaign_clusters import OpenCluster, Place
 from harness.experiments.real import real_runner
-from harness.experiments.real_checks import check_experiment, check_inside
+from harness.experiments.real_checks import check_experiment, check_inside, check_policies
 from harness.experiments.real_cluster import Target
 from harness.experiments.real_kept import KeptCluster
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
@@ -110,6 +111,21 @@ def test_policies_inside_the_rm_are_those_that_run(tmp_path: Path) -> None:
     check_inside(inside(loaded, "ltrf"), "local", GIVEN)
     with pytest.raises(CallError, match="no setting"):
         check_inside([Variant("x", "ltrf", "inside", {"nonsense": 1}, 15.0, 1, in_rm=True)], "local", Target())
+
+
+@pytest.mark.parametrize("target", [Target(), GIVEN])
+@pytest.mark.usefixtures("nothing_comes_up")
+def test_execution_times_are_not_assumed_from_outside(tmp_path: Path, target: Target) -> None:
+    """A controller on a real RM is not told of containers: it would count as if the settings were not there."""
+    loaded = load(tmp_path, "  - fair\n", "  - {policy: ltrf, mode: outside, settings: {quantum_s: 60}}\n")
+    outside = variants_of(loaded)[:1]
+    assert outside[0].mode == "outside"
+    with (
+        pytest.raises(CallError, match=r"--set quantum_s: .*execution times"),
+        real_runner(loaded, outside, "local", target, print),
+    ):
+        pass
+    check_policies([replace(outside[0], settings={}), replace(outside[0], policy="fair", settings={})], "local", target)
 
 
 def kept(target: Target) -> tuple[KeptCluster, list[str], list[str]]:

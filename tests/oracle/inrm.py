@@ -122,7 +122,7 @@ class Keyed(Decider):
         if "round_s" in settings:
             xg["round_ms"] = xg["round_end_ms"] = round(float(settings["round_s"]) * 1000)
         xg["flat"] = int(policy == "ltrf")
-        wait = float(settings.get("t_wait_s", "20"))
+        wait = float(settings.get("t_wait_s", "10"))
         xg["t_wait_ms"] = round(wait * 1000) if policy == "hltrf" and wait < 1e12 else -1
         S.g["hooks"] = 1
         S.g["order_mode"] = KEYED_FLAT if policy == "ltrf" else KEYED_LEVELS

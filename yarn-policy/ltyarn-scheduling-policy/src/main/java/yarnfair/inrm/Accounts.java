@@ -21,7 +21,10 @@ import org.slf4j.LoggerFactory;
  */
 final class Accounts {
   private static final Logger LOG = LoggerFactory.getLogger(Accounts.class);
-  private static volatile Accounts instance = new Accounts(Settings.load());
+  /** As for weights from outside: a weight of 0 is the least that there is. */
+  private static final double LEAST_WEIGHT = 1e-3;
+  /** Made when a policy first asks for it: an error of its settings is that policy's, not this class's. */
+  private static volatile Accounts instance;
 
   /** One leaf's figures; resources in the measure times milliseconds. */
   private static final class Account {
@@ -35,9 +38,9 @@ final class Accounts {
     long starts;
   }
 
-  /** What a look at one queue gives. */
-  private record Reading(
-      String name, String parent, boolean leaf, double weight, long mb, long vcores, boolean asking, long starts) {}
+  /** What a look at one queue gives. {@code asking}: for containers; {@code able}: limits let it have one more now. */
+  private record Reading(String name, String parent, boolean leaf, double weight, long mb, long vcores,
+      boolean asking, boolean able, long starts) {}
 
   final Settings settings;
   private final Map<String, Account> leaves = new HashMap<>();
@@ -54,7 +57,15 @@ final class Accounts {
     this.settings = settings;
   }
 
+  /** Those of this ResourceManager. IllegalArgumentException for settings that make no sense, at the first call. */
   static Accounts get() {
+    if (instance == null) {
+      synchronized (Accounts.class) {
+        if (instance == null) {
+          instance = new Accounts(Settings.load());
+        }
+      }
+    }
     return instance;
   }
 
@@ -71,7 +82,7 @@ final class Accounts {
 
   /** Looks at all queues now, once the scheduler has shown one. */
   static void observe() {
-    instance.look();
+    get().look();
   }
 
   /** The queue tree is the one that this queue belongs to. */
@@ -132,12 +143,29 @@ final class Accounts {
     boolean leaf = !(queue instanceof FSParentQueue);
     boolean asking = leaf
         && (queue.getMetrics().getPendingMB() > 0 || queue.getMetrics().getPendingVirtualCores() > 0);
-    found.add(new Reading(queue.getName(), parent == null ? null : parent.getName(), leaf, queue.getWeight(),
-        usage.getMemorySize(), usage.getVirtualCores(), asking,
+    found.add(new Reading(queue.getName(), parent == null ? null : parent.getName(), leaf,
+        Math.max(queue.getWeight(), LEAST_WEIGHT),
+        usage.getMemorySize(), usage.getVirtualCores(), asking, asking && able(queue),
         leaf ? queue.getMetrics().getAggregateAllocatedContainers() : 0));
     for (FSQueue child : children) {
       read(child, found);
     }
+  }
+
+  /** Whether a container of the mean size that a leaf asks for keeps it and its ancestors within their maxima. */
+  private static boolean able(FSQueue leaf) {
+    int asks = Math.max(leaf.getMetrics().getPendingContainers(), 1);
+    long mb = leaf.getMetrics().getPendingMB() / asks;
+    long vcores = leaf.getMetrics().getPendingVirtualCores() / asks;
+    for (FSQueue queue = leaf; queue != null; queue = queue.getParent()) {
+      Resource usage = queue.getResourceUsage();
+      Resource most = queue.getMaxShare();
+      if (usage.getMemorySize() + mb > most.getMemorySize()
+          || usage.getVirtualCores() + vcores > most.getVirtualCores()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private void look() {
@@ -235,7 +263,10 @@ final class Accounts {
   /**
    * The keys of all queues at this moment; the smaller is served first.
    *
-   * @param flat a parent is as urgent as its most urgent leaf that asks; else its own sum over its own weight decides
+   * <p>A leaf at a maximum does not wait for its turn: what is free would go to others below the same ancestor.
+   *
+   * @param flat a parent is as urgent as its most urgent leaf that may have more; else its own sum over its own weight
+   *     decides
    * @param lift Algorithm 2: the leaf that is furthest behind comes first, with its ancestors, when it has waited T_wait
    */
   Map<String, Double> keys(boolean flat, boolean lift) {
@@ -251,6 +282,7 @@ final class Accounts {
         by.put(reading.name, reading);
       }
       Map<String, Double> sums = new HashMap<>();
+      Map<String, Double> held = new HashMap<>();
       for (Reading reading : readings) {
         if (!reading.leaf) {
           continue;
@@ -262,15 +294,17 @@ final class Accounts {
           if (!flat) {
             sums.merge(above, account.counted, Double::sum);
           } else if (reading.asking) {
-            keys.merge(above, key, Math::min);
+            (reading.able ? keys : held).merge(above, key, Math::min);
           }
         }
-        if (reading.asking
+        if (reading.able
             && (best == null || key < least || (key == least && reading.name.compareTo(best) < 0))) {
           best = reading.name;
           least = key;
         }
       }
+      // Where all that ask are at a maximum, the group's turn does no harm: nobody else in it takes what is free.
+      held.forEach(keys::putIfAbsent);
       sums.forEach((name, sum) -> keys.put(name, sum / by.get(name).weight));
       if (lift && settings.waitMs >= 0 && best != null) {
         Account account = leaves.get(best);

@@ -22,6 +22,8 @@ public abstract class LongTermPolicy extends FairSharePolicy {
     this.name = name;
     this.flat = flat;
     this.lift = lift;
+    // Settings that make no sense fail here: whoever loads the allocation file reports that, and keeps the one before.
+    Accounts.get();
   }
 
   @Override

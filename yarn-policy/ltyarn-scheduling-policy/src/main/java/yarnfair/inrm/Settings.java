@@ -55,7 +55,7 @@ final class Settings {
       throw wrong("discount", Double.toString(discount), "from 0 to 1");
     }
     double round = number(file, "round_s", "inf");
-    double wait = number(file, "t_wait_s", "20");
+    double wait = number(file, "t_wait_s", "10");
     double observe = number(file, "observe_ms", "20");
     if (!(round > 0) || !(wait >= 0) || !(observe >= 0 && observe <= 3_600_000)) {
       throw wrong("round_s, t_wait_s, observe_ms", round + ", " + wait + ", " + observe, "not negative, a round above 0");
