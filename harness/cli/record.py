@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -26,7 +27,7 @@ def record(rm: str, client: str | None, history: str | None, user: str | None, o
     """
     from harness.experiments.history import History
     from harness.experiments.recording import record_rm
-    from harness.jobs.recorded import write_trace
+    from harness.jobs.recorded import Detail, write_trace
     from harness.results.store import replace_file
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmAddress, RmClient
@@ -46,7 +47,7 @@ def record(rm: str, client: str | None, history: str | None, user: str | None, o
     if out is not None:
         replace_file(out, lambda path: _write(path, text))
     if as_json:
-        detail = {kind: sum(job.detail == kind for job in jobs) for kind in ("tasks", "containers", "integrals")}
+        detail = {kind: sum(job.detail == kind for job in jobs) for kind in get_args(Detail)}
         print_json({"trace": str(out) if out is not None else None, "jobs": len(jobs), "detail": detail})
     else:
         click.echo(f"{out}: {header.source}", err=True)

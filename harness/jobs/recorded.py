@@ -26,7 +26,7 @@ VERSION = 1
 #: What one line may hold (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
 #: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
-Detail = Literal["tasks", "containers", "integrals"]
+Detail = Literal["tasks", "integrals"]
 
 
 class NodeLine(Strict):

@@ -70,3 +70,9 @@ def test_the_reference_of_a_comparison_is_told_in_its_order() -> None:
 def test_the_page_on_experiment_files_names_every_kind() -> None:
     page = (DOCS / "reference" / "experiment-file.md").read_text(encoding="utf-8")
     assert [kind for kind in KINDS if f"| `{kind}` |" not in page] == []
+
+
+def test_the_page_on_docker_names_every_variable_of_the_compose_file() -> None:
+    compose = (DOCS.parent / "docker" / "compose.yaml").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "docker-cluster.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(set(re.findall(r"\$\{(\w+):-", compose))) if name not in page] == []

@@ -131,6 +131,7 @@ def broken(path: Path, line: int, **changes: Any) -> None:
         (2, {"submit_s": "soon"}, "submit_s"),
         (2, {"kind": "spark"}, "executors"),
         (2, {"stages": []}, "stages"),
+        (2, {"detail": "containers"}, "detail"),
         (2, {"stages": [{"name": "x", "memory_mb": 0, "vcores": 0, "tasks_s": [1.0]}]}, "ask for nothing"),
         (2, {"stages": [{"name": "x", "memory_mb": 1, "vcores": 1, "tasks_s": [], "after": ["y"]}]}, "not an earlier"),
         (3, {"after_job": "later"}, "no earlier line"),
