@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -28,8 +29,11 @@ _OUTSIDE_US = 2**63 - 1
 def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
     """(line, fields) of a table of the trace (``.csv`` or ``.csv.gz``). InputError for a line with other columns."""
     try:
-        opened = gzip.open(path, "rt", newline="") if path.suffix == ".gz" else open(path, newline="", encoding="utf-8")  # noqa: SIM115
-        with opened as file:
+        with (
+            gzip.open(path, "rt", newline="", encoding="utf-8")
+            if path.suffix == ".gz"
+            else open(path, newline="", encoding="utf-8")
+        ) as file:
             for number, fields in enumerate(csv.reader(file), start=1):
                 if len(fields) != columns:
                     raise InputError(
@@ -38,7 +42,7 @@ def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
                         mend="give a table of the 2011 trace as it is, without header",
                     )
                 yield number, fields
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from error
 
 

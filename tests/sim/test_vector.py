@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -220,6 +221,24 @@ def test_a_trace_that_is_none(trace: Path, table: str, text: str, message: str) 
     with pytest.raises(InputError) as error:
         load_trace(trace, users=3)
     assert message in error.value.line()
+
+
+@pytest.mark.parametrize("place", [30, 60])
+def test_a_damaged_table_is_one_line(trace: Path, place: int) -> None:
+    path = trace / "task_events" / "part-0.csv.gz"
+    data = bytearray(path.read_bytes())
+    data[place : place + 10] = bytes(byte ^ 0xFF for byte in data[place : place + 10])
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="cannot be read") as error:
+        load_trace(trace, users=3)
+    assert error.value.where == str(path)
+
+
+def test_names_are_utf_8_whatever_the_locale(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(io, "text_encoding", lambda encoding, stacklevel=2: encoding or "ascii")
+    with gzip.open(trace / "task_events" / "part-0.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("0,,7,0,,0,\u00e4nne,2,9,0.25,0.1,0.01,0\n")
+    assert load_trace(trace, users=1).user.tolist() == [0]
 
 
 def test_the_command(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
