@@ -136,8 +136,8 @@ def _rates_runs(
         (use, {}) if isinstance(use, str) else (use.policy, dict(use.settings)) for use in spec.policies
     ]
     if policies:
-        own = dict(uses)
-        uses = [(name, own.get(name, {})) for name in policies]
+        # A policy that the file lists with several settings is all of these.
+        uses = [pair for name in policies for pair in [use for use in uses if use[0] == name] or [(name, {})]]
     listed = spec.seed if isinstance(spec.seed, list) else [spec.seed]
     chosen = list(dict.fromkeys(seeds or listed))
     made: list[tuple[str, Policy, dict[str, Any]]] = []
@@ -291,6 +291,11 @@ def _cloud_runs(spec: CloudExperiment, types: Mapping[str, InstanceType], docume
     def counted(nodes: Mapping[str, int], *at: str) -> tuple[InstanceType, int]:
         return counted_type(types, document, nodes, *at)
 
+    def ends(hours: float, nodes: str) -> float:
+        if math.isinf(hours):
+            raise InputError(f"no node of {nodes} can run some query", where=spec.experiment)
+        return hours
+
     queries = [Query(name, **query.model_dump()) for name, query in spec.queries.items()]
     runs = []
 
@@ -311,9 +316,7 @@ def _cloud_runs(spec: CloudExperiment, types: Mapping[str, InstanceType], docume
         )
 
         def work(core: Any = core, extra: Any = extra) -> Any:
-            hours = hours_of(queries, [core] + ([extra] if extra else []))
-            if math.isinf(hours):
-                raise InputError("no node of the configuration can run some query", where=spec.experiment)
+            hours = ends(hours_of(queries, [core] + ([extra] if extra else [])), "the configuration")
             cost, billed = period_cost(core, extra, hours, spec.period_h)
             return _cost_summary(hours, cost, billed, core, extra, spec.period_h), {}, []
 
@@ -327,6 +330,7 @@ def _cloud_runs(spec: CloudExperiment, types: Mapping[str, InstanceType], docume
             chosen = choose_accelerators(
                 queries, core, candidates, deadline_h=driver.deadline_h, period_h=spec.period_h, most=driver.most
             )
+            ends(chosen.hours, "the driver's core pool and types")
             extra = (chosen.accelerator, chosen.count) if chosen.accelerator is not None else None
             summary = _cost_summary(chosen.hours, chosen.cost, chosen.billed_h, core, extra, spec.period_h)
             summary["meets_deadline"] = chosen.meets_deadline
@@ -372,7 +376,7 @@ def comparison_cloud(loaded: LoadedCloud, ended: Sequence[EndedCloud]) -> list[s
             s = run.summary
             billed = s["accelerator_billed_h"] or "-"
             lines.append(
-                f"{run.name:<24}{s['makespan_s'] / 3600:8.2f}{slowest / s['makespan_s']:8.2f}"
+                f"{run.name:<24}{s['makespan_s'] / 3600:8.2f}{speed_text(slowest, s['makespan_s']):>8}"
                 f"{s['cost_dollars']:18.2f}{billed:>14}"
             )
             if run.name == "driver":
@@ -398,6 +402,11 @@ def comparison_cloud(loaded: LoadedCloud, ended: Sequence[EndedCloud]) -> list[s
             texts.append(f"{100 * sum(known) / len(known):.1f} %" if known else "-")
         lines.append(f"{_short(name, 44):<44}" + "".join(f"{text:>12}" for text in texts))
     return lines
+
+
+def speed_text(slowest_s: float, makespan_s: float) -> str:
+    """How many times as fast as the slowest run; "-" where the time rounds to nothing."""
+    return f"{slowest_s / makespan_s:.2f}" if makespan_s else "-"
 
 
 def _short(name: str, width: int) -> str:

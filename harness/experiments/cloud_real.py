@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.experiments.cloud import EndedCloud, counted_type, instance_types, resolved_cloud
+from harness.experiments.cloud import EndedCloud, counted_type, instance_types, resolved_cloud, speed_text
 from harness.experiments.cloud_containers import Cloud, Held, Served, node_type, open_cloud
 from harness.experiments.cloud_spec import CloudExperiment, DockerCloud, DriverSpec
 from harness.experiments.real_curves import tasks_table
@@ -363,7 +363,7 @@ def comparison_docker(loaded: LoadedDockerCloud, ended: Sequence[EndedCloud]) ->
         s = run.summary
         model = f"{s['predicted_makespan_s'] / SECONDS:.2f}" if s.get("predicted_makespan_s") is not None else "-"
         lines.append(
-            f"{run.name[:23]:<24}{s['makespan_s'] / SECONDS:8.2f}{model:>10}{slowest / s['makespan_s']:8.2f}"
+            f"{run.name[:23]:<24}{s['makespan_s'] / SECONDS:8.2f}{model:>10}{speed_text(slowest, s['makespan_s']):>8}"
             f"{s['cost_dollars']:18.2f}{s['accelerator_billed_h'] or '-':>8}"
         )
         for at, period in s.get("periods", {}).items():

@@ -126,9 +126,10 @@ def hours_of(queries: Sequence[Query], nodes: Sequence[tuple[InstanceType, int]]
     total = 0.0
     for query in queries:
         rate = sum(query.rate(kind) * count for kind, count in nodes)
-        if rate <= 0:
-            return math.inf if query.work_cu_h > 0 else total
-        total += query.work_cu_h / rate
+        if rate > 0:
+            total += query.work_cu_h / rate
+        elif query.work_cu_h > 0:
+            return math.inf
     return total
 
 
@@ -182,6 +183,8 @@ def choose_accelerators(
     else:
         chosen = min(candidates, key=lambda entry: (entry[2], entry[1], entry[5]))
         why = f"nothing with {most} accelerators ends within {deadline_h:g} h: this ends soonest"
+        if math.isinf(chosen[2]):
+            why = "some query can run on no node of the core pool or of the types: it never ends"
     met, cost, hours, billed, kind_chosen, count = chosen
     if kind_chosen is None and met:
         why = "the core pool ends by the deadline by itself"

@@ -241,6 +241,8 @@ def _nodes(run: Run, pool: str) -> str:
 
 def findings_pools(runs: Sequence[Run]) -> list[Finding]:
     """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
+    # A run without a time or a cost, as one that never ends, is neither fast nor cheap.
+    runs = [run for run in runs if run.figure("makespan_s") is not None and run.figure("cost_dollars") is not None]
     found = []
     holds, evidence = [], []
     for own in runs:

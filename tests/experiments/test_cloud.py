@@ -102,3 +102,50 @@ def test_policies_do_not_apply_to_pools(tmp_path: Path, capsys: pytest.CaptureFi
     code, _, error = call(capsys, "run", "cloud-production", "--policy", "fair", "--out", str(tmp_path / "x"))
     assert code == 2
     assert "neither policies nor seeds" in error
+
+
+POOLS = """
+kind: cloud
+experiment: pools
+period_h: 4
+queries:
+  q: {work_cu_h: 60, memory_gb: 0.4}
+configurations:
+  5m1: {core: {m1.large: 5}}
+driver: {core: {m1.large: 5}, types: [c1.medium], deadline_h: 2}
+"""
+
+
+def test_a_driver_that_can_never_serve_the_queries_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """m2.2xlarge has the memory for the query, what the driver may take has not."""
+    changed = POOLS.replace("memory_gb: 0.4", "memory_gb: 8").replace(
+        "5m1: {core: {m1.large", "5m2: {core: {m2.2xlarge"
+    )
+    (tmp_path / "pools.yaml").write_text(changed)
+    code, _, error = call(capsys, "run", str(tmp_path / "pools.yaml"), "--out", str(tmp_path / "runs"))
+    assert code == 1
+    assert "no node of the driver's core pool and types can run some query" in error
+    assert json.loads((tmp_path / "runs" / "driver" / "run.json").read_text())["exit"] == 1
+    assert not (tmp_path / "runs" / "driver" / "summary.json").exists()
+
+
+def test_a_time_that_rounds_to_nothing_has_no_speed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pools.yaml").write_text(POOLS.replace("work_cu_h: 60", "work_cu_h: 0.000000001"))
+    code, out, _ = call(capsys, "run", str(tmp_path / "pools.yaml"), "--out", str(tmp_path / "runs"))
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if line.startswith("5m1 ")]
+    assert line.split()[1:3] == ["0.00", "-"]
+
+
+def test_a_policy_that_the_file_lists_twice_is_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = "[fair, progress-share, {policy: progress-share, settings: {calibrate: true}}]"
+    (tmp_path / "small.yaml").write_text(RATES.replace("[fair, progress-share]", listed))
+    arguments = ("--policy", "progress-share", "--seed", "1", "--json", "--out", str(tmp_path / "runs"))
+    code, out, _ = call(capsys, "run", str(tmp_path / "small.yaml"), *arguments)
+    assert code == 0
+    assert [run["variant"] for run in json.loads(out)["runs"]] == [
+        *("one,progress-share", "one,progress-share,calibrate=True"),
+        *("two,progress-share", "two,progress-share,calibrate=True"),
+    ]

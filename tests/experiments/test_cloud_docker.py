@@ -8,8 +8,9 @@ import pytest
 
 from harness.cli import main
 from harness.clusters.accelerators import Node, NodeType
+from harness.experiments.cloud import EndedCloud
 from harness.experiments.cloud_containers import Held, demand, node_type
-from harness.experiments.cloud_real import LoadedDockerCloud, load_docker_cloud
+from harness.experiments.cloud_real import LoadedDockerCloud, comparison_docker, load_docker_cloud
 from harness.experiments.kinds import prepare_docker
 from harness.experiments.resolve import experiment_path
 from harness.jobs.yaml_file import read_yaml
@@ -139,3 +140,10 @@ def test_grow_and_shrink_need_a_cluster_and_names(tmp_path: Path, capsys: pytest
             main(["cluster", *arguments, *state])
         assert stop.value.code == code, arguments
         assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_time_that_rounds_to_nothing_has_no_speed(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+    summary = {"makespan_s": 0.0, "cost_dollars": 1.0, "accelerator_billed_h": 0}
+    ended = [EndedCloud("2m1", {}, tmp_path, summary)]
+    assert comparison_docker(loaded, ended)[1].split() == ["2m1", "0.00", "-", "-", "1.00", "-"]

@@ -171,3 +171,18 @@ def test_history_says_how_often_how_much_and_how_fast() -> None:
 def test_an_idle_accelerator_stays_until_its_paid_hour_is_over() -> None:
     assert release_at_h(10.0, 11.4) == 12.0
     assert release_at_h(10.0, 10.0) == 11.0
+
+
+def test_a_query_without_work_that_nothing_can_run_keeps_nobody_waiting(types: dict[str, InstanceType]) -> None:
+    core = (types["m1.large"], 5)
+    idle = Query("idle", 0.0, memory_gb=1000.0)
+    assert hours_of([idle, *_queries(94)], [core]) == hours_of(_queries(94), [core]) > 0
+    assert math.isinf(hours_of([Query("large", 1.0, memory_gb=1000.0)], [core]))
+
+
+def test_what_nothing_can_run_never_ends_and_says_so(types: dict[str, InstanceType]) -> None:
+    queries = [*_queries(94), Query("large", 1.0, memory_gb=1000.0)]
+    found = choose_accelerators(queries, (types["m1.large"], 5), [types["c1.medium"]], deadline_h=2, period_h=4)
+    assert math.isinf(found.hours)
+    assert not found.meets_deadline
+    assert "never ends" in found.why

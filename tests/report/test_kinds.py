@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,17 @@ def test_pools_show_cost_and_the_drivers_choice(folders: dict[str, Path], tmp_pa
         name: figure_text(summary["cost_dollars"], 2) for name, summary in found.items()
     }
     assert {f.title: f.verdict for f in report.findings}["Accelerators cost less than as many core nodes"] == "holds"
+
+
+def test_a_driver_that_never_ends_meets_no_deadline(folders: dict[str, Path], tmp_path: Path) -> None:
+    """As a directory from before such a driver was an error has it: null in the place of its time."""
+    copy = tmp_path / "cloud"
+    shutil.copytree(folders["cloud"], copy)
+    title = "The cloud driver meets the deadline at the least cost"
+    assert title in {f.title for f in render_report([copy], tmp_path / "r.html").findings}
+    summary = json.loads((copy / "driver" / "summary.json").read_text())
+    (copy / "driver" / "summary.json").write_text(json.dumps({**summary, "makespan_s": None}))
+    assert title not in {f.title for f in render_report([copy], tmp_path / "r.html").findings}
 
 
 def test_vectors_show_the_knob_and_the_users(folders: dict[str, Path]) -> None:
