@@ -120,15 +120,26 @@ def mr_variants(
     else:
         uses = [(use.policy, use.settings, use.growth, use.name) for use in spec.policies]
         if policies:
-            own = {use[3] or use[0]: use for use in uses} | {use[0]: use for use in uses}
-            uses = [own.get(policy, (policy, {}, None, None)) for policy in policies]
+            # A policy that the file uses several times is all of these uses; a use's own name is that one.
+            uses = [
+                use
+                for policy in policies
+                for use in [use for use in uses if policy in (use[0], use[3])] or [(policy, {}, None, None)]
+            ]
         taken: set[str] = set()
         for policy, its_settings, growth, name in uses:
             takes = set(settings_of(policy))
             merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
             merged |= {key: value for key, value in given.items() if key in takes}
             taken |= set(given) & takes
-            _policy_of(policy, merged, loaded)
+            period_s = float(_policy_of(policy, merged, loaded).settings.period)
+            if spec.sample_s > period_s:
+                what = f"sample_s is {spec.sample_s:g}, {policy}'s period {period_s:g} s: an update without a sample "
+                what += "would take every MR-cluster for idle"
+                if "period" in given:
+                    raise CallError(what, where="--set", mend="give a period of at least sample_s")
+                where = loaded.document.where(("sample_s",))
+                raise InputError(what, where=where, mend="give a sample_s of at most the period")
             used = growth or spec.growth
             label = name or (policy if growth is None else f"{policy},growth={growth}")
             found.append(MRVariant(label, policy, merged, used, 0))
@@ -230,7 +241,7 @@ def run_mr_variant(loaded: LoadedMR, variant: MRVariant) -> tuple[dict[str, Any]
             "max": round(max([float(u.global_discrimination) for u in result.updates] or [0.0]), 6),
         },
         "overall_discrimination_variance": round(statistics.pvariance(list(result.overall.values()) or [0.0]), 6),
-        "queues": {name: _cluster_figures(name, rows, result) for name in spec.clusters},
+        "queues": {c.name: _cluster_figures(c.name, len(c.jobs), rows, result) for c in clusters},
         "finished": result.finished,
         "events": 2 * result.task_events,
     }
@@ -248,14 +259,15 @@ def _spread(values: Sequence[float], what: str) -> dict[str, float | None]:
     }
 
 
-def _cluster_figures(name: str, rows: Sequence[Mapping[str, Any]], result: Result) -> dict[str, Any]:
+def _cluster_figures(name: str, jobs: int, rows: Sequence[Mapping[str, Any]], result: Result) -> dict[str, Any]:
+    """``jobs``: of its workload. Those that the time limit kept from being submitted have failed like those cut off."""
     own = [row for row in rows if row["cluster"] == name]
     ended = [row for row in own if row["completion_s"] is not None]
     took = [row["completion_s"] for row in ended]
     samples = [s for s in result.samples if s.cluster == name]
     return {
-        "jobs": len(own),
-        "failed": len(own) - len(ended),
+        "jobs": jobs,
+        "failed": jobs - len(ended),
         "tasks": sum(row["tasks"] for row in own),
         "mean_completion_s": round(statistics.fmean(took), 3) if took else None,
         "p95_completion_s": percentile(pd.Series(took, dtype=float).to_numpy(), 95) if took else None,

@@ -97,6 +97,7 @@ class Manager:
         self.time_s: Number = Fraction(0)
         self.updates: list[Update] = []
         self.reconfigurations = 0
+        #: Overall discrimination of those that were removed; who is requested again goes on from there.
         self.overall: dict[str, Number] = {}
 
     # --- events ---
@@ -175,7 +176,7 @@ class Manager:
     def removed(self, name: str, now_s: Number) -> list[Command]:
         """All nodes of an MR-cluster were released: the head of the queue may fit now."""
         self._advance(now_s)
-        self.overall[name] = self.members.pop(name).overall
+        self.overall[name] = self.overall.get(name, Fraction(0)) + self.members.pop(name).overall
         return self._admit()
 
     # --- state ---

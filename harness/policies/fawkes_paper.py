@@ -51,12 +51,14 @@ class PaperCluster:
 
 @dataclass(frozen=True, slots=True)
 class ClustersScenario:
-    """MR-clusters on `nodes` equal nodes. ``until_s`` None: until all have been removed."""
+    """MR-clusters on `nodes` equal nodes. ``until_s`` None: until all have been removed. ``sample_at``: where the file
+    says ``sample_s``."""
 
     nodes: int
     clusters: tuple[PaperCluster, ...]
     sample_s: Fraction = Fraction(10)
     until_s: Fraction | None = None
+    sample_at: str | None = None
 
 
 @dataclass(slots=True)
@@ -142,7 +144,8 @@ def read_clusters(reader: Reader, top: dict[str, tuple[yaml.Node, yaml.Node]]) -
     if sample_s <= 0:
         raise reader.fail(top["sample_s"][1], "sample_s is 0", "give seconds above 0")
     until_s = _time(reader, top["until_s"][1], "until_s") if "until_s" in top else None
-    return ClustersScenario(nodes, tuple(found), sample_s, until_s)
+    sample_at = f"{reader.source}:{top['sample_s'][1].start_mark.line + 1}" if "sample_s" in top else reader.source
+    return ClustersScenario(nodes, tuple(found), sample_s, until_s, sample_at)
 
 
 def _known(reader: Reader, given: Mapping[str, tuple[yaml.Node, yaml.Node]], known: Sequence[str], what: str) -> None:
@@ -224,9 +227,9 @@ class _World:
         if isinstance(end, Fraction) and end > self.manager.time_s:
             self.manager.holds((), end)
         self.answer.reconfigurations = self.manager.reconfigurations
-        for name, member in self.manager.members.items():
-            self.answer.overall[name] = member.overall
         self.answer.overall.update(self.manager.overall)
+        for name, member in self.manager.members.items():
+            self.answer.overall[name] += member.overall
         return self.answer
 
     def look(self, count: int) -> None:
@@ -301,12 +304,21 @@ def _plain(value: Number) -> int | float:
 def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAllocation:
     """The scenario under a FAWKES policy; `period` and `tau` are the policy's settings.
 
-    Raises CallError for a policy that does not divide nodes among MR-clusters, InputError for a scenario without end.
+    Raises CallError for a policy that does not divide nodes among MR-clusters, InputError for a scenario without end or
+    with samples further apart than updates.
     """
     if not isinstance(policy, FawkesPolicy):
         raise CallError(
             f"{policy.name} does not divide nodes among MR-clusters",
             where="--policy",
             mend="give a fawkes-... policy for a scenario with clusters",
+        )
+    period_s = policy.exact["period"]
+    if scenario.sample_s > period_s:
+        raise InputError(
+            f"sample_s is {float(scenario.sample_s):g}, the policy's period {float(period_s):g} s: an update without a "
+            "sample would take every MR-cluster for idle",
+            where=scenario.sample_at,
+            mend="give a sample_s of at most the period",
         )
     return _World(scenario, policy).run()

@@ -149,6 +149,8 @@ def test_layouts_stand_beside_their_reference(tmp_path: Path, capsys: pytest.Cap
         ({}, ("--policy", "fawkes-xx"), 2, "no policy 'fawkes-xx'"),
         ({}, ("--backend", "local"), 2, "backend"),
         ({"time_limit_s": 60}, (), 5, "not ended after 60 s"),
+        ({"sample_s": 61}, (), 1, "small.yaml:24: sample_s is 61, fawkes-none's period 60 s"),
+        ({}, ("--set", "period=5"), 2, "--set: sample_s is 10, fawkes-none's period 5 s"),
     ],
 )
 def test_what_is_refused(
@@ -163,3 +165,19 @@ def test_what_is_refused(
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("yarnfair: ")
     assert message in line
+
+
+def test_a_policy_that_the_file_uses_twice_is_both(tmp_path: Path) -> None:
+    uses = ["fawkes-none", "fawkes-td", {"policy": "fawkes-td", "growth": "transient"}]
+    uses.append({"policy": "fawkes-td", "settings": {"tau": 5}, "name": "soon"})
+    loaded = load_mr(read_yaml(Path(write(tmp_path, policies=uses, settings={}))))
+    names = [variant.name for variant in mr_variants(loaded, ["fawkes-td"])]
+    assert names == ["fawkes-td", "fawkes-td,growth=transient", "soon"]
+    assert [variant.settings for variant in mr_variants(loaded, ["soon", "fawkes-eq"])] == [{"tau": 5}, {}]
+
+
+def test_jobs_that_were_never_submitted_have_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """b is still loading its data when the time is over."""
+    assert call(write(tmp_path, time_limit_s=20), "--out", str(tmp_path / "o"), "--json") == 5
+    queues = json.loads(capsys.readouterr().out)["runs"][0]["summary"]["queues"]
+    assert {name: (queue["jobs"], queue["failed"]) for name, queue in queues.items()} == {"a": (12, 12), "b": (2, 2)}

@@ -124,6 +124,13 @@ def test_overall_discrimination_is_from_request_to_removal() -> None:
     manager.removed("a", 130)
     # Half of the nodes for 130 s; the weight is 1 from 20 to 120 s.
     assert manager.overall == {"a": 65 - 100}
+    manager.request("a", 5, 200)
+    nodes_now(manager, 200)
+    manager.loaded("a", 200)
+    manager.update(260)
+    manager.update(320)
+    manager.removed("a", 320)
+    assert manager.overall == {"a": 65 - 100 + 60 - 120}
 
 
 GOOD = """
@@ -178,6 +185,17 @@ def test_a_scenario_without_end_says_so_and_until_s_ends_it(monkeypatch: pytest.
         allocate_clusters(read_clusters_scenario(text, "s"), policy())
     answer = allocate_clusters(read_clusters_scenario(text + "\nuntil_s: 600", "s"), policy())
     assert answer.steps[-1]["time_s"] == 600
+
+
+def test_samples_further_apart_than_updates_are_refused() -> None:
+    """An update without a sample would remove MR-clusters that work."""
+    text = "nodes: 5\nsample_s: 90\nclusters: {a: {core: 1, metrics: [{waiting_tasks: 1}]}}\nuntil_s: 600"
+    scenario = read_clusters_scenario(text, "s.yaml")
+    with pytest.raises(InputError, match=r"s\.yaml:2: sample_s is 90, the policy's period 60 s"):
+        allocate_clusters(scenario, policy())
+    assert allocate_clusters(scenario, policy(period="90")).steps[-1]["nodes"] == {"a": 5}
+    with pytest.raises(InputError, match="sample_s is 10, the policy's period 5 s"):
+        allocate_clusters(read_clusters_scenario(GOOD, "s"), policy(period="5"))
 
 
 def test_other_policies_are_refused() -> None:

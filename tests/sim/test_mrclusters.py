@@ -165,3 +165,18 @@ def test_a_cluster_that_is_idle_for_long_is_removed_and_comes_back_with_its_next
     assert (first.submitted_s, second.submitted_s) == (100, 1100)
     assert second.finished_s is not None
     assert second.finished_s >= 1100 + 100 + 10 + 40
+
+
+def test_the_overall_discrimination_of_a_cluster_that_came_back_is_of_all_its_lives() -> None:
+    made = make_policy("fawkes-none")
+    assert isinstance(made, FawkesPolicy)
+    jobs = tuple(MRJob(name, CPU, 1.0, at_s) for name, at_s in (("a", 0.0), ("b", 1000.0), ("c", 2000.0)))
+    result = simulate(Setup(10, (ClusterSetup("c", 5, jobs, data_gb=20, from_activation=True),), made))
+    expected, since = 0.0, {}
+    for at_s, _, what in [*result.events, (result.makespan_s, "c", "idle"), (result.makespan_s, "c", "removed")]:
+        since[what] = at_s
+        if what == "removed":
+            # Half of the nodes from request to removal, all of the weight while active.
+            expected += 0.5 * (at_s - since["requested"]) - (since["idle"] - since["active"])
+    assert [what for _, _, what in result.events].count("requested") == 3
+    assert result.overall == {"c": pytest.approx(expected)}
