@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.experiments.resolve import LoadedExperiment, Variant
-from harness.experiments.simulated import Outcome, Step, capacity_of, run_variant
+from harness.experiments.simulated import Outcome, Step, capacity_of, check_stages, run_variant
 from harness.jobs.spec import ProgramsWorkload
 from harness.model import errors
 from harness.model.errors import CallError, YarnfairError
@@ -130,6 +130,8 @@ def run_experiment(
     """
     check_backend(backend)
     check_programs(experiment, backend)
+    if backend == "sim":
+        check_stages(experiment)
     runs = [Ended(variant, folder / variant.name) for variant in variants]
     workers = min(len(runs), processes if processes is not None else os.cpu_count() or 1)
     try:

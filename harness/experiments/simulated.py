@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
+from harness.jobs.build import build_jobs
+from harness.jobs.spec import BinsWorkload, TraceWorkload
+from harness.model.errors import InputError
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder
@@ -71,6 +74,22 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         sample_s=spec.sample_s,
         time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
     )
+
+
+def check_stages(experiment: LoadedExperiment) -> None:
+    """Raises InputError for a job of more stages than the simulator takes."""
+    from harness.sim.world import MAX_STAGES
+
+    if experiment.spec.slots is not None:
+        return
+    for load in experiment.loads:
+        if isinstance(load.workload.spec, BinsWorkload | TraceWorkload):
+            continue  # maps and reduces
+        for job in build_jobs(load.workload, queue=load.queue, seed=0, scale=load.scale):
+            if len(job.stages) > MAX_STAGES:
+                where = load.workload.where().removesuffix(": ")
+                mend = f"give at most {MAX_STAGES}, of all iterations together"
+                raise InputError(f"job {job.id} ({job.name}) has {len(job.stages)} stages", where=where, mend=mend)
 
 
 def capacity_of(experiment: LoadedExperiment) -> Resource:

@@ -233,3 +233,16 @@ def test_a_killed_run_is_marked_unfinished_and_may_be_run_again(tmp_path: Path) 
     assert load_run(out / "fair").state.startswith("unfinished")
     assert call(write(tmp_path), "--policy", "fair", "--no-report", "--out", str(out)) == 0
     assert json.loads((out / "fair" / "run.json").read_text())["exit"] == 0
+
+
+def test_a_job_of_more_stages_than_the_simulator_takes_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = dict(EXPERIMENT["workloads"]["b"]["inline"])  # type: ignore[index]
+    workload["jobs"] = [{**workload["jobs"][0], "iterations": 32}]
+    path = write(tmp_path, workloads={"b": {"inline": workload}})
+    assert call(path, "--out", str(tmp_path / "out"), "--policy", "fair", "--jobs", "1") == 1
+    said = capsys.readouterr().err
+    assert "has 64 stages" in said
+    assert f"{path}:" in said
+    assert not (tmp_path / "out" / "fair").exists()
