@@ -25,6 +25,9 @@ class DecayHtcondor(DecayPolicy):
     """The priority factor is 1 / weight. The smoothed usage is in units of the resource (cores, as in HTCondor; MiB for
     ``resource=memory``, where the floor of 0.5 is next to nothing; parts of the cluster for ``dominant``, where it is
     half a core's).
+
+    The ledger knows no floor: the first 0.5 fades from its beginning whatever happens, where HTCondor's recursion is
+    raised to 0.5 at every sample. After a pause the answer is less than half a core below HTCondor's, never above.
     """
 
     name = "decay-htcondor"

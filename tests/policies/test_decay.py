@@ -275,6 +275,28 @@ def test_from_outside_slurms_ranks_are_of_those_that_ask() -> None:
     assert [weights[name] for name in names[:3]] == [1e6, 1e3, 1.0]
 
 
+@given(rates, st.floats(1, 200))
+@settings(max_examples=60, deadline=None)
+def test_without_a_floor_in_its_memory_a_priority_is_at_most_half_a_core_below_htcondors(
+    steps: list[int], half_life: float
+) -> None:
+    """docs/reference/decay.md: HTCondor raises its recursion to 0.5 at every sample, the ledger does not."""
+    ledger = Ledger(LedgerSettings("vcores", half_life_s=half_life), {"a": 1.0}, Resource(1024, 100))
+    policy, beta, pi = make_policy("decay-htcondor", {"half_life": half_life}), 0.5 ** (10 / half_life), 0.5
+    for number, rate in enumerate(steps, start=1):
+        cores = rate / 50
+        ledger.observe(number * 10.0, {"a": Usage(0.0, cores * 10)})
+        pi = max(beta * pi + (1 - beta) * cores, 0.5)
+        assert -1e-9 <= pi - policy.figure(number * 10.0, ledger.counted()["a"], 100) < 0.5
+    day = 86_400.0
+    daily = make_policy("decay-htcondor")
+    for idle, priority in ((0.0, 0.75), (10.0, 0.50024)):
+        late = Ledger(LedgerSettings("vcores", half_life_s=day), {"a": 1.0}, Resource(1024, 100))
+        late.observe(idle * day, {})
+        late.observe((idle + 1) * day, {"a": Usage(0.0, day)})
+        assert daily.figure((idle + 1) * day, late.counted()["a"], 100) == pytest.approx(priority, abs=1e-5)
+
+
 def test_htcondors_first_priority_is_half_a_core_of_any_resource() -> None:
     """Of 100 cores a has used 10 on average, b none: with vcores 10 to 0.5, and the same in parts of the cluster."""
     week = 7 * 86_400.0
