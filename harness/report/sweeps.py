@@ -1,10 +1,13 @@
-"""Charts over a setting that runs differ in (control period, horizon, T_wait, affinity): means over seeds."""
+"""Charts over a setting that runs differ in (control period, horizon, T_wait, affinity): means over seeds.
+
+Only runs that belong together make a chart: of one experiment (by its hash), on one backend, under one policy.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +16,8 @@ from harness.report.data import Run
 from harness.report.figures import Group, Legend
 from harness.report.svg import Line, LineChart
 
+#: An experiment's name and hash, and a backend.
+Place = tuple[str, str, str]
 #: Settings that are worth an axis: name -> the axis' label.
 AXES: Mapping[str, str] = {
     "period_s": "control period (s)",
@@ -98,13 +103,37 @@ def sweep_groups(runs: Sequence[Run]) -> list[Group]:
     """For each policy and setting with three values or more among the runs: loss, last loss, longest wait over it."""
     counted = [run for run in runs if run.counts]
     groups: list[Group] = []
-    for policy, mode in dict.fromkeys((run.policy, run.mode) for run in counted):
-        chosen = [run for run in counted if (run.policy, run.mode) == (policy, mode)]
+    places = {_place(run) for run in counted}
+    for policy, place in dict.fromkeys((_policy(run), _place(run)) for run in counted):
+        chosen = [run for run in counted if (_policy(run), _place(run)) == (policy, place)]
+        where = _told_apart(place, places)
         for axis, label in AXES.items():
-            group = _group(chosen, counted, f"{policy}@{mode}", axis, label)
+            group = _group(chosen, counted, policy, axis, label)
             if group is not None:
-                groups.append(group)
+                number = f"-{len(groups)}" if where else ""
+                groups.append(replace(group, ident=group.ident + number, title=group.title + where))
     return groups
+
+
+def _policy(run: Run) -> str:
+    policy = run.info.get("policy")
+    ways = [name for name in ("in_rm", "poll") if isinstance(policy, Mapping) and policy.get(name)]
+    return "-".join([f"{run.policy}@{run.mode}", *ways])
+
+
+def _place(run: Run) -> Place:
+    """The experiment's name and hash, and where it ran."""
+    return run.experiment or "", str(run.info.get("hash") or ""), str(run.info.get("place") or run.info.get("backend"))
+
+
+def _told_apart(place: Place, among: Collection[Place]) -> str:
+    """What of a place tells it from the others, as the end of a title."""
+    name, digest, backend = place
+    said = [name] if len({one[0] for one in among}) > 1 else []
+    if len({one[1] for one in among if one[0] == name}) > 1:
+        said = [f"{name} {digest[:8]}"]
+    said += [backend] if len({one[2] for one in among}) > 1 else []
+    return "".join(f", {text}" for text in said)
 
 
 def _group(chosen: Sequence[Run], all_runs: Sequence[Run], name: str, axis: str, label: str) -> Group | None:
@@ -135,15 +164,30 @@ def _group(chosen: Sequence[Run], all_runs: Sequence[Run], name: str, axis: str,
         )
     if not charts:
         return None
-    seeds = len({run.seed for run in chosen})
-    means = f" Means over {seeds} seeds." if seeds > 1 else ""
     return Group(
         f"sweep-{name.replace('@', '-')}-{axis}",
         f"{name} over {label}",
-        f"Each mark is one value of the setting.{means}",
+        f"Each mark is one value of the setting.{_means([point for point in points if point.curve in names])}",
         Legend([(names_of(curve), k) for k, curve in enumerate(names)]),
         charts,
     )
+
+
+def _means(points: Sequence[Point]) -> str:
+    """Of how many seeds (and runs, where these are more) a mark is the mean, if of several."""
+    marks: dict[tuple[str, float], list[Run]] = {}
+    for point in points:
+        marks.setdefault((point.curve, point.x), []).append(point.run)
+    runs = [len(own) for own in marks.values()]
+    seeds = [len({run.seed for run in own}) for own in marks.values()]
+    if max(runs) == 1:
+        return ""
+    text = f" Means over {_range(seeds)} seed{'s' if max(seeds) > 1 else ''} a mark"
+    return f"{text}." if runs == seeds else f"{text}, of {_range(runs)} runs."
+
+
+def _range(counts: Sequence[int]) -> str:
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def names_of(curve: str) -> str:

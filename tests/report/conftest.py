@@ -35,6 +35,9 @@ class FakeRun:
     exit: int | None = 0
     weights: bool = False
     backend: str = "sim"
+    experiment: str = "made-up"
+    digest: str = "0123456789abcdef"
+    resource: str | None = None
 
 
 def tables(run: FakeRun) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -115,12 +118,18 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
         directory = tmp_path / "runs" / f"{run.variant.replace(' ', '_')}-{run.seed}"
         if run.backend != "sim":
             directory = directory.with_name(f"{directory.name}-{run.backend}")
+        if directory.exists():
+            directory = directory.with_name(f"{directory.name}-{run.experiment}-{run.digest[:4]}")
         directory.mkdir(parents=True)
         table, summary = tables(run)
         table.to_parquet(directory / "allocations.parquet")
         info = {
-            "experiment": {"experiment": "made-up", "about": "Four queues by construction"},
-            "hash": "0123456789abcdef",
+            "experiment": {
+                "experiment": run.experiment,
+                "about": "Four queues by construction",
+                **({"resource": run.resource} if run.resource is not None else {}),
+            },
+            "hash": run.digest,
             "variant": run.variant,
             "policy": {"name": run.policy, "mode": run.mode, "settings": dict(run.settings)},
             "backend": run.backend,
