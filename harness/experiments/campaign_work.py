@@ -348,7 +348,7 @@ class Dask:
             import distributed
         except ImportError:
             raise CallError(
-                "Dask is not installed", where="--executor", mend="install it: pip install 'yarnfair[dask]'"
+                "Dask is not installed", where="--executor", mend="pip install '/path/to/checkout[dask]'"
             ) from None
         try:
             client: Any = distributed.Client

@@ -76,3 +76,9 @@ def test_the_page_on_docker_names_every_variable_of_the_compose_file() -> None:
     compose = (DOCS.parent / "docker" / "compose.yaml").read_text(encoding="utf-8")
     page = (DOCS / "how-to" / "docker-cluster.md").read_text(encoding="utf-8")
     assert [name for name in sorted(set(re.findall(r"\$\{(\w+):-", compose))) if name not in page] == []
+
+
+def test_nobody_is_told_to_install_a_package_that_no_index_has() -> None:
+    root = DOCS.parent
+    told = [*root.glob("*.md"), *DOCS.rglob("*.md"), *(root / "harness").rglob("*.py")]
+    assert [path for path in told if re.search(r"(?<!/)yarnfair\[\w", path.read_text(encoding="utf-8"))] == []

@@ -217,7 +217,7 @@ def _tpchgen() -> str:
     program = shutil.which("tpchgen-cli")
     beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
     if program is None and not beside.is_file():
-        raise InputError("no tpchgen-cli on the PATH", mend="pip install 'yarnfair[workloads]'")
+        raise InputError("no tpchgen-cli on the PATH", mend="pip install '/path/to/checkout[workloads]'")
     return program or str(beside)
 
 
