@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,6 +15,7 @@ from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
 from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
+from harness.results.runs import RunRecord
 from harness.results.store import replace_file
 
 #: A row is a line of words above its interval, so that the words can be read on a phone.
@@ -139,6 +140,11 @@ def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
     return found
 
 
+def _version(run: RunRecord) -> str:
+    found = run.info.get("versions")
+    return str(found.get("yarnfair", "?") if isinstance(found, Mapping) else found or "?")
+
+
 def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str]) -> str:
     """The page as HTML text; it loads nothing and runs no script."""
     environment = page_templates()
@@ -148,7 +154,7 @@ def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str])
             str(len(group.runs)),
             ", ".join(dict.fromkeys(str(run.seed) for run in group.runs if run.seed is not None)) or ABSENT,
             ", ".join(dict.fromkeys(run.backend for run in group.runs)),
-            ", ".join(dict.fromkeys(str((run.info.get("versions") or {}).get("yarnfair", "?")) for run in group.runs)),
+            ", ".join(dict.fromkeys(_version(run) for run in group.runs)),
             ", ".join(dict.fromkeys(run.hash[:12] or ABSENT for run in group.runs)),
         ]
         for comparison in comparisons

@@ -124,6 +124,24 @@ class Run:
         value = self.summary.get(name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
+    @property
+    def resource(self) -> str:
+        """What its integrals are of: memory (MiB·s), vcores (vcore·s), or dominant (MiB·s of the dominant share)."""
+        described = self.info.get("experiment")
+        return _text(described, "resource", default="memory") if isinstance(described, Mapping) else "memory"
+
+    @property
+    def counted_resource(self) -> str:
+        """What the policy itself counts."""
+        return _text(self.settings, "resource", default="memory")
+
+    def capacity(self) -> float | None:
+        """The cluster in the unit of the integrals, without the seconds; None when it is not known."""
+        if self.resource != "vcores":
+            return self.capacity_mb
+        vcores = self.info.get("capacity_vcores")
+        return float(vcores) if isinstance(vcores, int) and vcores > 0 else None
+
     def number(self, name: str) -> float:
         """A number of the summary; 0 where the summary has null (`last_loss_s` of a run that never lost)."""
         return self.figure(name) or 0.0
@@ -323,10 +341,12 @@ def _text(info: Mapping[str, Any], *names: str, default: str = "") -> str:
     return default
 
 
-def _state(info: Mapping[str, Any]) -> str:
+def _state(info: Mapping[str, Any], path: Path) -> str:
     exit_code = info.get("exit")
     if exit_code is None:
         return "unfinished (the run did not come to its end)"
+    if not isinstance(exit_code, int):
+        raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=str(path), mend="run it again")
     meaning = {0: "finished", 4: "not valid (jobs failed)", 5: "timed out", 130: "interrupted"}
     state = meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
     why = _text(info, "why")
@@ -370,10 +390,14 @@ def load_run(path: Path) -> Run:
     info = _json_object(path / "run.json")
     summary_path = path / "summary.json"
     summary = _json_object(summary_path) if summary_path.exists() else {}
-    if not isinstance(summary.get("queues", {}), Mapping):
-        raise InputError("'queues' is not an object", where=str(summary_path), mend="run it again")
+    queues = summary.get("queues", {})
+    parts = {"queues": queues, "utilisation": summary.get("utilisation") or {}}
+    parts |= {f"queues.{str(name)[:80]}": own for name, own in (queues.items() if isinstance(queues, Mapping) else ())}
+    for part, found in parts.items():
+        if not isinstance(found, Mapping):
+            raise InputError(f"'{part}' is not an object", where=str(summary_path), mend="run it again")
     problems: list[str] = []
-    state = _state(info)
+    state = _state(info, path / "run.json")
     if state == "finished" and not summary:
         state = "unfinished (summary.json is missing)"
     policy = info.get("policy")
@@ -473,7 +497,7 @@ _TOLD_APART: tuple[tuple[str, Callable[[Run], object]], ...] = (
 
 def _unique(run: Run, runs: Sequence[Run]) -> str:
     alike = [other for other in runs if other.label == run.label]
-    differ = [(word, of) for word, of in _TOLD_APART if len({of(other) for other in alike}) > 1]
+    differ = [(word, of) for word, of in _TOLD_APART if len({str(of(other)) for other in alike}) > 1]
 
     def said(one: Run) -> str:
         return ", ".join([one.label, *(f"{word}{of(one)}" for word, of in differ)])

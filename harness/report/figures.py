@@ -300,18 +300,18 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
 
 
 def _accumulated(run: Run, series: Series) -> Curve | None:
-    if not run.capacity_mb:
-        return None
-    return _sampled(Curve(series.time_s, series.accumulated_mb_s / run.capacity_mb))
+    capacity = run.capacity()
+    return _sampled(Curve(series.time_s, series.accumulated_mb_s / capacity)) if capacity else None
 
 
 def _counted(run: Run, series: Series) -> Curve | None:
     """The policy's own count, where it differs from the plain integral."""
-    if not run.capacity_mb or series.counted_mb_s is None:
+    capacity = run.capacity()
+    if not capacity or series.counted_mb_s is None or run.counted_resource != run.resource:
         return None
     if np.allclose(series.counted_mb_s, series.accumulated_mb_s, rtol=1e-6, atol=1.0):
         return None
-    return _sampled(Curve(series.time_s, series.counted_mb_s / run.capacity_mb))
+    return _sampled(Curve(series.time_s, series.counted_mb_s / capacity))
 
 
 def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:

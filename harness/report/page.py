@@ -136,37 +136,66 @@ def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Seq
     return Part(ident, title, [_show(group, ident) for group in groups if group.charts], tables)
 
 
-SOURCES: tuple[tuple[str, str], ...] = (
-    (
-        "Fairness degree, sharing benefit, sharing loss",
-        "Equations (3) to (5) of LTYARN (Tang, Lee, He: Fair Resource Allocation for Data-Intensive Computing in the "
-        "Cloud, IEEE TSC 2016), from the exact integrals of allocation and of min(demand, own share) in "
-        "allocations.parquet. The own share is capacity times weight over the sum of all queues' weights (eq. 2), "
-        "whether the others are active or not. The fairness degree is 1 while nothing was due.",
-    ),
-    (
-        "Mean benefit and loss, loss integral, last loss, utilisation, completion times, speed-ups",
-        "summary.json of each run directory, computed from every event of the run; how is written in "
-        "docs/how-results-are-computed.md.",
-    ),
-    (
-        "Curves",
-        "allocations.parquet of each run directory, one row per sample and queue. Where the text says so a curve shows "
-        "means over spans of time; integrals are thinned without moving any point by more than a fraction of a pixel.",
-    ),
-    (
-        "Findings",
-        "Computed from the figures above by the rules that stand with them; unfinished and invalid runs are left out.",
-    ),
-    ("Times", "Virtual seconds for simulated runs, wall-clock seconds for real clusters. Memory in MiB."),
-)
+#: The unit of the integrals, by what an experiment measures fairness in (`resource`).
+_UNITS = {
+    "memory": "MiB\u00b7s",
+    "vcores": "vcore\u00b7s",
+    "dominant": "MiB\u00b7s of the dominant share",
+}
+
+
+def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+    """Where the figures come from, by where the runs were, how often they were looked at, and what is measured."""
+    simulated = any(run.info.get("backend") in ("sim", None) for run in runs)
+    real = any(run.info.get("backend") not in ("sim", None) for run in runs)
+    units = " or ".join(dict.fromkeys(_UNITS.get(run.resource, run.resource) for run in runs))
+    described = [run.info.get("experiment") for run in runs]
+    periods = dict.fromkeys(str(one["sample_s"]) for one in described if isinstance(one, Mapping) and "sample_s" in one)
+    every = f", taken every {' or '.join(periods)} s" if periods else ""
+    integrals, jobs = [], []
+    if simulated:
+        integrals.append("Of simulated runs the integrals are kept at every change, and exact at each sample.")
+        jobs.append("the simulation's events")
+    if real:
+        integrals.append(
+            "Of real clusters they are sums of steps: what the ResourceManager showed at one look holds until the next."
+        )
+        jobs.append("what the ResourceManager noted")
+    return (
+        (
+            "Fairness degree, sharing benefit, sharing loss",
+            "Equations (3) to (5) of LTYARN (Tang, Lee, He: Fair Resource Allocation for Data-Intensive Computing in "
+            "the Cloud, IEEE TSC 2016), from the integrals of allocation and of min(demand, own share) in "
+            f"allocations.parquet, in {units}. {' '.join(integrals)} The own share is capacity times weight over the "
+            "sum of all queues' weights (eq. 2), whether the others are active or not. The fairness degree is 1 while "
+            "nothing was due.",
+        ),
+        (
+            "Mean benefit and loss, loss integral, last loss, utilisation, completion times, speed-ups",
+            f"summary.json of each run directory. Means over time, integral and last loss are computed from the samples"
+            f"{every}; completion times come from {' or '.join(jobs)}. How is written in "
+            "docs/how-results-are-computed.md.",
+        ),
+        (
+            "Curves",
+            "allocations.parquet of each run directory, one row per sample and queue. Where the text says so a curve "
+            "shows means over spans of time; integrals are thinned without moving any point by more than a fraction of "
+            "a pixel.",
+        ),
+        (
+            "Findings",
+            "Computed from the figures above by the rules that stand with them; unfinished and invalid runs are left "
+            "out.",
+        ),
+        ("Times", "Virtual seconds for simulated runs, wall-clock seconds for real clusters. Memory in MiB."),
+    )
 
 
 def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content | None = None) -> str:
     """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
     environment = page_templates()
     if content is None:
-        content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], SOURCES)
+        content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], sources_of(runs))
     title, lead = _title(runs)
     contents = [("findings", "Findings")] if findings else []
     contents += [("comparison", "Comparison")] if content.comparison else []

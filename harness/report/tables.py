@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.report.data import SHOWN_DECISIONS, Run, short
 from harness.results.catalogue import Key, flat
+from harness.results.summary import open_jobs
 
 ABSENT = "\u2013"
 
@@ -112,7 +113,24 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         if name == "jobs" and len({tuple(row[1:]) for row in rows}) == 1:
             rows = [["every policy", *rows[0][1:]]]
         tables.append(Table(caption, [Head("policy"), *(Head(short(q), unit) for q in queues)], rows, note))
-    return tables + _further_tables(counted)
+    return tables + _open_table(counted) + _further_tables(counted)
+
+
+def _open_table(runs: Sequence[Run]) -> list[Table]:
+    """Jobs that were open when their run was cut: what the means over jobs leave out."""
+    found = [{q: open_jobs(own) for q, own in (run.summary.get("queues") or {}).items()} for run in runs]
+    if not any(count for own in found for count in own.values()):
+        return []
+    queues = list(dict.fromkeys(queue for own in found for queue in own))
+    rows = [
+        [run.label, *(str(own[q]) if q in own else ABSENT for q in queues)]
+        for run, own in zip(runs, found, strict=True)
+    ]
+    note = (
+        "Jobs that had neither ended nor failed when the run was cut. Completion times and slowdowns are of those that "
+        "had ended, which are other jobs under each policy; of a queue with open jobs there is no speed-up."
+    )
+    return [Table("Open jobs", [Head("policy"), *(Head(short(queue), "") for queue in queues)], rows, note)]
 
 
 #: Keys that a table or a chart of the page has already, or that say nothing about a policy.
@@ -121,8 +139,8 @@ _SHOWN = frozenset(
         *("makespan_s", "sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s", "utilisation"),
         *("mean_between_ends_s", "events", "wall_s", "finished", "queues.fairness_degree", "queues.mean_completion_s"),
         *("queues.p95_completion_s", "queues.mean_slowdown", "queues.speedup_over_static", "queues.workload_s"),
-        *("queues.workload_speedup_over_static", "queues.jobs", "queues.failed", "queues.resource_seconds"),
-        *("queues.max_wait_s", "queues.max_wait_at_s"),
+        *("queues.workload_speedup_over_static", "queues.jobs", "queues.failed", "queues.ended"),
+        *("queues.max_wait_s", "queues.max_wait_at_s", "queues.resource_seconds"),
     )
 )
 
@@ -171,7 +189,7 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
         note += f"{run.path.name}/decisions.jsonl."
         if made.unreadable:
             note += f" {made.unreadable} line(s) could not be read."
-        rows = [[_when(entry), _what(entry), _why(entry)] for entry in made.first]
+        rows = [[_when(entry), _what(entry), _why(entry, run.counted_resource)] for entry in made.first]
         heads = [Head("time (s)"), Head("decision"), Head("why")]
         tables.append(Table(f"Decisions of the controller: {run.label}", heads, rows, note, numeric=False))
     return tables
@@ -209,14 +227,19 @@ def _what(entry: Mapping[str, Any]) -> str:
     return "; ".join(parts) or "nothing changed"
 
 
-def _why(entry: Mapping[str, Any]) -> str:
+#: How the resources that a policy counts are shown: unit, and how many of the resource's seconds make one.
+_COUNTED = {"vcores": ("vcore\u00b7s", 1), "dominant": ("s of the whole cluster", 1)}
+
+
+def _why(entry: Mapping[str, Any], resource: str) -> str:
     for name in ("reasons", "reason", "why"):
         if entry.get(name):
             return _compact(entry[name], 400)
     counted = entry.get("counted")
     if isinstance(counted, Mapping) and all(isinstance(value, int | float) for value in counted.values()):
-        listed = ", ".join(f"{short(str(queue))} {figure_text(value / 1024)}" for queue, value in counted.items())
-        return f"accumulated so far (GiB\u00b7s): {listed}"
+        unit, size = _COUNTED.get(resource, ("GiB\u00b7s", 1024))
+        listed = ", ".join(f"{short(str(queue))} {figure_text(value / size)}" for queue, value in counted.items())
+        return f"accumulated so far ({unit}): {listed}"
     return ABSENT
 
 

@@ -170,8 +170,10 @@ def _jobs_of(jobs: pd.DataFrame, queue: str) -> dict[str, Any]:
 
 def open_jobs(queue: Mapping[str, Any]) -> int:
     """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended."""
-    ended = queue.get("ended")
-    return int(queue.get("jobs") or 0) - int(queue.get("failed") or 0) - ended if isinstance(ended, int) else 0
+    jobs, ended, failed = (queue.get(key) for key in ("jobs", "ended", "failed"))
+    if not (isinstance(jobs, int) and isinstance(ended, int)):
+        return 0
+    return jobs - ended - (failed if isinstance(failed, int) else 0)
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

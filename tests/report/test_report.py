@@ -9,11 +9,16 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.model.errors import InputError
 from harness.report import render_report
+from harness.report.data import load_run
+from harness.report.figures import Styles, resource_groups
+from harness.report.svg import LineChart
+from harness.report.tables import decision_tables
 from harness.report.templating import breakable
 
 #: Elements of HTML that have no end tag.
@@ -291,3 +296,106 @@ def test_further_figures_of_a_summary_get_tables(write_run: Callable[..., Path],
     assert "0.125" in page
     assert "42.250" in page
     assert "P99 wait s" in page
+
+
+def changed(path: Path, name: str, **more: object) -> None:
+    document = json.loads((path / name).read_text())
+    (path / name).write_text(json.dumps({**document, **more}))
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "said"),
+    [
+        ("run.json", {"exit": []}, "run.json: exit is '[]', not an exit code; run it again"),
+        ("run.json", {"exit": "0"}, "run.json: exit is '0', not an exit code; run it again"),
+        ("summary.json", {"queues": {"root.a": 5}}, "summary.json: 'queues.root.a' is not an object; run it again"),
+        ("summary.json", {"queues": []}, "summary.json: 'queues' is not an object; run it again"),
+        ("summary.json", {"utilisation": 5}, "summary.json: 'utilisation' is not an object; run it again"),
+    ],
+)
+def test_a_part_of_the_wrong_kind_is_one_line_that_names_the_file(
+    name: str, more: dict[str, object], said: str, write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = write_run("fair", "fair")
+    changed(path, name, **more)
+    with pytest.raises(InputError) as caught:
+        render_report([path], tmp_path / "page.html")
+    assert caught.value.line() == f"{path}/{said}"
+
+
+def test_what_only_tells_runs_apart_may_be_anything(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    paths = [write_run("fair", "fair"), write_run("fair", "fair", backend="local")]
+    changed(paths[1], "run.json", backend=["x"], repeat={})
+    render_report(paths, tmp_path / "page.html")
+
+
+def sources(write_run: Callable[..., Path], tmp_path: Path, *runs: dict[str, Any]) -> str:
+    paths = [write_run(f"v{k}", "fair", **more) for k, more in enumerate(runs)]
+    for path in paths:
+        document = json.loads((path / "run.json").read_text())
+        changed(path, "run.json", experiment={**document["experiment"], "sample_s": 0.5})
+    render_report(paths, tmp_path / "page.html")
+    return (tmp_path / "page.html").read_text().partition("Where the numbers come from</h2>")[2]
+
+
+def test_the_sources_are_those_of_the_backend_and_the_unit_that_of_the_resource(
+    write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = sources(write_run, tmp_path, {})
+    assert "allocations.parquet, in MiB\u00b7s." in text
+    assert "exact at each sample" in text
+    assert "ResourceManager" not in text
+    assert "from the samples, taken every 0.5 s; completion times come from the simulation" in text
+    (tmp_path / "real").mkdir()
+    text = sources(write_run, tmp_path, {"backend": "docker", "resource": "vcores"}, {"backend": "local"})
+    assert "allocations.parquet, in vcore\u00b7s or MiB\u00b7s." in text
+    assert "exact at each sample" not in text
+    assert "sums of steps" in text
+    assert "completion times come from what the ResourceManager noted" in text
+
+
+def test_accumulated_resources_are_seconds_of_the_cluster_whatever_is_measured(
+    write_run: Callable[..., Path],
+) -> None:
+    """The made-up integrals are of 59 * 4096 units; with vcores a cluster has as many as run.json says."""
+    path = write_run("ltrf", "ltrf", resource="vcores")
+    changed(path, "run.json", capacity_vcores=59 * 2048)
+    memory, vcores = load_run(write_run("fair", "fair")), load_run(path)
+    assert (memory.capacity(), vcores.capacity()) == (59 * 4096, 59 * 2048)
+    curves = []
+    for run in (memory, vcores):
+        (group,) = (g for g in resource_groups([run], Styles.of([run])) if g.ident == "accumulated")
+        (chart,) = group.charts
+        assert isinstance(chart, LineChart)
+        curves.append(float(chart.lines[0].curve.y[-1]))
+    assert curves[1] == pytest.approx(2 * curves[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "accumulated so far (GiB\u00b7s): a 2"),
+        ({"resource": "vcores"}, "accumulated so far (vcore\u00b7s): a 2\u202f048"),
+        ({"resource": "dominant"}, "accumulated so far (s of the whole cluster): a 2\u202f048"),
+    ],
+)
+def test_what_a_policy_has_counted_is_in_the_unit_of_its_resource(
+    settings: dict[str, str], said: str, write_run: Callable[..., Path]
+) -> None:
+    path = write_run("ltrf@outside", "ltrf", mode="outside", settings=settings)
+    (path / "decisions.jsonl").write_text(json.dumps({"time_s": 1.0, "counted": {"root.a": 2048.0}}) + "\n")
+    (table,) = decision_tables([load_run(path)])
+    assert table.rows[0][2] == said
+
+
+def test_open_jobs_are_told_beside_the_means(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    path = write_run("fair", "fair")
+    render_report([path], tmp_path / "page.html")
+    assert "Open jobs" not in (tmp_path / "page.html").read_text(), "it does not say how many ended"
+    queues = json.loads((path / "summary.json").read_text())["queues"]
+    for ended, shown in ((10, False), (7, True)):
+        changed(path, "summary.json", queues={name: {**own, "ended": ended} for name, own in queues.items()})
+        render_report([path], tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert ("Open jobs" in page) == shown
+        assert "Jobs that ended" not in page

@@ -187,6 +187,16 @@ def test_the_text_is_80_columns_wide_and_the_page_complete(
     assert text.count("<circle") > 5
 
 
+def test_versions_that_are_only_a_word_are_shown_as_they_stand(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = write("fair", variant="fair"), write("ltrf")
+    info = json.loads((one / "run.json").read_text())
+    (one / "run.json").write_text(json.dumps({**info, "versions": "0.0.9-by-hand"}))
+    assert call(capsys, "compare", one, two, "--html", tmp_path / "page.html")[0] == 0
+    assert "0.0.9-by-hand" in (tmp_path / "page.html").read_text()
+
+
 def test_wrong_calls(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = write("a/1")
     assert call(capsys, "compare", one)[0] == 2
