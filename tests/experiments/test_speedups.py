@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 
+from harness.experiments.campaign import _speedups
+from harness.experiments.campaign_spec import load_campaign
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
 from harness.experiments.run import Ended, plainness, run_experiment
 from harness.experiments.simulated import Outcome, Step
@@ -61,6 +64,21 @@ def test_of_several_static_variants_the_plainest_counts(tmp_path: Path) -> None:
     assert speedups(tmp_path, experiment, given)["fair"] == 2
     given["static"] = (100.0, 5)
     assert speedups(tmp_path, experiment, given)["fair"] == 0.8, "the next one that ended well"
+
+
+def test_a_campaign_holds_its_cells_against_the_plainest_too(write: Any, tmp_path: Path) -> None:
+    campaign = load_campaign(write(seeds=[1], policies=["static", "static@outside", "fair"]))
+    took = {"static": 100.0, "static@outside": 10.0, "fair": 50.0}
+    cells = {cell.variant.name: cell for cell in campaign.cells}
+    for name, cell in cells.items():
+        queues = {"root.a": {"jobs": 3, "ended": 3, "failed": 0, "mean_completion_s": took[name]}}
+        RunDirectory(cell.directory(tmp_path), {"seed": 1}).write_summary({"queues": queues})
+    state: Any = SimpleNamespace(
+        standings=lambda: [SimpleNamespace(id=cell.id, state="done") for cell in cells.values()]
+    )
+    _speedups(campaign, tmp_path, state)
+    summary = json.loads((cells["fair"].directory(tmp_path) / "summary.json").read_text())
+    assert summary["queues"]["root.a"]["speedup_over_static"] == 2
 
 
 def test_inside_goes_before_outside_and_before_settings() -> None:
