@@ -21,8 +21,6 @@ PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 #: Programs of ours that are called as modules, and take their arguments without a parser.
 UNPARSED = {"harness.experiments.dynamicmr_tables"}
 MODULE = "python -m harness."
-#: Rows whose records have the folders.
-UNFINISHED = {"python -m harness.experiments.real_record"}
 #: What stands for something of the user's.
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\.\.\.|\[-")
 
@@ -48,7 +46,7 @@ CALLS = sorted(
         (page.relative_to(ROOT).as_posix(), text)
         for page in PAGES
         for text in commands(page)
-        if not PLACEHOLDER.search(text) and text not in UNFINISHED
+        if not PLACEHOLDER.search(text)
     }
 )
 
