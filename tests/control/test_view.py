@@ -21,8 +21,8 @@ from harness.control.explain import amount, explain, seconds
 from harness.control.view import from_ledger, from_rm, rivals
 from harness.control.view_run import from_run
 from harness.model.errors import InputError
+from tests.control.driven import controlled, rm_with_load
 from tests.control.rm_model import RmModel
-from tests.control.test_wall import controlled, rm_with_load
 
 
 def worked(folder: Path, policy: str = "ltrf") -> RmModel:

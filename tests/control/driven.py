@@ -1,0 +1,46 @@
+"""A controller on a ResourceManager in memory, and what its ticks come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.control.reports import TickReport
+from harness.control.settings import ControlSettings
+from harness.control.wall import Controller
+from harness.ledger.store import LedgerStore
+from harness.policies import make_policy
+from tests.control.rm_model import MemoryPlace, RmModel
+
+FILE = b"""<allocations>
+  <queue name="a"><weight>1</weight><maxRunningApps>7</maxRunningApps></queue>
+  <queue name="b"><weight>1</weight></queue>
+</allocations>
+"""
+
+
+@contextmanager
+def controlled(
+    rm: RmModel, folder: Path, policy: str = "ltrf", sets: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Controller]:
+    with LedgerStore(folder / "ledger.db") as store:
+        how = ControlSettings(**{"period_s": 5.0, **settings})
+        made = make_policy(policy, {"horizon_s": "100", **(sets or {})} if policy == "ltrf" else sets)
+        yield Controller(how, rm, rm.place, store, made, clock=rm.clock)  # type: ignore[arg-type]
+
+
+def rm_with_load() -> RmModel:
+    rm = RmModel(MemoryPlace(FILE))
+    rm.submit("x", "root.a")
+    rm.submit("y", "root.b").pending = 3
+    return rm
+
+
+def kinds(report: TickReport) -> set[str]:
+    return {alarm.kind for alarm in report.alarms}
+
+
+def in_force(rm: RmModel) -> dict[str, float]:
+    return {queue.path: queue.weight for queue in rm.tree if queue.parent is not None}

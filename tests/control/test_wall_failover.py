@@ -1,0 +1,131 @@
+"""The wall-clock driver at failovers, slow or broken pages and figures that make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
+from tests.control.rm_model import RmModel, silence
+
+
+def test_a_failover_while_reading_back_is_an_alarm_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        ours, rm.place.data = rm.place.data, FILE
+        rm.refresh_queues()
+        rm.place.data = ours
+        asked: list[int] = []
+        answer = rm.effective_queues
+
+        def once() -> Mapping[str, Any]:
+            asked.append(1)
+            if len(asked) > 1:
+                raise silence()
+            return answer()
+
+        monkeypatch.setattr(rm, "effective_queues", once)
+        rm.now_s += 5
+        report = controller.tick()
+        assert len(asked) == 2
+        assert kinds(report) == {"not-in-force"}
+        monkeypatch.undo()
+        for _ in range(2):
+            rm.now_s += 5
+            report = controller.tick()
+        assert report.alarms == ()
+        assert in_force(rm)["root.a"] == 500.0
+
+
+class Pages:
+    """The web server of an RM whose ``/jmx`` fails, and with ``pair`` a standby's, whose does not: an `HttpClient`."""
+
+    def __init__(self, rm: RmModel, fault: Exception, takes_s: float = 0.0, *, pair: bool = False) -> None:
+        self.rm, self.fault, self.takes_s, self.pair = rm, fault, takes_s, pair
+        self.current, self.asked = "http://rm", 0
+
+    def request(self, *_: Any, only: str | None = None, **__: Any) -> Any:
+        self.asked += 1
+        self.rm.now_s += self.takes_s
+        if self.pair and only is None:
+            self.current = "http://standby"
+            return SimpleNamespace(document={"beans": []}, url="http://standby/jmx")
+        raise self.fault
+
+
+@pytest.mark.parametrize(("takes_s", "pause_s"), [(0.0, 300.0), (45.0, 450.0)])
+def test_a_jmx_page_that_is_slow_or_broken_stops_nothing(tmp_path: Path, takes_s: float, pause_s: float) -> None:
+    rm = rm_with_load()
+    pages = rm.rest.http = Pages(rm, silence(), takes_s)
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(10):
+            rm.start("x")
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.wrote
+        asked_s = rm.now_s
+        while pages.asked == 1:
+            rm.now_s += 5.0
+            assert controller.tick().alarms == ()
+        assert rm.now_s - takes_s - asked_s == pause_s
+
+
+def test_a_standby_that_shows_its_own_jmx_page_is_no_failover(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.rest.http = Pages(rm, silence(), pair=True)
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(70):
+            report = controller.tick()
+            assert report.alarms == ()
+            rm.now_s += 5.0
+        assert controller._look.identity == ["http://rm", 1, 1]
+
+
+def test_a_failover_in_the_middle_of_a_look_leaves_the_accounts_alone(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    container = rm.start("x", 4096)
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        rm.now_s += 50.0
+        before = controller.tick().consumed
+        scheduler = rm.rest.scheduler
+
+        def turns() -> Any:
+            rm.rest.http.current = "http://other"
+            rm.restart()
+            rm.node_back([container])
+            return scheduler()
+
+        rm.rest.scheduler = turns
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert kinds(report) == {"observation"}
+        assert report.consumed == before
+        rm.rest.scheduler = scheduler
+        rm.now_s += 5.0
+        assert kinds(controller.tick()) == {"rm"}
+        rm.now_s += 5.0
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
+
+
+def test_an_application_that_makes_no_sense_for_a_while_is_said_and_counted_in_the_end(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.start("x", 4096)
+    with controlled(rm, tmp_path, full_look_every_s=10.0) as controller:
+        controller.tick()
+        for at in range(12):
+            rm.now_s += 10.0
+            rm.senseless = {"x": "memorySeconds is many"} if 3 <= at < 8 else {}
+            report = controller.tick()
+            assert kinds(report) == ({"app"} if rm.senseless else set())
+            assert report.snapshot is not None
+        assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])

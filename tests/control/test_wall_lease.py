@@ -1,0 +1,155 @@
+"""The wall-clock driver and the lease: spares, new ledgers, and whose the values in the file are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.control.lease import HeldByAnother, Lease
+from harness.control.wall import Controller
+from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.allocation.render import weight_text
+from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
+from tests.control.rm_model import MemoryPlace, RmModel, silence
+
+
+@contextmanager
+def leased(rm: RmModel, folder: Path, place: MemoryPlace, clock: list[float], **settings: Any) -> Iterator[Controller]:
+    folder.mkdir(exist_ok=True)
+    with controlled(rm, folder, **settings) as controller:
+        controller._lease = Lease(place, controller.store.identity, 30.0, lambda: clock[0])
+        controller.holds = False
+        yield controller
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr("harness.control.wall.time.monotonic", lambda: now[0])
+    return now
+
+
+TWO_TO_ONE = FILE.replace(b"<weight>1</weight><maxRunningApps>", b"<weight>2</weight><maxRunningApps>")
+
+
+def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: list[float]) -> None:
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        for _ in range(10):
+            rm.start("x")
+        for _ in range(4):
+            rm.now_s += 20.0
+            clock[0] += 5.0
+            first.tick()
+            report = spare.tick()
+            assert kinds(report) == {"lease"}, "no word of somebody else's edits"
+            assert spare.owner.configured_weights()["root.a"] == 2.0
+        assert in_force(rm)["root.a"] != 2.0
+        # The first is killed; the spare takes over with the administrator's entitlements.
+        clock[0] += 31.0
+        rm.now_s += 31.0
+        spare._good_s = clock[0]
+        spare.tick()
+        assert spare.holds
+        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        # The first comes back, with its own ledger: it has lost the lease and says so before it writes anything.
+        rm.now_s += 20.0
+        data = rm.place.data
+        assert "lease" in kinds(first.tick())
+        assert rm.place.data == data
+        spare.release()
+        settings = parse_allocations(rm.place.data).settings
+        assert {path: settings[path].weight for path in ("root.a", "root.b")} == {"root.a": 2.0, "root.b": 1.0}
+    # Given back, the file is the administrator's: a new ledger begins with what stands there.
+    rm.place.data = FILE
+    clock[0] += 60.0
+    with leased(rm, tmp_path / "3", beside, clock) as third:
+        third.tick()
+        assert third.owner.configured_weights()["root.a"] == 1.0
+
+
+def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_the_administrators(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    with leased(rm, tmp_path / "1", beside, clock) as first:
+        for _ in range(10):
+            rm.start("x")
+        first.tick()
+        rm.now_s += 60.0
+        assert first.tick().wrote
+    # Its ledger is lost; root.a has been edited meanwhile, root.b has not.
+    rm.place.data = rm.place.data.replace(
+        f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
+    )
+    clock[0] += 60.0
+    with leased(rm, tmp_path / "2", beside, clock) as second:
+        second.tick()
+        assert second.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+
+
+@pytest.mark.parametrize("said", [{"baseline": 3}, {"baseline": {"root.a": {"weight": []}}, "ours": {}, "named": {}}])
+def test_nonsense_in_the_lease_is_an_alarm(tmp_path: Path, clock: list[float], said: dict[str, Any]) -> None:
+    rm, beside = rm_with_load(), MemoryPlace(json.dumps({"owner": "", "said": said, "said_by": "x"}).encode())
+    with leased(rm, tmp_path / "1", beside, clock) as controller:
+        assert "lease" in kinds(controller.tick())
+        assert controller.owner.configured_weights()["root.a"] == 1.0
+
+
+def test_a_holder_that_sees_nothing_gives_no_sign_of_life(tmp_path: Path, clock: list[float]) -> None:
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        first.tick()
+        rm.down = silence()
+        for _ in range(10):
+            clock[0] += 5.0
+            assert "observation" in kinds(first.tick())
+            with suppress(HeldByAnother):
+                spare._lease.hold()  # type: ignore[union-attr]
+        assert json.loads(beside.data)["owner"] == spare.store.identity
+
+
+def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(10):
+            rm.start("x")
+        controller.tick()
+        rm.now_s += 60.0
+        controller.tick()
+        whole = rm.place.data
+        b = whole[whole.index(b'<queue name="b">') :]
+        b = b[: b.index(b"</queue>") + len(b"</queue>")]
+        rm.place.data = whole.replace(b, b"<!-- away -->")
+        rm.now_s += 5.0
+        controller.tick()
+        assert "root.b" not in controller.owner.configured_weights()
+    with controlled(rm, tmp_path) as controller:
+        rm.now_s += 5.0
+        controller.tick()
+        rm.place.data = rm.place.data.replace(b"<!-- away -->", b)
+        rm.now_s += 5.0
+        controller.tick()
+        assert controller.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+
+
+@pytest.mark.parametrize("count_earlier", [False, True])
+def test_what_was_used_before_the_first_look_counts_if_it_is_to(tmp_path: Path, count_earlier: bool) -> None:
+    rm = rm_with_load()
+    rm.start("x")
+    rm.now_s += 50.0
+    with controlled(rm, tmp_path, count_earlier=count_earlier) as controller:
+        report = controller.tick()
+        assert report.counted["root.a"] == pytest.approx(50.0 * 1024 if count_earlier else 0.0)
+        assert report.counted["root.b"] == 0.0
