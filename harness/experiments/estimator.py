@@ -5,7 +5,7 @@ run is ``experiments/estimator.yaml``; orders that OUT already holds are not run
 completion time count from the submission; the estimator is told each job's numbers of tasks and their mean times:
 
 declared    as the experiment draws them
-history     as the first order's run had them (how long a task held its container); that run's own errors count too
+history     as the first order's run had them (how long a task held its container); the others are judged by it
 own         each task's time in the very run: what is left is the scheduling itself
 """
 
@@ -168,7 +168,7 @@ def compare(experiment: LoadedExperiment, folder: Path) -> dict[str, Any]:
         "map_slots": slots.maps,
         "reduce_slots": slots.reduces,
         "history_of": ran[0],
-        "errors": {how: {key: _errors(orders, how, key) for key in FIGURES} for how in HOWS},
+        "errors": errors(orders, ran[0]),
         "runs": orders,
     }
 
@@ -185,6 +185,12 @@ def _estimates(case: _Case, history: EarlierRuns, slots: Slots) -> dict[str, Est
         "history": estimate([history.estimate(job) for job in case.jobs], slots),
         "own": estimate_tasks(maps, reduces, slots),
     }
+
+
+def errors(orders: dict[str, Any], history_of: str) -> dict[str, Any]:
+    """Errors of the three estimates over the orders; of ``history`` without the run that it comes from."""
+    others = {name: found for name, found in orders.items() if name != history_of} or orders
+    return {how: {key: _errors(others if how == "history" else orders, how, key) for key in FIGURES} for how in HOWS}
 
 
 def _errors(orders: dict[str, Any], how: str, key: str) -> dict[str, float]:

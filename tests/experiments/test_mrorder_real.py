@@ -299,3 +299,16 @@ def test_more_jobs_than_orders_can_be_run_of_are_refused(tmp_path: Path) -> None
 def test_at_most_so_many_at_once() -> None:
     table = pd.DataFrame({"granted_s": [0, 1, 2, 5], "ended_s": [2, 5, 4, 6]})
     assert estimator.most_at_once(table) == 2
+
+
+def test_a_run_is_not_judged_by_its_own_history() -> None:
+    def run(guess: float) -> dict[str, dict[str, float]]:
+        real = dict.fromkeys(estimator.FIGURES, 100.0)
+        return {"real": real, **{how: dict.fromkeys(estimator.FIGURES, guess) for how in estimator.HOWS}}
+
+    found = estimator.errors({"1-2": run(150.0), "2-1": run(90.0), "1-3": run(110.0)}, "1-2")
+    for key in estimator.FIGURES:
+        assert found["history"][key]["greatest"] == 0.1
+        assert found["declared"][key]["greatest"] == found["own"][key]["greatest"] == 0.5
+    # One run alone has nothing else to be judged by.
+    assert estimator.errors({"1-2": run(150.0)}, "1-2")["history"]["makespan_s"]["greatest"] == 0.5
