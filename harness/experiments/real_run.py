@@ -27,12 +27,8 @@ from harness.experiments.mrorder import Holding
 from harness.experiments.real_cluster import RealCluster, file_text
 from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real_programs import ProgramLoad, Programs
-from harness.experiments.real_start import (
-    MOST_TRIES,
-    client_of,
-    options_of,
-    plan_for,
-)
+from harness.experiments.real_settle import settle
+from harness.experiments.real_start import MOST_TRIES, client_of, options_of, plan_for
 from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import Outcome, Step, node_sizes, put_arrivals
@@ -235,6 +231,7 @@ class RealRun:
         self.stop.set()
         if self.controller is not None:
             self.controller.join(30.0)
+        settle(self.jobs, self.client.rest)
         self._check_answers()
         self._document()
         result, summary = self._write(finished=finished)

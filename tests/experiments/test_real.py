@@ -316,6 +316,7 @@ def test_a_run_that_is_cut_ends_when_it_is_cut(
             self.experiment, self.variant = loaded, variants_of(loaded)[0]
             self.directory = RunDirectory(tmp_path / "out", {"cluster": {"id": 1}, "experiment": loaded.resolved})
             self.cluster = SimpleNamespace(backend="local")  # type: ignore[assignment]
+            self.client = SimpleNamespace(rest=None)  # type: ignore[assignment]
             self.jobs, self.holding, self.load, self.controller, self.decisions = [], None, None, None, []
             self.nodes, self.given = [NodeLine(memory_mb=8192, vcores=16)], None
             tree = queue_tree(allocation_file(loaded.spec))
