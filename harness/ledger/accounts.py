@@ -14,6 +14,7 @@ A leaf's sum never falls: what was assumed too much is made up by what the leaf 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -204,11 +205,16 @@ class RmAccounts:
             possible = _held_for(account.held.at_least(look.held), now_s - account.moved_s + CACHE_S)
             back = (look.held - account.held).at_least(ZERO)
             if memory > possible[0] or vcores > possible[1]:
-                # More than it can have used: containers came back, with all that they used before. Of an application
-                # that has ended they came back ended (a node that was late), and none is seen.
-                lost = _held_for(account.lost_held if look.final else back, now_s - account.lost_from_s)
+                # More than it can have used: containers came back, with all that they used before. Where none is seen
+                # they came back ended (a node that was late), also while the RM still saves that the application has.
+                ended = look.final or back == ZERO
+                away_s = now_s - account.lost_from_s
+                lost = _held_for(account.lost_held if ended else back, away_s)
                 since = _held_for(account.held, now_s - account.moved_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
+                if ended and away_s > 0:
+                    # What others of its nodes bring is counted when they do.
+                    back = Resource(math.ceil(memory / away_s), math.ceil(vcores / away_s)).within(account.lost_held)
             account.lost_held = (account.lost_held - back).at_least(ZERO)
             account.held = look.held
         self._add(look.queue, memory, vcores)

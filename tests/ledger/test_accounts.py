@@ -169,9 +169,12 @@ def test_an_rm_that_begins_anew_and_recovers_costs_nothing_while_containers_go_o
     assert accounts.consumed()["root.a"][0] == pytest.approx(truth, rel=0.02)
 
 
+@pytest.mark.parametrize("saving", [False, True], ids=["ended", "its end being saved"])
 @pytest.mark.parametrize("ran_s", [2.0, 10.0, 200.0])
 @pytest.mark.parametrize("away_s", [20.0, 75.0, 300.0])
-def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(ran_s: float, away_s: float) -> None:
+def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(
+    ran_s: float, away_s: float, saving: bool
+) -> None:
     # Hadoop 3.4.2: a container that a node reports as complete when it registers is counted with its whole life.
     rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
     looked(rm, accounts)
@@ -189,12 +192,46 @@ def test_a_node_that_comes_back_after_its_containers_have_ended_costs_little(ran
             container.ended_s = rm.now_s
         looked(rm, accounts)
     rm.node_back([container])
+    if saving:
+        # Its figure is whole, and the RM shows it as running while it saves that it has ended.
+        looked(rm, accounts)
     rm.finish("x")
     for _ in range(5):
         rm.now_s += 1.0
         looked(rm, accounts)
     # Not known is for how long of the time away it ran: at most six seconds less.
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=6 * 512)
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_nodes_that_come_back_one_after_the_other_with_what_has_ended_cost_little(goes_on: bool) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    containers = [rm.start("x", 512), rm.start("x", 2048)]
+    for _ in range(30):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    rm.restart()
+    looked(rm, accounts, rm_began_anew=True)
+    for second in range(90):
+        rm.now_s += 1.0
+        if second == 55:
+            containers[0].ended_s = rm.now_s
+        if second == 60:
+            rm.node_back(containers[:1])
+        if second == 80:
+            if not goes_on:
+                containers[1].ended_s = rm.now_s
+            rm.node_back(containers[1:])
+        looked(rm, accounts)
+    rm.finish("x")
+    for _ in range(5):
+        rm.now_s += 1.0
+        looked(rm, accounts)
+    truth = rm.truth("root.a")[0]
+    # At most what the first container had used before, once more for the second: their lives are shown in one sum.
+    assert accounts.consumed()["root.a"][0] == pytest.approx(truth, abs=6 * 512 + 30 * 512)
 
 
 @pytest.mark.parametrize("ended", [False, True])
