@@ -11,13 +11,13 @@ import fcntl
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from harness.clusters.processes import Process
+from harness.clusters.site import write_private
 from harness.model.errors import CallError, InputError
 
 _FILE = "cluster.json"
@@ -164,12 +164,8 @@ class StateFolder:
 
     def save(self, state: ClusterState) -> None:
         """Writes the state, whole or not at all."""
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".cluster-")
-        with os.fdopen(handle, "w") as out:
-            json.dump({"format": _FORMAT, **asdict(state)}, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, self.path(_FILE))
+        document = json.dumps({"format": _FORMAT, **asdict(state)}, indent=1)
+        write_private(self.path(_FILE), document.encode())
 
     def remove(self) -> None:
         """Removes the folder and all that is in it."""

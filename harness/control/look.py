@@ -103,7 +103,7 @@ class Watcher:
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
             _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval)
-            used, demand = _positive(queue.used), _positive(queue.demand)
+            used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
             # Both are of slightly different moments: a queue demands at least what it holds.
             demand = demand.at_least(used)
             waiting = pending > 0
@@ -115,7 +115,7 @@ class Watcher:
                 entitlements.get(path, 1.0),
                 used,
                 demand,
-                min_shares.get(path, _positive(queue.minimum)),
+                min_shares.get(path, queue.minimum.at_least(ZERO)),
                 max_shares.get(path, queue.maximum),
                 pending,
                 queue.active_apps,
@@ -129,12 +129,12 @@ class Watcher:
                 ended_containers=max(seen.new_ended - ended, 0)
                 if ended is not None and seen.new_ended is not None
                 else None,
-                min_share_in_force=_positive(queue.minimum),
+                min_share_in_force=queue.minimum.at_least(ZERO),
             )
         for gone in self._seen.keys() - status.queues.keys():
             del self._seen[gone]
         self._looked_s = now_s
-        return Snapshot(now_s, _positive(status.capacity), queues, period_s)
+        return Snapshot(now_s, status.capacity.at_least(ZERO), queues, period_s)
 
     def _ended_apps(self, apps: Iterable[AppStatus]) -> dict[str, int] | None:
         """Queue -> applications that ended since the look before; None at the first one."""
@@ -185,7 +185,3 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
     if given > 0:
         seen.last_start_s = now_s
     seen.containers = queue.containers_allocated
-
-
-def _positive(amount: Resource) -> Resource:
-    return amount.at_least(ZERO)

@@ -72,23 +72,16 @@ def _best_of(user, idle, first, after, demand, held, weights, rule):  # type: ig
 def _choose(idle, levels, pending, fair, first, after, demand, held, weights, rule, knob):  # type: ignore[no-untyped-def]
     """The task for a server, or -1."""
     n = len(levels)
-    if rule <= _DRF:
-        chosen, lowest = -1, np.inf
+    if rule <= _DRF or rule == _QKNOBER:
+        # Lowest first, under QKnober of those below their fair part; one whose tasks do not fit here does not hold the
+        # server up.
+        chosen, lowest = -1, np.inf if rule <= _DRF else fair - _TINY
         for user in range(n):
             if pending[user] and levels[user] < lowest:
                 task, _ = _best_of(user, idle, first, after, demand, held, weights, rule)
                 if task >= 0:
                     chosen, lowest = task, levels[user]
-        return chosen
-    if rule == _QKNOBER:
-        # Users below their fair part, lowest first; one whose tasks do not fit here does not hold the server up.
-        chosen, lowest = -1, np.inf
-        for user in range(n):
-            if pending[user] and levels[user] < fair - _TINY and levels[user] < lowest:
-                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule)
-                if task >= 0:
-                    chosen, lowest = task, levels[user]
-        if chosen >= 0:
+        if rule <= _DRF or chosen >= 0:
             return chosen
         cut = np.int64(1) << 60
     else:

@@ -105,7 +105,9 @@ def _uses(connection: socket.socket | None, *, sends: bool = False) -> None:
             watch.add(connection)
 
 
-class _Plain(HTTPConnection):
+class _Watched(HTTPConnection):
+    """A connection that tells the watch of its call which socket it uses, and when it sends."""
+
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
         _uses(made)
@@ -119,25 +121,16 @@ class _Plain(HTTPConnection):
         super().request(*args, **named)
 
 
-class _Tls(HTTPSConnection):
-    def _new_conn(self) -> socket.socket:
-        made = super()._new_conn()
-        _uses(made)
-        return made
-
-    def request(self, *args: Any, **named: Any) -> None:
-        if self.sock is None:
-            self.connect()
-        _uses(self.sock, sends=True)
-        super().request(*args, **named)
+class _WatchedTls(_Watched, HTTPSConnection):
+    pass
 
 
 class _PlainPool(HTTPConnectionPool):
-    ConnectionCls = _Plain
+    ConnectionCls = _Watched
 
 
 class _TlsPool(HTTPSConnectionPool):
-    ConnectionCls = _Tls
+    ConnectionCls = _WatchedTls
 
 
 class _Adapter(HTTPAdapter):

@@ -69,4 +69,6 @@ def test_other_tenants_containers_are_not_waited_for_without_end() -> None:
 
 
 def test_nothing_is_asked_where_nothing_has_ended() -> None:
-    settle([ended("1", "RUNNING")], None)  # type: ignore[arg-type]
+    rm, jobs = Rm(5), [ended("1", "RUNNING")]
+    settle(jobs, rm)  # type: ignore[arg-type]
+    assert (rm.containers, rm.asked, used(jobs)) == (5, [], [5000])
