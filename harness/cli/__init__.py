@@ -17,8 +17,8 @@ from typing import Any
 import click
 
 import harness
+from harness.base.errors import YarnfairError
 from harness.cli.output import outlive_readers
-from harness.model.errors import YarnfairError
 
 #: verb -> ("module:attribute", short help). The module is imported when the verb is called.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import InputError
 from harness.cli.output import json_option, print_json
-from harness.model.errors import InputError
 
 if TYPE_CHECKING:
     from harness.policies.allocate import Allocation

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import RunInvalid, RunTimedOut
 from harness.cli.output import echo_wrapped, json_option, print_json
-from harness.model.errors import RunInvalid, RunTimedOut
 
 if TYPE_CHECKING:
     from harness.experiments.campaign import Estimate, Outcome

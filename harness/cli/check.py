@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CallError, RegressionFound, RunInvalid, RunTimedOut
 from harness.cli.output import json_option, print_json
-from harness.model.errors import CallError, RegressionFound, RunInvalid, RunTimedOut
 
 if TYPE_CHECKING:
     from harness.results.check import Checked

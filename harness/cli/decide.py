@@ -6,8 +6,8 @@ import json
 
 import click
 
+from harness.base.errors import CallError, InputError
 from harness.cli.output import Number
-from harness.model.errors import CallError, InputError
 
 
 @click.command(short_help="The engine's decisions for a decision script.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from harness.base.errors import CallError
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import echo_wrapped, json_option, print_json
-from harness.model.errors import CallError
 from harness.model.queues import ensure_root_prefix
 
 

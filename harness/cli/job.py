@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CallError, InputError
 from harness.cli.output import Number, echo_wrapped, json_option, print_json
-from harness.model.errors import CallError, InputError
 
 if TYPE_CHECKING:
     from harness.jobs.applications.client import Done

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 
 if TYPE_CHECKING:
     from harness.control.view import View

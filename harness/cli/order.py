@@ -100,7 +100,7 @@ def order(
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
-    from harness.model.errors import InputError
+    from harness.base.errors import InputError
     from harness.policies.ordering.jobs import parse_jobs
 
     try:

@@ -25,10 +25,10 @@ def record(rm: str, client: str | None, history: str | None, user: str | None, o
     tasks that use what the ResourceManager counted for them. A run on a real backend records itself, with every task:
     its directory holds trace.jsonl.
     """
+    from harness.base.files import replace_file
     from harness.experiments.history import History
     from harness.experiments.recording import record_rm
     from harness.jobs.recorded import Detail, write_trace
-    from harness.results.store import replace_file
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmAddress, RmClient
 

@@ -21,11 +21,11 @@ def render(queues: Path, output: Path | None, as_json: bool) -> None:
 
     What the ResourceManager would accept and get wrong is refused; what is written has been read back and compared.
     """
-    from harness.jobs.yaml_file import read_yaml
-    from harness.model.errors import YarnfairError
-    from harness.yarn.allocation.render import render_allocations
-    from harness.yarn.allocation.spec import read_tree
-    from harness.yarn.allocation.validate import validate_allocations
+    from harness.base.documents import read_yaml
+    from harness.base.errors import YarnfairError
+    from harness.yarn.fair.render import render_allocations
+    from harness.yarn.fair.spec import read_tree
+    from harness.yarn.fair.validate import validate_allocations
 
     document = read_yaml(queues)
     file = read_tree(document.data, document.where)
@@ -35,7 +35,7 @@ def render(queues: Path, output: Path | None, as_json: bool) -> None:
         raise type(error)(error.what, where=error.where or str(queues), mend=error.mend) from error
     verdict = validate_allocations(text, source="the rendered file")
     if verdict.errors:
-        from harness.model.errors import InputError
+        from harness.base.errors import InputError
 
         first = verdict.errors[0]
         where = str(queues) + (f": queue {first.queue}" if first.queue else "")
@@ -60,9 +60,9 @@ def validate(file: str, as_json: bool) -> int:
 
     Exit code 1 if there is any.
     """
-    from harness.yarn.allocation.parse import read_bytes
-    from harness.yarn.allocation.validate import validate_allocations
-    from harness.yarn.allocation.values import Finding
+    from harness.yarn.fair.parse import read_bytes
+    from harness.yarn.fair.validate import validate_allocations
+    from harness.yarn.fair.values import Finding
 
     verdict = validate_allocations(read_bytes(file), source=file)
 
@@ -83,7 +83,7 @@ def validate(file: str, as_json: bool) -> int:
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes a file so that at every moment it is the old one or the new one; InputError if it cannot be written."""
-    from harness.model.errors import InputError
+    from harness.base.errors import InputError
 
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from harness.base.errors import InputError
 from harness.cli.output import Number, json_option, print_json
-from harness.model.errors import InputError
 
 
 def name_of(trace: Path) -> str:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli.output import json_option, print_json
-from harness.model.errors import CallError, RunInvalid, RunTimedOut
 
 if TYPE_CHECKING:
+    from harness.base.documents import YamlDocument
     from harness.experiments.kinds import EndedRun
     from harness.experiments.resolve import Variant
     from harness.experiments.run import Ended
     from harness.experiments.simulated import Step
-    from harness.jobs.yaml_file import YamlDocument
 
 
 class _Progress:
@@ -159,10 +159,10 @@ def run(
     A run directory for each policy and variant, a comparison on standard output, and an HTML report of them all.
     Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
+    from harness.base.documents import read_yaml
     from harness.experiments.kinds import kind_of
     from harness.experiments.resolve import experiment_path, load_experiment, variants_of
     from harness.experiments.run import check_backend, check_programs, output_folder, run_experiment
-    from harness.jobs.yaml_file import read_yaml
 
     check_backend(backend)
     given = parse_settings(settings)

@@ -9,7 +9,7 @@ import click
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
-    from harness.yarn.allocation.manager import QueueManager
+    from harness.yarn.fair.manager import QueueManager
 
 
 @click.command()
@@ -31,8 +31,8 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
     """
     from harness.model.resources import Resource
     from harness.sim.shares import fair_shares
-    from harness.yarn.allocation.manager import QueueManager
-    from harness.yarn.allocation.parse import read_allocations
+    from harness.yarn.fair.manager import QueueManager
+    from harness.yarn.fair.parse import read_allocations
 
     manager = QueueManager(read_allocations(allocations))
     names = None if not active else _active_leaves(manager, active, allocations)
@@ -68,7 +68,7 @@ def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -
 
     An empty text names no queue: nothing is active.
     """
-    from harness.model.errors import CallError
+    from harness.base.errors import CallError
     from harness.model.queues import ROOT, ensure_root_prefix
 
     found: set[str] = set()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
+from harness.base.errors import InputError
 from harness.cli.output import json_option, print_json
-from harness.model.errors import InputError
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import YarnfairError
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import Number, json_option, print_json
-from harness.model.errors import YarnfairError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

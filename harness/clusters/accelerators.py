@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.clusters.compose import ACCELERATOR, NODE_NAME, NODE_TYPE, DockerCluster, docker_client
 from harness.clusters.state import ClusterState
-from harness.model.errors import CallError, InputError, RunTimedOut
 from harness.model.resources import ZERO
 from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import Refused

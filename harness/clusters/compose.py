@@ -21,12 +21,12 @@ from typing import Any
 
 import yaml
 
+from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
 from harness.clusters.local import check_ports, free_ports
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.rmclient import RmAddress
 
 _HOST = "127.0.0.1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.base.errors import InputError
 from harness.clusters import jars
 from harness.clusters.compose import docker_client
 from harness.clusters.local import port_taken
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
@@ -222,8 +222,8 @@ def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None)
 def _am_shares(wanted: Wanted, capacity: Resource, allocations: AllocationPlace) -> Iterator[Finding]:
     """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
     from harness.sim.shares import fair_shares
-    from harness.yarn.allocation.manager import QueueManager
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.manager import QueueManager
+    from harness.yarn.fair.parse import parse_allocations
 
     try:
         data = allocations.read()

@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.base.errors import InputError
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote
 from harness.jobs.submit import SharedFolder
-from harness.model.errors import InputError
 from harness.yarn.errors import Unreachable
 
 _MOST = 64 << 20

@@ -19,10 +19,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.policies.base import parse_settings, read_decimal
 from harness.policies.hltrf import Hltrf
 from harness.yarn.rest import RestClient

@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.base.errors import InputError, RunTimedOut
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunTimedOut
 
 _NEEDED = (
     "hadoop-yarn-server-resourcemanager-",

@@ -17,12 +17,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_program, java_words
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunTimedOut
 from harness.yarn.rmclient import RmAddress
 
 _HOST = "127.0.0.1"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 #: The variable that marks all of a cluster's processes.
 MARK = "YARNFAIR_CLUSTER"

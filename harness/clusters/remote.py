@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError
 from harness.clusters.inventory import Access, Host
-from harness.model.errors import InputError
 from harness.yarn.errors import Refused, Unreachable, reason
 from harness.yarn.files import become_over_sftp, old_over_sftp
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.base.errors import InputError
 from harness.clusters import processes, site
 from harness.clusters.daemons import NM, RM, RM_PORTS, java_words
 from harness.clusters.inventory import Host
@@ -22,7 +23,6 @@ from harness.clusters.remote_site import node_properties, rm_properties
 from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
 from harness.model.data import data_path
-from harness.model.errors import InputError
 
 SCHEDULER_FILE = "fair-scheduler.xml"
 Progress = Callable[[str], None]

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.base.errors import CallError, InputError
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 
 LOG4J = """\
 log4j.rootLogger=INFO, stdout

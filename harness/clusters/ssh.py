@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import RM_PORTS
 from harness.clusters.inventory import Host, Inventory, restored
@@ -39,7 +40,6 @@ from harness.clusters.remote_host import (
 )
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
-from harness.model.errors import CallError, InputError, RunTimedOut
 from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace
 from harness.yarn.rmclient import RmAddress

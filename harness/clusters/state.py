@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.clusters.processes import Process
 from harness.clusters.site import write_private
-from harness.model.errors import CallError, InputError
 
 _FILE = "cluster.json"
 #: Says that a folder is ours to empty; the lock is on it.

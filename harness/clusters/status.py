@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.model.errors import InputError, RunTimedOut
+from harness.base.errors import InputError, RunTimedOut
 from harness.yarn.answers import ClusterInfo, NodeStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.http import HttpOptions

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError, YarnfairError
 from harness.clusters.inventory import Host, restored
 from harness.clusters.remote import Remote
-from harness.model.errors import InputError, YarnfairError
 
 if TYPE_CHECKING:
     import paramiko

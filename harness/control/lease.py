@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.model.errors import InputError, YarnfairError
+from harness.base.errors import InputError, YarnfairError
 from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
 
 #: The holder renews when this part of the lease's time has passed.

@@ -12,17 +12,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.control.events import Attributes
-from harness.model.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
-from harness.yarn.allocation.edit import Attribute, Change, edit_parsed
-from harness.yarn.allocation.grow import NewQueue, add_queues, remove_queues
-from harness.yarn.allocation.javanum import float32
-from harness.yarn.allocation.manager import queue_tree
-from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.allocation.render import resource_text
+from harness.yarn.fair.edit import Attribute, Change, edit_parsed
+from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
+from harness.yarn.fair.javanum import float32
+from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.render import resource_text
 from harness.yarn.files import AllocationPlace
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.policies.base import Policy
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
+from harness.base.errors import InputError
 from harness.control.reports import TickReport
-from harness.model.errors import InputError
 
 LogFormat = Literal["text", "json"]
 #: An alarm that lasts is said again after this, seconds.

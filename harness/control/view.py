@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.ledger.store import read_decisions, read_documents
-from harness.model.errors import InputError
 from harness.yarn.answers import AppStatus, SchedulerStatus
 
 #: Decisions that are looked through for a queue's last change.

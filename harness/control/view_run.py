@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.control.view import QueueRow, View, with_changes, with_sums
-from harness.model.errors import InputError
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.errors import YarnfairError
 from harness.control.core import ControlCore
 from harness.control.events import (
     Action,
@@ -41,7 +42,6 @@ from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
 from harness.control.settings import ControlSettings
 from harness.ledger.store import LedgerStore, StoreFull
-from harness.model.errors import YarnfairError
 from harness.model.resources import ZERO
 from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.errors import YarnfairError
 from harness.model.data import data_path
-from harness.model.errors import YarnfairError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.plan import Order, Plan
 from harness.model.resources import Resource
@@ -90,7 +90,7 @@ def calibrate(steps: int = 20_000_000) -> float:
 def _load_of(policy: Policy | None, nodes: int, seconds: float) -> Any:
     """160 applications that never run out of work, 16 containers a node, everything switched on."""
     from harness.sim.setup import SimSetup
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     large = Resource(1536, 1)
     jobs = []
@@ -202,7 +202,7 @@ def _run(setup: Any) -> dict[str, Any]:
 def _four(nodes: int, jobs: Iterator[JobSpec], policy: str, **more: Any) -> Any:
     from harness.policies.registry import make_policy
     from harness.sim.setup import SimSetup
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     return SimSetup(
         nodes=tuple(NodeSpec(f"n{i}", 4096, 4) for i in range(nodes)),

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.files import read_json, write_json
 from harness.experiments.campaign_spec import Cell, LoadedCampaign
 from harness.experiments.campaign_state import CampaignState, Standing, locked
 from harness.experiments.campaign_work import Clusters, Dask, Executor, Processes, Told
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.experiments.run import plainness
 from harness.experiments.simulated import Step
-from harness.model.errors import CallError, InputError, YarnfairError
-from harness.results.store import read_json, write_json
 from harness.results.summary import add_speedups
 
 #: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.

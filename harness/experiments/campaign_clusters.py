@@ -22,6 +22,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 import harness
+from harness.base.errors import InputError
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
 from harness.experiments.real import real_runner
@@ -30,7 +31,6 @@ from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.run import Runner
 from harness.jobs.spec import Strict
 from harness.model.data import data_path
-from harness.model.errors import InputError
 
 Says = Callable[[str], None]
 #: Rooms and files whose code a real run depends on, besides what a simulated one does.

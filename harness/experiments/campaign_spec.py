@@ -20,6 +20,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 import harness
+from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.errors import CallError, InputError
 from harness.experiments.campaign_clusters import ClusterUse, Place, identity_of, place_of
 from harness.experiments.kinds import kind_of
 from harness.experiments.real import real_policies, real_variants
@@ -27,8 +29,6 @@ from harness.experiments.resolve import LoadedExperiment, Variant, experiment_pa
 from harness.experiments.run import BACKENDS
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.spec import Positive, Strict
-from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
-from harness.model.errors import CallError, InputError
 from harness.results.store import versions
 
 MOST_CELLS = 100_000

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.base.errors import InputError
 from harness.experiments.campaign_spec import Cell
-from harness.model.errors import InputError
 
 FORMAT = 1
 State = Literal["waiting", "running", "done", "failed"]

@@ -18,10 +18,10 @@ from typing import Any
 
 import pandas as pd
 
+from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.errors import CallError, InputError
 from harness.experiments.cloud_spec import KINDS, CloudExperiment, InstanceSpec, RatesExperiment
-from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.policies.base import Policy
 from harness.policies.cloud_driver import (
     InstanceType,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.accelerators import Accelerators, Node, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.site import write
@@ -24,7 +25,6 @@ from harness.experiments.real_curves import JobRun
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.cloud_driver import InstanceType, Query, billed_hours, release_at_h

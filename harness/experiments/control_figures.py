@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError, RunTimedOut, YarnfairError
+from harness.base.files import write_json
 from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -31,10 +33,9 @@ from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
-from harness.model.errors import InputError, RunTimedOut, YarnfairError
 from harness.model.resources import Resource
 from harness.policies import make_policy
-from harness.results.store import machine, versions, write_json
+from harness.results.store import machine, versions
 from harness.yarn.adminrpc import weights_differ
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions

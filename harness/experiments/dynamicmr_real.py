@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 import harness
+from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.estimator import most_at_once
@@ -26,7 +27,6 @@ from harness.jobs.applications.catalogue import APPLICATIONS
 from harness.jobs.applications.client import Client, Done, Request, Sizes
 from harness.jobs.applications.history import Attempt, attempts_table
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.model.errors import InputError, RunInvalid
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 

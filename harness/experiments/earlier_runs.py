@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from harness.base.errors import InputError
 from harness.jobs.recorded import read_trace
-from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
 from harness.policies.ordering import MapReduceJob
 

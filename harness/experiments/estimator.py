@@ -24,6 +24,8 @@ import click
 import pandas as pd
 
 import harness
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.experiments.mrorder import as_mapreduce, slots_of
 from harness.experiments.real import real_runner
@@ -31,12 +33,10 @@ from harness.experiments.real_cluster import Target
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes
-from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
 from harness.policies.mrorder import MROrder
 from harness.policies.ordering import Estimate, Slots, estimate, estimate_tasks
 from harness.policies.registry import make_policy
-from harness.results.store import read_json
 
 EXPERIMENT = "estimator"
 #: More jobs have too many orders to run them all.

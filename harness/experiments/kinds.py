@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.jobs.yaml_file import YamlDocument
+from harness.base.documents import YamlDocument
 
 
 class EndedRun(Protocol):

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.files import write_json
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
@@ -26,7 +27,7 @@ from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
 from harness.policies.registry import make_policy
 from harness.results.metrics import fairness_degree, integral, last_loss_s, sharing_benefit_and_loss
-from harness.results.store import versions, write_json
+from harness.results.store import versions
 
 PERIODS_S = (1.0, 15.0, 60.0)
 #: Where putting one queue first is tried: at one second nothing is left to explain.

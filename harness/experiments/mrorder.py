@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.mrorder import MROrder

@@ -17,6 +17,9 @@ from typing import Any
 
 import pandas as pd
 
+from harness.base.documents import YamlDocument
+from harness.base.errors import CallError, InputError
+from harness.base.files import write_json
 from harness.experiments.ended import EndedVariant
 from harness.experiments.mrspec import (
     Applications,
@@ -30,12 +33,10 @@ from harness.experiments.mrspec import (
     read_applications,
     read_experiment,
 )
-from harness.jobs.yaml_file import YamlDocument
-from harness.model.errors import CallError, InputError
 from harness.policies.fawkes import FawkesPolicy
 from harness.policies.registry import make_policy, settings_of
 from harness.results.metrics import percentile
-from harness.results.store import RunDirectory, write_json
+from harness.results.store import RunDirectory
 from harness.sim.mrclusters import ClusterSetup, Constants, MRJob, Profile, Result, Setup, simulate
 from harness.sim.mrclusters.model import Growth
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.errors import InputError
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.spec import Name, Positive, Seconds, Strict
-from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.sim.mrclusters.model import Constants, MRJob, Profile
 
 Part = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

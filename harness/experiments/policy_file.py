@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import Field
 
+from harness.base.documents import read_yaml, validated
+from harness.base.errors import InputError
 from harness.experiments.spec import Scalar
 from harness.jobs.spec import Name, Strict
-from harness.jobs.yaml_file import read_yaml, validated
-from harness.model.errors import InputError
 
 
 class PolicyFile(Strict):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
 from harness.control.settings import check_counting
 from harness.experiments.real_cluster import Target
 from harness.experiments.real_programs import check_memory
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
-from harness.model.errors import CallError, InputError
 from harness.policies import make_policy
 
 _SIM = "use --backend sim"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.clusters import inrm, processes
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.hosts_folder import HostsFolder
@@ -25,11 +26,10 @@ from harness.clusters.state import ClusterSpec, StateFolder, default_folder
 from harness.experiments import real_given
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
-from harness.model.errors import CallError, InputError
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
-from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.allocation.render import render_allocations
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.render import render_allocations
 from harness.yarn.files import AllocationPlace, open_place
 from harness.yarn.rmclient import RmAddress
 

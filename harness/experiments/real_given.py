@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.base.errors import InputError, YarnfairError
 from harness.clusters import processes
-from harness.model.errors import InputError, YarnfairError
 from harness.yarn.errors import reason
 from harness.yarn.files import AllocationPlace, open_place
 

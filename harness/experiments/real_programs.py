@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.base.errors import InputError, YarnfairError
 from harness.clusters.jars import cache_folder
 from harness.experiments.real_cluster import RealCluster
 from harness.experiments.real_curves import JobRun
@@ -33,7 +34,6 @@ from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spark.site import site_of
 from harness.jobs.spec import DataSpec, ProgramsWorkload
 from harness.jobs.submit import LocalFolder
-from harness.model.errors import InputError, YarnfairError
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

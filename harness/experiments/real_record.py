@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.experiments.record_file import record_main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import read_trace
-from harness.model.errors import InputError
-from harness.results.store import read_json, versions
+from harness.results.store import versions
 
 _DIGITS = 4
 

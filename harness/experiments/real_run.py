@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from harness.base.errors import InputError, RunInvalid, YarnfairError
 from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
@@ -36,7 +37,6 @@ from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
-from harness.model.errors import InputError, RunInvalid, YarnfairError
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
 from harness.policies.mrorder import MROrder
@@ -46,9 +46,9 @@ from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
 from harness.sim.attributes import with_attributes
 from harness.sim.setup import SimResult
-from harness.yarn.allocation.manager import queue_tree
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
+from harness.yarn.fair.manager import queue_tree
 
 __all__ = ["RealRun"]
 

@@ -11,8 +11,8 @@ import contextlib
 import time
 from collections.abc import Sequence
 
+from harness.base.errors import YarnfairError
 from harness.experiments.real_curves import JobRun
-from harness.model.errors import YarnfairError
 from harness.yarn.rest import RestClient
 
 #: As long as MapReduce's masters stay after their job, and a second for their nodes to say that they have gone.

@@ -11,12 +11,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.real_cluster import RealCluster
 from harness.experiments.real_curves import LostMaster
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.jobs.replay import NO_FAULTS, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.model.plan import Plan
 from harness.model.resources import Resource

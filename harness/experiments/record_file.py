@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import YarnfairError
-from harness.results.store import plain, write_json
+from harness.base.errors import YarnfairError
+from harness.base.files import plain, write_json
 
 
 def record_main(

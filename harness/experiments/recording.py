@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError
 from harness.experiments.history import History
 from harness.experiments.real_curves import JobRun
 from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, StageLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.rmclient import RmClient

@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.experiments.record_file import record_main
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.policies import make_policy
 from harness.policies.allocate import allocate
 from harness.policies.rates_scenario import answer_document, read_rates, slot_chooser
 from harness.policies.scenario import read_scenario, read_top
 from harness.results.catalogue import flat
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
-from harness.results.store import read_json, versions
+from harness.results.store import versions
 from harness.sim.rates import simulate_rates
 
 #: Measures of a summary that a record keeps, over seeds.

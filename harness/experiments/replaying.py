@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.jobs.recorded import Trace
-from harness.model.errors import InputError
-from harness.results.store import read_json
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.errors import CallError, InputError
 from harness.experiments.kinds import kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.build import LoadedWorkload, Scale, build_jobs, check_scale, demands, load_workload, workload_of
 from harness.jobs.spec import RecordedWorkload, SlsWorkload
-from harness.jobs.yaml_file import YamlDocument, read_yaml, validated
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource

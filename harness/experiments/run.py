@@ -16,12 +16,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.base import errors
+from harness.base.errors import CallError, YarnfairError
+from harness.base.files import plain, read_json, write_json
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step, capacity_of, check_stages, run_variant
 from harness.jobs.spec import ProgramsWorkload
-from harness.model import errors
-from harness.model.errors import CallError, YarnfairError
-from harness.results.store import RunDirectory, plain, read_json, write_json
+from harness.results.store import RunDirectory
 from harness.results.summary import add_speedups
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.queues import ROOT, AllocationFile, QueueSettings
 from harness.model.resources import Resource
-from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.allocation.render import render_allocations
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.render import render_allocations
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimSetup

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
 from harness.jobs.build import build_jobs
 from harness.jobs.spec import BinsWorkload, TraceWorkload
-from harness.model.errors import InputError
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder

@@ -9,8 +9,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.policies.dynamicmr import rules_of
 from harness.policies.registry import make_policy

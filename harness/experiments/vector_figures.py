@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.files import write_json
 from harness.jobs.google import synthetic
 from harness.policies.packing import pack
 from harness.policies.two_resources import two_stages
 from harness.policies.vectors import fair_level
-from harness.results.store import versions, write_json
+from harness.results.store import versions
 from harness.sim.vector import simulate
 
 USERS = (4, 100, 1_000, 10_000)

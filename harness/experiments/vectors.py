@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.jobs.google import read_trace, synthetic
-from harness.model.errors import InputError
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
 
 KNOBS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

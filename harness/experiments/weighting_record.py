@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.experiments.record_file import record_main
-from harness.model.errors import InputError
-from harness.results.store import read_json, versions
+from harness.results.store import versions
 
 _DIGITS = 4
 

@@ -14,6 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from harness.base.documents import KeyPath, YamlDocument, read_yaml, validated
+from harness.base.errors import InputError
 from harness.jobs.spec import (
     KINDS,
     ArrivalsSpec,
@@ -29,8 +31,6 @@ from harness.jobs.spec import (
     Workload,
 )
 from harness.jobs.swim import read_swim, swim_jobs
-from harness.jobs.yaml_file import KeyPath, YamlDocument, read_yaml, validated
-from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.sim.vector import VectorLoad
 
 TASK_EVENTS, TASK_USAGE, MACHINE_EVENTS = 13, 20, 6

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.sim.durations import (
     KINDS,

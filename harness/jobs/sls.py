@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 

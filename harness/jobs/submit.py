@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from harness.base.errors import InputError, YarnfairError
 from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, read_records
 from harness.model.data import data_path
-from harness.model.errors import InputError, YarnfairError
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import BadAnswer

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 

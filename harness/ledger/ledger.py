@@ -1,6 +1,6 @@
 """Accumulated resources per leaf, as LTYARN section 6.2 and tang-thesis section 5.5.1 count them. Pure arithmetic.
 
-This is the reference definition: the simulator's compiled twin (harness.sim.scheduler.longterm) is tested against it.
+This is the reference definition: the simulator's compiled twin (harness.sim.fair.longterm) is tested against it.
 Assumed execution times are in harness.ledger.quantum; nothing is stored on disk here.
 
 What is counted

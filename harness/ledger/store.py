@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from harness.base.errors import InputError
 from harness.ledger.accounts import AppAccount, QueueAccount, RmAccounts
 from harness.ledger.ledger import Usage
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 
 FORMAT = 2

@@ -2,7 +2,7 @@
 
 Two layers. `AllocationFile` holds what a file says, attribute by attribute, unsaid ones being None, with Hadoop's
 look-ups (own value, else default). `QueueTree` holds the queues that the ResourceManager makes of it, every setting
-in effect. Reading and writing files is harness.yarn.allocation's business; fair shares are harness.sim's.
+in effect. Reading and writing files is harness.yarn.fair's business; fair shares are harness.sim's.
 
 Facts are those of Hadoop 3.4.2 (AllocationConfiguration, ConfigurableResource, FSQueue). Weights, AM shares and
 thresholds are Java floats: Python floats here that hold a float32's value (NaN and infinities included).

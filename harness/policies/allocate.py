@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from harness.base.errors import CallError, InputError
 from harness.ledger.decay import LN2, half_life_factor
-from harness.model.errors import CallError, InputError
 from harness.model.plan import Order
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot

@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from harness.base.errors import CallError
 from harness.ledger.decay import LN2, half_life_factor
-from harness.model.errors import CallError
 from harness.model.plan import LedgerSettings
 from harness.model.snapshot import Snapshot
 from harness.policies.base import number, word

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies.base import Policy
 from harness.policies.dynamicmr import rules_of
 from harness.policies.scenario import Reader, shown

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies.base import Policy
 from harness.policies.fawkes import FawkesPolicy, Metrics
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start

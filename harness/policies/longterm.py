@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings
 from harness.model.snapshot import Snapshot
 from harness.policies.base import CountedLedger, LedgerView, number

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.model.plan import Order, Plan
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.policies.base import Policy
 from harness.policies.fair import Fair
 from harness.policies.progress_share import ProgressShare

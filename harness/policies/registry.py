@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 

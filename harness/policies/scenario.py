@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.policies.base import read_decimal
 
 MAX_TEXT_BYTES = 20_000_000

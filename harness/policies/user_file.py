@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 
 def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:

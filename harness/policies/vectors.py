@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 #: One figure per resource, in the order of the scenario.
 Vector = tuple[Fraction, ...]

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 if TYPE_CHECKING:
     from harness.report.data import Run

@@ -10,13 +10,13 @@ from pathlib import Path
 from markupsafe import Markup
 
 import harness
-from harness.model.errors import InputError
+from harness.base.errors import InputError
+from harness.base.files import replace_file
 from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
 from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
 from harness.results.runs import RunRecord
-from harness.results.store import replace_file
 
 #: A row is a line of words above its interval, so that the words can be read on a phone.
 ROW, MARGIN, WIDE, TOP = 32, 26, 420, 8

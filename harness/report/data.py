@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.report.curves import longest_true_s
 from harness.results.metrics import fairness_degree
 from harness.results.runs import find_runs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.report.data import Run
 from harness.report.findings import Finding
 from harness.report.page import Content

@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from harness.base.documents import read_yaml, validated
+from harness.base.errors import InputError
 from harness.jobs.spec import Strict
-from harness.jobs.yaml_file import read_yaml, validated
-from harness.model.errors import InputError
 from harness.results.catalogue import Key
 
 

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.model.errors import InputError, RunInvalid, RunTimedOut
+from harness.base.errors import InputError, RunInvalid, RunTimedOut
+from harness.base.files import read_json, write_json
 from harness.results.catalogue import Key, key_of
 from harness.results.runs import RunRecord
-from harness.results.store import read_json, write_json
 
 FORMAT = 1
 #: Bounds are set so that an unchanged run breaks any of them with at most this probability, all metrics together.

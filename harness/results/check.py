@@ -14,13 +14,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
+from harness.base.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, Metric
 from harness.results.compare import number_text
 from harness.results.runs import RunRecord
-from harness.results.stats import LONGEST, SHORTEST, change_points, least_change_p, level_of_each, rank_sum
 
 Verdict = Literal["fine", "worse", "changed", "missing", "not judged", "acknowledged"]
 Levels = NDArray[np.float64]

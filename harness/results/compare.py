@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Literal
 
+from harness.base.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
 from harness.results.catalogue import Key, Metric
 from harness.results.runs import Contest, Group, RunRecord
-from harness.results.stats import Correction, adjusted, interval_paired, interval_unpaired, rank_sum, signed_rank
 
 Verdict = Literal["better", "worse", "higher", "lower", "equal", "no difference shown", "too few repeats", "not tested"]
 ALPHA = 0.05

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
+from harness.base.files import replace_file
 from harness.results.check import Checked, Held
-from harness.results.store import replace_file
 
 #: What XML 1.0 does not allow.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
+from harness.base.files import read_json
 from harness.results.catalogue import Key, flat
-from harness.results.store import read_json
 
 #: How far below a given folder run directories are looked for (a campaign: folder/cells/CELL/RUN).
 DEPTH = 4

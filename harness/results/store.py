@@ -6,21 +6,19 @@ there, so a reader (or a crash, or kill -9) never meets half a file.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
 import os
 import platform
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
+from harness.base.files import plain, read_json, replace_file, write_json, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,50 +39,6 @@ FILES = (
     "ledger.sqlite.lock",
     "report.html",
 )
-
-
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then moves it there.
-
-    Raises InputError when the disk refuses.
-    """
-    temporary: Path | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        os.close(handle)
-        write(temporary)
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", where=str(path), mend="check disk and rights"
-        ) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON has it: numbers that are not finite become null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
-
-
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """One JSON document, replaced whole."""
-    text = json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    replace_file(path, lambda temporary: _write_text(temporary, text))
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _now() -> str:
@@ -196,7 +150,7 @@ class RunDirectory:
 
     def write_text(self, name: str, text: str) -> None:
         """A text file, replaced whole."""
-        replace_file(self.path / name, lambda temporary: _write_text(temporary, text))
+        write_text(self.path / name, text)
 
     def write_lines(self, name: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """A file of JSON objects, one a line."""
@@ -217,18 +171,3 @@ class RunDirectory:
         if why is not None:
             info["why"] = why
         write_json(path / "run.json", info)
-
-
-def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, Any]:
-    """A JSON object, of a run directory unless `mend` says how else such a file comes about.
-
-    Raises InputError when it is missing or damaged.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"cannot be read: {why}", where=str(path), mend=mend) from None
-    if not isinstance(found, dict):
-        raise InputError("not a JSON object", where=str(path), mend=mend)
-    return found

@@ -22,7 +22,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.results.runs import RunRecord, read_runs
 
 #: What every table begins with.

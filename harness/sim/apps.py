@@ -1,7 +1,7 @@
 """Applications, compiled: what their masters ask for, when tasks start and end, what is done about failures.
 
 MapReduce and DAGs (each task a container), Spark (tasks inside executors that are held to the end), services. The
-scheduler is asked through harness.sim.scheduler's kernels; when things happen is harness.sim.loop's business.
+scheduler is asked through harness.sim.fair's kernels; when things happen is harness.sim.loop's business.
 
 What an AM knows. It heartbeats every ``am_hb_ms`` from its first heartbeat on, and acts on a response ``am_lag_ms``
 after it came. So a container that was granted at t starts its work at the AM's first heartbeat at or after t, plus the
@@ -27,13 +27,13 @@ from harness.sim.calls import (
     note,
 )
 from harness.sim.events import E_ACT, E_ARRIVE, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
+from harness.sim.fair import apps as fs_apps
+from harness.sim.fair import nodes as fs_nodes
+from harness.sim.fair.longterm import settle
+from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import assume, begin
-from harness.sim.scheduler import apps as fs_apps
-from harness.sim.scheduler import nodes as fs_nodes
-from harness.sim.scheduler.longterm import settle
-from harness.sim.scheduler.state import NEED_ROOM
 from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 

@@ -103,8 +103,8 @@ class Calls:
 
 def _text(allocations: AllocationFile) -> str:
     """The allocation file's XML; a file that was made from values may lack the root's settings, which one read has."""
-    from harness.yarn.allocation.parse import parse_allocations
-    from harness.yarn.allocation.render import render_allocations
+    from harness.yarn.fair.parse import parse_allocations
+    from harness.yarn.fair.render import render_allocations
 
     if "root" not in allocations.settings:
         root = parse_allocations("<allocations><queue name='root'/></allocations>").settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.sim.setup import SimSetup
 
 

@@ -77,18 +77,18 @@ def keep_compiled_code() -> None:
 #: scheduler's state, w the world, i an integer, I and F tables of integers and reals.)
 _HALVES = (
     (
-        ("scheduler.nodes", "heartbeat", "sii"),
+        ("fair.nodes", "heartbeat", "sii"),
         ("loop", "_beat", "swii"),
         ("loop", "_happens", "swii"),
     ),
     (
-        ("scheduler.shares", "update", "si"),
+        ("fair.shares", "update", "si"),
         ("observe", "look_at", "iiIFi"),
         ("loop", "take_sample", "swi"),
         ("loop", "rebuild_ring", "wi"),
         ("spark", "executor_up", "wiii"),
-        ("scheduler.preempt", "preempt_pass", "si"),
-        ("scheduler.preempt", "run_kills", "si"),
+        ("fair.preempt", "preempt_pass", "si"),
+        ("fair.preempt", "run_kills", "si"),
         ("quantum", "cross", "swi"),
         ("apps", "restart_lost", "swi"),
     ),
@@ -100,7 +100,7 @@ def compile_half(which: int) -> None:
     """Compile one half of what a run needs (2: what needs both)."""
     from numba.core import types
 
-    from harness.sim.scheduler.state import S
+    from harness.sim.fair.state import S
     from harness.sim.world import W
 
     kinds: dict[str, Any] = {

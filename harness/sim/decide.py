@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from harness.model.errors import InputError
-from harness.sim.scheduler import apps as fs_apps
-from harness.sim.scheduler import nodes as fs_nodes
-from harness.sim.scheduler import preempt as fs_preempt
-from harness.sim.scheduler import shares as fs_shares
-from harness.sim.scheduler import state as st
-from harness.sim.scheduler.api import Scheduler
+from harness.base.errors import InputError
+from harness.sim.fair import apps as fs_apps
+from harness.sim.fair import nodes as fs_nodes
+from harness.sim.fair import preempt as fs_preempt
+from harness.sim.fair import shares as fs_shares
+from harness.sim.fair import state as st
+from harness.sim.fair.api import Scheduler
 from harness.sim.script import Event, option, whole
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 
 _WHY = {
     st.FINISHED: "finished",

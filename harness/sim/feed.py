@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.sim import world as w
 from harness.sim.durations import EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key

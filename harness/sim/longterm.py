@@ -11,7 +11,7 @@ import numpy as np
 from harness.ledger.decay import WINDOW_PARTS
 from harness.model.plan import Order, Plan
 from harness.model.queues import QueueTree
-from harness.sim.scheduler.longstate import (
+from harness.sim.fair.longstate import (
     DOMINANT,
     MEMORY,
     NO_WINDOW,

@@ -30,16 +30,16 @@ from harness.sim.events import (
     slot_of,
     use_of,
 )
+from harness.sim.fair import nodes as fs_nodes
+from harness.sim.fair import preempt as fs_preempt
+from harness.sim.fair import shares as fs_shares
+from harness.sim.fair.longstate import RULE_HORIZON
+from harness.sim.fair.longterm import advance, roll_rounds, settle_all, total_of
+from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
+from harness.sim.fair.state import S as State
 from harness.sim.granted import drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
-from harness.sim.scheduler import nodes as fs_nodes
-from harness.sim.scheduler import preempt as fs_preempt
-from harness.sim.scheduler import shares as fs_shares
-from harness.sim.scheduler.longstate import RULE_HORIZON
-from harness.sim.scheduler.longterm import advance, roll_rounds, settle_all, total_of
-from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
-from harness.sim.scheduler.state import S as State
 from harness.sim.spark import executor_up, inner_ended
 from harness.sim.world import (
     CALLS_FULL,

@@ -14,9 +14,9 @@ from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.sim.arrays import at_address
+from harness.sim.fair.longterm import advance, roll_rounds, total_of
+from harness.sim.fair.state import S as State
 from harness.sim.kernel import kernel
-from harness.sim.scheduler.longterm import advance, roll_rounds, total_of
-from harness.sim.scheduler.state import S as State
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 from harness.sim.world import W as World
 

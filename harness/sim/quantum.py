@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.fair.longterm import measured
 from harness.sim.kernel import kernel
-from harness.sim.scheduler.longterm import measured
 from harness.sim.world import J_RUNNING, NEVER
 
 

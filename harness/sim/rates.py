@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.policies.rates import JobView, NodeType, RateJob, RatesScenario, progress_share
 
 #: A runaway scenario ends with an error.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 _EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
 _LIMIT = 2**62

@@ -1,7 +1,7 @@
 """Steady and instantaneous fair shares of a whole queue tree, as a ResourceManager's FSQueue objects would show them.
 
 Walks the tree with each parent's policy; the arithmetic among siblings is the engine's own,
-harness.sim.scheduler.shares.
+harness.sim.fair.shares.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX, Queue, QueueTree
 from harness.model.resources import ZERO, Resource
-from harness.sim.scheduler.shares import queue_shares
-from harness.sim.scheduler.state import Q
+from harness.sim.fair.shares import queue_shares
+from harness.sim.fair.state import Q
 
 
 @dataclass(frozen=True, slots=True)

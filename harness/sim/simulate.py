@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.jobs import JobSpec
 from harness.model.plan import Plan, SchedulingPolicy
 from harness.model.queues import AllocationFile, QueueTree
@@ -26,17 +26,17 @@ from harness.sim.check import check_setup
 from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
+from harness.sim.fair.api import Scheduler
+from harness.sim.fair.longstate import RULE_USER
+from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.feed import Feed
 from harness.sim.longterm import long_term_arrays, shares_of, wait_ms
 from harness.sim.loop import run_at, take_sample
 from harness.sim.observe import Observer
-from harness.sim.scheduler.api import Scheduler
-from harness.sim.scheduler.longstate import RULE_USER
-from harness.sim.scheduler.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.table import JobTable, SampleLog, TaskLog
 from harness.sim.world import NEVER
-from harness.yarn.allocation.manager import queue_tree
+from harness.yarn.fair.manager import queue_tree
 
 #: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
 _PAUSE_EVENTS, _PAUSE_MS = 200_000, 3_600_000

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.sim.vector_loop import RULES, WINDOW, run_loop
 
 __all__ = ["RULES", "WINDOW", "VectorLoad", "VectorRun", "simulate"]

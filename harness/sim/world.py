@@ -1,6 +1,6 @@
 """State of everything around the scheduler, as arrays for compiled code: clock, events, jobs, stages, tasks, nodes.
 
-The scheduler's own state is harness.sim.scheduler's; what happens to this state is harness.sim.events', .apps' and
+The scheduler's own state is harness.sim.fair's; what happens to this state is harness.sim.events', .apps' and
 .loop's business. Slots are recycled by free lists and arrays double when they are full (Python does that, between two
 calls of compiled code), so memory follows what runs at once. Times are int64 milliseconds of virtual time.
 """

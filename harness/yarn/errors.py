@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 
 class Unreachable(InputError):

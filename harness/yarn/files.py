@@ -1,6 +1,6 @@
 """Where an RM's allocation file lies, and replacing it there whole or not at all: a folder, over SFTP, over WebHDFS.
 
-What the file says is harness.yarn.allocation's business, whether the RM took it harness.yarn.rmclient's. Every place
+What the file says is harness.yarn.fair's business, whether the RM took it harness.yarn.rmclient's. Every place
 writes a temporary file beside the old one and renames it over: a reader sees the old file or the new one, never a part.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.yarn.errors import Refused, Unreachable, reason
 from harness.yarn.http import HttpOptions
 from harness.yarn.ssh_proxy import Proxy, proxy_command

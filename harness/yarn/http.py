@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
 from harness.yarn.session import Watch, open_session
 

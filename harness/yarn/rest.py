@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.errors import CallError, YarnfairError
+from harness.base.errors import CallError, YarnfairError
 from harness.model.resources import Resource
 from harness.yarn import answers
 from harness.yarn.answers import (

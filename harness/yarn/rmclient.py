@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.model.resources import Resource
 from harness.yarn import adminrpc
 from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue

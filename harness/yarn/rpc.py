@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 
 _CONNECTION_CALL_ID = -3

@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 
 if TYPE_CHECKING:
     from harness.yarn.http import HttpOptions

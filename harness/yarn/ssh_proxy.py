@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.yarn.errors import reason
 
 #: A program that was asked to end has so long.

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 import requests
 import urllib3
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
 from harness.yarn.http import HttpOptions, parse_json, remote_exception
 from harness.yarn.session import Session, Watch, open_session

@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 import pytest
 
+from harness.base.documents import parse_yaml
+from harness.base.errors import InputError
 from harness.cli import cli, main
-from harness.jobs.yaml_file import parse_yaml
-from harness.model.errors import InputError
 from harness.sim.script import read_script, write_whole
 
 SCENARIO = "capacity: 4\nqueues: {A: {weight: 1}}\narrivals: [{A: 3}]\n"

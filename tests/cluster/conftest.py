@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError, YarnfairError
 from harness.clusters import daemons, jars, processes, site
 from harness.clusters.compose import DockerCluster
 from harness.clusters.local import LocalCluster, free_ports
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
-from harness.model.errors import InputError, YarnfairError
 from harness.yarn import rpc
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
@@ -84,7 +84,7 @@ def serve_simulated(folder: Path) -> Iterator[AnyRm]:
     from harness.sim.serve.rest import RestServer
     from harness.sim.serve.rpc import RpcServer
     from harness.sim.setup import SimSetup
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     text = ALLOCATIONS.format(a="3.0", b="1.0")
     file = folder / "fair-scheduler.xml"

@@ -18,13 +18,13 @@ from typing import Any
 
 import yaml
 
+from harness.base.errors import YarnfairError
 from harness.clusters.local import LocalCluster
 from harness.control.owner import entitlement
 from harness.ledger.store import LedgerStore
-from harness.model.errors import YarnfairError
 from harness.model.resources import Resource
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.answers import AppStatus
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import LocalPlace
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient

@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.base.errors import InputError
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import java_words
 from harness.clusters.local import free_ports
-from harness.model.errors import InputError
 from harness.yarn.http import HttpOptions
 from harness.yarn.webhdfs import WebHdfs
 

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters.accelerators import Accelerators, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -21,7 +22,6 @@ from harness.experiments.real_cluster import clean_abandoned
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.yarn.http import HttpOptions

@@ -23,7 +23,7 @@ from harness.clusters import site
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.model.resources import Resource
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import requests
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.jobs.applications.catalogue import APPLICATIONS
 from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data import generate as making
 from harness.jobs.data.targets import HdfsTarget, open_target
-from harness.model.errors import InputError
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged, WebHdfsPlace
 from harness.yarn.http import HttpOptions

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import RunInvalid
 from harness.jobs.applications.client import Sizes
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.client import HiveClient, HiveRequest
-from harness.model.errors import RunInvalid
 from tests.cluster.local_clusters import one_queue
 
 # Starting HiveServer2 alone takes most of a core's half minute: not for every run of CI.

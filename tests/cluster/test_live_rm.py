@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters.compose import DockerCluster
 from harness.clusters.doctor import examine_cluster
 from harness.clusters.local import LocalCluster
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.sim.shares import fair_shares
-from harness.yarn.allocation.manager import QueueManager
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.errors import Refused
+from harness.yarn.fair.manager import QueueManager
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective
 from tests.cluster.conftest import ALLOCATIONS, ANY, AnyRm, Live

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError, RunInvalid
 from harness.jobs.applications.client import Done
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.spark.catalogue import program
@@ -21,7 +22,6 @@ from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import LocalSite
 from harness.jobs.submit import LocalFolder
-from harness.model.errors import InputError, RunInvalid
 from harness.yarn.rest import RestClient
 from tests.cluster.local_clusters import one_queue
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.clusters.inventory import read_inventory
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
-from harness.model.errors import InputError
 from harness.yarn.rmclient import RmClient
 from tests import sshlab
 

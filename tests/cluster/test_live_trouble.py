@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters.doctor import examine_cluster
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.model.errors import InputError
 
 pytestmark = [pytest.mark.java, pytest.mark.live]
 

@@ -20,7 +20,7 @@ from harness.ledger.store import LedgerStore
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy, policy_names
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import AllocationPlace, open_place
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient

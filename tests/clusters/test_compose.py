@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.errors import InputError
 from harness.clusters import jars, local, remote_site, site
 from harness.clusters.compose import DockerCluster
 from harness.clusters.inventory import Access, Host
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.model.data import data_path
-from harness.model.errors import InputError
 
 COMPOSE = data_path("docker", "compose.yaml")
 SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]

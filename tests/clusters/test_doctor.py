@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters import doctor, local
 from harness.clusters.doctor import Finding, Wanted
@@ -22,7 +23,6 @@ from harness.clusters.jars import missing
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus, Part
-from harness.model.errors import CallError, InputError
 from harness.yarn.answers import cluster_info, nodes
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.clusters.inrm import CLASSES, SETTINGS, allocations_with, confirm, own_settings, with_policy
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.policies import make_policy
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters.inventory import read_inventory, restored
-from harness.model.errors import InputError
 
 GOOD = """\
 defaults: {user: yarn, port: 2200, key: id, known_hosts: known, folder: /srv/yarnfair}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters import processes
-from harness.model.errors import InputError
 
 
 def wait_until(true: Callable[[], object]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from harness.base.errors import InputError
 from harness.clusters import site
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, read_inventory, restored
@@ -25,7 +26,6 @@ from harness.clusters.remote import Remote
 from harness.clusters.ssh import RemotePlace, SshCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.tunnel import Tunnel
-from harness.model.errors import InputError
 from harness.yarn.errors import Refused, Unreachable
 from tests import sshlab
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.clusters import site
 from harness.clusters.processes import Process, boot_id
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError, YarnfairError
 
 STATE = ClusterState(
     "local",

@@ -14,10 +14,10 @@ from typing import Any
 from harness.model.resources import ZERO, Resource
 from harness.yarn import adminrpc
 from harness.yarn.adminrpc import EffectiveQueue
-from harness.yarn.allocation.manager import queue_tree
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.answers import AppList, AppStatus, ClusterInfo, QueueStatus, SchedulerStatus
 from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import CallError, YarnfairError
 from harness.control.config import read_config
-from harness.model.errors import CallError, YarnfairError
 
 GOOD = "policy: ltrf\nallocation_file: f.xml\nledger: l.db\n"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.lease import HeldByAnother, Lease, lease_place
-from harness.model.errors import InputError
 from harness.yarn.files import LocalPlace, SftpPlace, WebHdfsPlace
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner
-from harness.model.errors import InputError
 from harness.model.resources import Resource
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import FileChanged
 from tests.control.rm_model import MemoryPlace
 

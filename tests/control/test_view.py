@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.control.explain import amount, explain, seconds
 from harness.control.view import from_ledger, from_rm, rivals
 from harness.control.view_run import from_run
-from harness.model.errors import InputError
 from tests.control.driven import controlled, rm_with_load
 from tests.control.rm_model import RmModel
 

@@ -13,7 +13,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 from harness.sim.setup import SimSetup
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 
 ONE = Resource(1024, 1)
 #: Two Spark applications, 60 tasks of 2 s in 4 executors of one slot: each executor lasts some 30 s.

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.reports import TickReport
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore, read_decisions, read_documents
-from harness.model.errors import InputError
 from harness.policies import make_policy
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.errors import BadAnswer
+from harness.yarn.fair.parse import parse_allocations
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel, silence
 

@@ -12,8 +12,8 @@ import pytest
 
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.wall import Controller
-from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.allocation.render import weight_text
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.render import weight_text
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import MemoryPlace, RmModel, silence
 

@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from harness.base.files import read_json
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.results.store import Pace, RunDirectory, read_json
+from harness.results.store import Pace, RunDirectory
 
 # Few tasks over many hours: the engine pauses every virtual hour, which is when tables are written.
 HOURS = """

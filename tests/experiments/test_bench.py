@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.base.errors import YarnfairError
 from harness.cli.bench import table
 from harness.experiments import bench
-from harness.model.errors import YarnfairError
 
 
 @pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy"])

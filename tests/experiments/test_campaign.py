@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments import campaign as runner
 from harness.experiments.campaign_spec import load_campaign
 from harness.experiments.campaign_work import Processes, Told, run_cell
-from harness.model.errors import InputError
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.documents import read_yaml
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.accelerators import Node, NodeType
 from harness.experiments.cloud import EndedCloud
@@ -13,8 +15,6 @@ from harness.experiments.cloud_containers import Held, demand, node_type
 from harness.experiments.cloud_real import LoadedDockerCloud, comparison_docker, load_docker_cloud
 from harness.experiments.kinds import prepare_docker
 from harness.experiments.resolve import experiment_path
-from harness.jobs.yaml_file import read_yaml
-from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
 from harness.policies.cloud_driver import InstanceType, Query
 

@@ -12,13 +12,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.experiments import estimator
 from harness.experiments.earlier_runs import earlier_runs
 from harness.experiments.mrorder import HAND_ON_S, Holding, as_mapreduce, hold, slots_of
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.simulated import node_sizes
 from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, write_trace
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.experiments.policy_file import read_policy_file
-from harness.model.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 FIG_2 = ROOT / "workloads" / "scenarios" / "ltyarn-fig-2.yaml"

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.base.documents import read_yaml
+from harness.base.errors import CallError, InputError
+from harness.base.files import read_json
 from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kinds import kind_of
@@ -24,20 +27,18 @@ from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.recorded import JobLine, NodeLine
 from harness.jobs.replay import JobRecord, TaskRecord
-from harness.jobs.yaml_file import read_yaml
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
-from harness.results.store import RunDirectory, read_json
+from harness.results.store import RunDirectory
 from harness.results.summary import jobs_table, summarise
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import simulate
-from harness.yarn.allocation.manager import queue_tree
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
 from harness.yarn.errors import Unreachable
+from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.parse import parse_allocations
 from tests.yarn.fake_server import FakeServer, http
 
 EXPERIMENT = """

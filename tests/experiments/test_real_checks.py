@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments import real
 from harness.experiments.campaign_clusters import OpenCluster, Place
@@ -19,7 +20,6 @@ from harness.experiments.real_checks import check_experiment, check_inside, chec
 from harness.experiments.real_cluster import Target
 from harness.experiments.real_kept import KeptCluster
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
-from harness.model.errors import CallError, InputError
 
 EXPERIMENT = """
 experiment: x

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.experiments import real_given
 from harness.experiments.real_cluster import Target, clean_abandoned, open_cluster
 from harness.experiments.resolve import load_experiment
-from harness.model.errors import InputError
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace
 

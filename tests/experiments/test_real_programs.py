@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.real_programs import (
     allow_memory,
     check_memory,
@@ -19,7 +20,6 @@ from harness.experiments.real_programs import (
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.run import check_programs
 from harness.jobs.spec import ProgramsWorkload
-from harness.model.errors import CallError, InputError
 
 EXPERIMENT = """
 experiment: two

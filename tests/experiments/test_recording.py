@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.experiments.recording import _by_integrals, _job_of, nodes_of, run_header, sizes_document
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.jobs.recorded import NodeLine
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import Unreachable

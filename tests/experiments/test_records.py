@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
+from harness.base.files import read_json, write_json
 from harness.experiments.records import main, record
-from harness.model.errors import InputError
-from harness.results.store import read_json, write_json
 
 
 def run(folder: Path, variant: str, loss_s: float, *, seed: int = 1, name: str = "pairs", digest: str = "ab") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import (
     LoadedExperiment,
     allocation_file,
@@ -17,7 +18,6 @@ from harness.experiments.resolve import (
     variants_of,
 )
 from harness.experiments.run import check_backend
-from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
 
 ROOT = Path(__file__).resolve().parents[2]

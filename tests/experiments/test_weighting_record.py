@@ -11,7 +11,7 @@ import pytest
 from harness.experiments.real_cluster import file_text
 from harness.experiments.resolve import allocation_file, load_experiment
 from harness.experiments.weighting_record import main, shortfall
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 
 
 def curve(*rows: tuple[float, int, int]) -> pd.DataFrame:

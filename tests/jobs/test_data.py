@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.jobs.applications.storage import open_data
 from harness.jobs.data import generate as making
@@ -29,7 +30,6 @@ from harness.jobs.data.generate import (
 from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, centres_of, part_bytes
 from harness.jobs.spark.catalogue import programs
 from harness.jobs.spark.site import read_input
-from harness.model.errors import CallError, InputError
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
@@ -26,7 +27,6 @@ from harness.jobs.recorded import (
     write_trace,
 )
 from harness.jobs.replay import durations_ms, stages_in_order
-from harness.model.errors import InputError
 from harness.model.jobs import JobSpec
 
 EXPERIMENT = """

@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.simulated import setup_of
 from harness.jobs.replay import ReplayOptions, durations_ms, job_file, read_records
-from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.model.resources import Resource
 

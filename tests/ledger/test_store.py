@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.ledger.accounts import AppLook, RmAccounts
 from harness.ledger.store import LedgerStore, StoreFull, _errors, copy_ledger, read_decisions, read_documents
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 
 

@@ -2,7 +2,7 @@
 
 Run as a program it records answers for the tests that need no Java::
 
-    python -m tests.oracle.hadoop_allocations tests/yarn/allocation/recorded.json.gz
+    python -m tests.oracle.hadoop_allocations tests/yarn/fair/recorded.json.gz
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.clusters.jars import find
-from harness.model.errors import InputError
 from harness.model.queues import JAVA_INT_MAX, AllocationFile, Queue
 from harness.model.resources import Resource
 from harness.sim.shares import FairShares, fair_shares
-from harness.yarn.allocation.manager import QueueManager
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.manager import QueueManager
+from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.allocation_files import random_file
-from tests.yarn.allocation.odd_files import FILES
+from tests.yarn.fair.odd_files import FILES
 
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.AllocationDump"

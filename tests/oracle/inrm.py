@@ -1,7 +1,7 @@
 """The policies inside the real FairScheduler (yarn-policy/ltyarn-scheduling-policy), driven by scripts, and ours.
 
 Both are given the same script and the same settings; ours are the simulator's kernels in their keyed modes, with the
-exact integrals of harness.sim.scheduler.longterm.
+exact integrals of harness.sim.fair.longterm.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from harness.clusters.jars import find
 from harness.model.data import data_path
 from harness.sim.decide import Decider
-from harness.sim.scheduler.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
-from harness.sim.scheduler.longterm import settle_all
-from harness.sim.scheduler.state import KEYED_FLAT, KEYED_LEVELS
+from harness.sim.fair.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
+from harness.sim.fair.longterm import settle_all
+from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS
 from tests.oracle.decisions import HERE, SOURCE
 
 CLASSES = {"ltrf": "Ltrf", "naive-hltrf": "NaiveHltrf", "hltrf": "Hltrf"}

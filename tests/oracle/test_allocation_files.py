@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.documents import parse_yaml
+from harness.base.errors import InputError
 from harness.clusters.jars import find
-from harness.jobs.yaml_file import parse_yaml
-from harness.model.errors import InputError
-from harness.yarn.allocation.edit import Change, edit_allocations
-from harness.yarn.allocation.parse import parse_allocations
-from harness.yarn.allocation.render import render_allocations
-from harness.yarn.allocation.spec import read_tree
+from harness.yarn.fair.edit import Change, edit_allocations
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.fair.render import render_allocations
+from harness.yarn.fair.spec import read_tree
 from tests.oracle.hadoop_allocations import ask, differences, explain, our_answer, random_cases
-from tests.yarn.allocation.odd_files import FILES
-from tests.yarn.allocation.trees import random_tree
+from tests.yarn.fair.odd_files import FILES
+from tests.yarn.fair.trees import random_tree
 
 pytestmark = pytest.mark.java
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.sim.decide import Decider
-from harness.sim.scheduler import state
+from harness.sim.fair import state
 from tests.oracle.decisions import differences, load, recorded
 
 MUTATIONS = {name: value for name, value in vars(state).items() if name.startswith("MUT_")}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of, simulate_variant
-from harness.model.errors import InputError
 from harness.sim.decide import Decider
 from tests.oracle.decisions import decisions, differences
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import InputError
 from harness.cli import main
-from harness.model.errors import InputError
 from harness.policies.scenario import read_scenario
 
 TABLE_1 = """\

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import CountedLedger, fawkes_paper, make_policy

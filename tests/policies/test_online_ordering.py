@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies import make_policy
 from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, estimate_released
 from harness.policies.ordering.engines import engine, named

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.policies.ordering import (
     GREEDY,
     Estimate,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.cli.order import order
-from harness.model.errors import CallError, InputError, YarnfairError
 from harness.policies.ordering.jobs import parse_jobs
 
 HEADER = "job,maps,map_seconds,reduces,reduce_seconds\n"

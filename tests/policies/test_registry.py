@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies import POLICIES, make_policy, settings_of
 from harness.policies.allocate import allocate
 from harness.policies.base import describe_settings, read_decimal

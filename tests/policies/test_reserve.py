@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import CallError
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
 from harness.ledger import Ledger, Usage
-from harness.model.errors import CallError
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.errors import InputError
 from harness.cli import main
-from harness.model.errors import InputError
 from harness.report import render_report
 from harness.report.kinds import PAGES
 from harness.report.tables import figure_text

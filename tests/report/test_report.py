@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.report import render_report
 from harness.report.data import load_run
 from harness.report.figures import Styles, resource_groups

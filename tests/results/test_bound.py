@@ -50,7 +50,7 @@ def test_freed_counts_from_the_end_or_the_arrival() -> None:
 
 
 def _setup(seed: int, first: int, newcomers: dict[str, float], policy: str, mode: Any) -> SimSetup:
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     length = Duration("lognormal", mu=2.0, sigma=0.6)
     jobs = [JobSpec("a", "root.a", "mapreduce", Resource(), (Stage("map", first, ONE, length),))]

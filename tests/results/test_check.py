@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.base.errors import InputError
 from harness.cli import main
-from harness.model.errors import InputError
 from harness.results.acknowledge import read_acknowledgements
 from harness.results.baseline import bound, read_baseline, spread_of
 from harness.results.catalogue import key_of

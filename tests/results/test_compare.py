@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.model.errors import CallError, InputError
 from harness.results.compare import compare
 from harness.results.runs import groups
 from tests.results.conftest import Write

@@ -9,9 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
+from harness.base.files import read_json, replace_file
 from harness.results.comparison import WIDTH, comparison
-from harness.results.store import RunDirectory, read_json, replace_file
+from harness.results.store import RunDirectory
 from harness.results.summary import add_speedups
 
 

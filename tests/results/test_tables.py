@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from harness import results
+from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.model.errors import CallError, InputError
 from tests.results.conftest import Write
 
 

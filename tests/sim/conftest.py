@@ -16,7 +16,7 @@ from harness.model.resources import Resource
 from harness.policies.base import Policy
 from harness.policies.registry import make_policy
 from harness.sim.setup import SimResult, SimSetup
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ import pytest
 
 import harness.sim
 from harness.sim import compiled
-from harness.sim.scheduler.api import Scheduler
-from harness.yarn.allocation.parse import parse_allocations
+from harness.sim.fair.api import Scheduler
+from harness.yarn.fair.parse import parse_allocations
 
 FOLDER = "import os, harness.sim; print(os.environ.get('NUMBA_CACHE_DIR'))"
 
@@ -70,7 +70,7 @@ def test_of_two_processes_one_compiles_and_the_other_waits(tmp_path: Path) -> No
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("changed", ["scheduler/apps.py", "scheduler/move.py", "loop.py", "world.py", "kernel.py"])
+@pytest.mark.parametrize("changed", ["fair/apps.py", "fair/move.py", "loop.py", "world.py", "kernel.py"])
 def test_a_change_anywhere_in_the_engine_is_another_folder(tmp_path: Path, changed: str) -> None:
     # Numba looks at the outermost function's file alone: a stale callee would be taken from its cache.
     sources = Path(harness.sim.__file__).parent

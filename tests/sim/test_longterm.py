@@ -14,7 +14,7 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
-from harness.sim.scheduler import longterm as lt
+from harness.sim.fair import longterm as lt
 from harness.sim.simulate import Simulation, simulate
 
 LEAVES = ("root.a", "root.b", "root.c", "root.d")
@@ -215,7 +215,7 @@ def test_t_wait_bounds_the_wait_of_the_one_with_the_least(cases: Any) -> None:
         '<allocations><queue name="g"><queue name="a"/><queue name="b"/></queue>'
         '<queue name="h"><queue name="c"/></queue></allocations>'
     )
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     jobs = [cases.mapreduce("a0", "g.a", 4000, seconds=10.0)]
     jobs += [
@@ -242,7 +242,7 @@ def test_t_wait_bounds_the_wait_of_the_one_with_the_least(cases: Any) -> None:
 @pytest.mark.parametrize("on", ["a", "inner"])
 def test_who_is_at_a_limit_does_not_lift_its_group_for_ever(cases: Any, limit: str, on: str) -> None:
     """a has the least and asks for more than it, or its parent, may have: b is no reason to come before c and d."""
-    from harness.yarn.allocation.parse import parse_allocations
+    from harness.yarn.fair.parse import parse_allocations
 
     limits = {"a": "", "inner": "", on: limit}
     groups = (

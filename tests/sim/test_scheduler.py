@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 import harness.sim.decide as decide_module
+from harness.base.errors import InputError
 from harness.cli.decide import decide
-from harness.model.errors import InputError
 from harness.sim.decide import Decider
-from harness.sim.scheduler import apps, nodes, shares
-from harness.sim.scheduler import state as st
-from harness.sim.scheduler.api import Scheduler
-from harness.sim.scheduler.longstate import RULE_USER
-from harness.yarn.allocation.parse import parse_allocations
+from harness.sim.fair import apps, nodes, shares
+from harness.sim.fair import state as st
+from harness.sim.fair.api import Scheduler
+from harness.sim.fair.longstate import RULE_USER
+from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.decisions import differences, load, recorded
 
 ROOT = Path(__file__).resolve().parents[2]

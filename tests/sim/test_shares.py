@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.resources import Resource
 from harness.sim.shares import fair_shares
-from harness.yarn.allocation.manager import queue_tree
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.parse import parse_allocations
 
 CLUSTER = Resource(59 * 4096, 118)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.virtual import simulate_outside
-from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, TaskFaults
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy

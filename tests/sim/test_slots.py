@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.sim.slots import engine
 from harness.sim.slots.engine import Engine, run_slots
 from harness.sim.slots.model import (

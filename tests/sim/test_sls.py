@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.jobs.sls import load_jobs, load_nodes
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 
 TRACE = """{"num.nodes": 3, "num.racks": 1}

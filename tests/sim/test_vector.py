@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.vectors import load_trace
 from harness.jobs.google import TOTALS, synthetic
-from harness.model.errors import InputError
 from harness.sim.vector import RULES, VectorLoad, simulate
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.errors import CallError, YarnfairError
+from harness.base.errors import CallError, YarnfairError
 from harness.model.resources import Resource
 from harness.yarn import rpc
 from harness.yarn.adminrpc import EffectiveQueue, effective_queues, refresh_queues, weights_differ

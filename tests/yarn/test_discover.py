@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
 from harness.yarn.http import HttpOptions

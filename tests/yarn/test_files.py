@@ -16,7 +16,7 @@ from typing import Any
 import paramiko
 import pytest
 
-from harness.model.errors import CallError, InputError, YarnfairError
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, LocalPlace, Readers, SftpPlace, WebHdfsPlace, open_place
 from harness.yarn.http import HttpOptions

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from harness.model.errors import CallError, YarnfairError
+from harness.base.errors import CallError, YarnfairError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.jmx import queue_containers

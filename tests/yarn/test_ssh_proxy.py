@@ -5,7 +5,7 @@ from __future__ import annotations
 import paramiko
 import pytest
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.yarn.ssh_proxy import Proxy, proxy_command
 
 JUMP = "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -W"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 
 #: Files of the inputs, a list a data set; settings; the output's files in order.
 Check = Callable[[Sequence[Sequence[Path]], Mapping[str, str], Sequence[Path]], "Verdict"]

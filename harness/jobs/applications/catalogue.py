@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 
 STREAMING = "org.apache.hadoop.streaming.HadoopStreaming"
 _EXAMPLES = "org.apache.hadoop.examples"

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import jars, site
 from harness.clusters.daemons import java_program
 from harness.jobs.applications.answers import CHECKS, Verdict, output_files
@@ -43,7 +44,6 @@ from harness.jobs.applications.storage import (
 )
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient

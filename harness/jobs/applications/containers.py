@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import (
     Done,
@@ -34,7 +35,6 @@ from harness.jobs.data.targets import FolderTarget
 from harness.jobs.spark.site import ContainerSite, check_limit
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
 from harness.jobs.submit import ContainerFolder
-from harness.model.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import free_ports
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import Sizes, on_this_machine
@@ -34,7 +35,6 @@ from harness.jobs.spark.answers import check_queries
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec
-from harness.model.errors import InputError, RunInvalid
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

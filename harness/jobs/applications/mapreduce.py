@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.jobs.applications import staging
 from harness.jobs.applications.answers import CHECKS, Verdict, output_files
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
@@ -23,7 +24,6 @@ from harness.jobs.applications.storage import check_path
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.model.jobs import Duration, JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

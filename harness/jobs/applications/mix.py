@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from harness.base.errors import InputError, YarnfairError
 from harness.jobs.applications.client import Done, Request, Sizes
 from harness.jobs.applications.history import Attempt
 from harness.jobs.data.generate import FolderTarget, generate, read_size
@@ -25,7 +26,6 @@ from harness.jobs.programs import AnyRequest, find, members, settings_of
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.client import SparkRequest
 from harness.jobs.spark.plan import SparkSizes
-from harness.model.errors import InputError, YarnfairError
 
 
 class _Model(BaseModel):

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
-from harness.model.errors import CallError, InputError
 from harness.yarn.rest import LocalFile
 
 

@@ -11,12 +11,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from harness.base.errors import CallError, InputError
 from harness.jobs.applications.catalogue import APPLICATIONS, Application, application, settings_of
 from harness.jobs.build import LoadedWorkload, Scale, arrival_times, milliseconds
 from harness.jobs.data.generate import read_size
 from harness.jobs.hive import catalogue as hive
 from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 
 #: Stands where a task's time would: nobody knows it yet.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import RunInvalid
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.history import Attempt
 from harness.jobs.applications.plan import ProgramJob
@@ -20,7 +21,6 @@ from harness.jobs.spark.events import asked_ms, read_events
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import SparkSite, read_input
 from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
-from harness.model.errors import RunInvalid
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

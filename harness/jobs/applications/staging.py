@@ -16,9 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote_plus
 
+from harness.base.errors import CallError
 from harness.clusters import site
 from harness.jobs.applications.catalogue import STREAMING, HadoopJob
-from harness.model.errors import CallError
 from harness.model.resources import Resource
 from harness.yarn.rest import LocalFile, Submission
 

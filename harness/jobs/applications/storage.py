@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from harness.base.errors import CallError, InputError
 from harness.jobs.data.generate import check_whole, read_manifest
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
-from harness.model.errors import CallError, InputError
 from harness.yarn.errors import Refused
 from harness.yarn.webhdfs import missing
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError
 from harness.jobs.data.kinds import KINDS, PART_BYTES, part_bytes
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target, open_target
-from harness.model.errors import CallError, InputError
 
 MANIFEST = "manifest.json"
 FORMAT = 1

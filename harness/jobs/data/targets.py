@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.yarn.errors import Refused
 from harness.yarn.http import HttpOptions
 from harness.yarn.webhdfs import WebHdfs, missing, open_hdfs

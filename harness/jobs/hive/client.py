@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.local import free_ports
 from harness.jobs.applications.client import (
     Done,
@@ -36,7 +37,6 @@ from harness.jobs.hive.site import TABLES, Place, script, tables_of
 from harness.jobs.spark.answers import check_queries
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
-from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

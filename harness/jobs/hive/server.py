@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import processes, site
 from harness.clusters.daemons import java_program
 from harness.jobs.applications.client import Sizes, container_log, last_lines, told_of
 from harness.jobs.hive import engine
 from harness.jobs.hive.history import histories
 from harness.jobs.hive.site import LOG4J2, Place, hive_properties, tez_properties
-from harness.model.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Template
 
+from harness.base.errors import CallError
 from harness.model.data import data_path
-from harness.model.errors import CallError
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 QUERIES = 22

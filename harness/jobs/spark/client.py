@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import Done, available_mb, last_lines
 from harness.jobs.applications.history import Attempt
@@ -24,7 +25,6 @@ from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkSite, check_limit, read_input
 from harness.jobs.submit import scheduler_address
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -19,9 +19,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.base.errors import InputError, RunTimedOut
 from harness.clusters.jars import cache_folder
 from harness.model.data import data_path
-from harness.model.errors import InputError, RunTimedOut
 
 GIVEN = "YARNFAIR_SPARK"
 REQUIREMENTS = "requirements-spark.txt"

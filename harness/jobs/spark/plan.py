@@ -14,8 +14,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.base.errors import CallError
 from harness.jobs.spark.catalogue import SparkProgram, query_sql
-from harness.model.errors import CallError
 from harness.model.resources import ZERO, Resource
 from harness.yarn.rest import Submission
 

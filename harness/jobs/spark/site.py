@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.jobs.data.generate import FolderTarget, check_whole, read_manifest
 from harness.jobs.spark import engine
 from harness.jobs.spark.catalogue import TABLES, SparkProgram
 from harness.jobs.spark.plan import Input
 from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
-from harness.model.errors import InputError
 
 #: What a NodeManager takes beside its containers.
 NODE_MB = 300

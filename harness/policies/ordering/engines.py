@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 from harness.policies.ordering.greedy import GREEDY, Order
 from harness.policies.ordering.jobs import MapReduceJob, Slots
 from harness.policies.user_file import from_user_file

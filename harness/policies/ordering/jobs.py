@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import lcm
 
-from harness.model.errors import CallError, InputError
+from harness.base.errors import CallError, InputError
 
 COLUMNS = ("job", "maps", "map_seconds", "reduces", "reduce_seconds")
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.model.errors import CallError
+from harness.base.errors import CallError
 from harness.policies.ordering.greedy import GREEDY, Order, mk_jr
 from harness.policies.ordering.jobs import MapReduceJob, Slots, scaled
 from harness.policies.ordering.search_kernel import kernel

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.model.errors import InputError, YarnfairError
+from harness.base.errors import InputError, YarnfairError
 from harness.model.jobs import JobSpec
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.simulation import Application, Limits, LiveSimulation
 from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 
 #: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
 POLL_MS, STILL_MS = 10_000, 5_000

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.model.resources import Resource
 from harness.sim.serve.documents import STATES, Documents

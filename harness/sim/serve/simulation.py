@@ -16,12 +16,12 @@ from harness.model.jobs import JobSpec
 from harness.model.queues import AllocationFile, ensure_root_prefix
 from harness.sim import world as w
 from harness.sim.events import E_LIFETIME, push
+from harness.sim.fair.longterm import settle_all
+from harness.sim.fair.move import move_app
+from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
+from harness.sim.fair.state import REJECTED
 from harness.sim.feed import _in_order
 from harness.sim.loop import run_at
-from harness.sim.scheduler.longterm import settle_all
-from harness.sim.scheduler.move import move_app
-from harness.sim.scheduler.state import NEED_ROOM as FS_NEED_ROOM
-from harness.sim.scheduler.state import REJECTED
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import Simulation
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM

@@ -9,7 +9,7 @@ import heapq
 import random
 from collections.abc import Callable
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.sim.slots import assign as give
 from harness.sim.slots.accounts import Accounts
 from harness.sim.slots.model import SlotCounts, SlotJob, SlotResult, SlotRun

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Literal
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 
 #: static: tasks stay in slots of their kind. independent, dependent: PI-DHSA (Algorithm 6) and PD-DHSA (Algorithm 7).
 #: containers: no kinds at all, as in YARN.

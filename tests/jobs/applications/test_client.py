@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.cli import main
 from harness.clusters import jars
 from harness.jobs.applications import client
@@ -21,7 +22,6 @@ from harness.jobs.applications.containers import _jobs
 from harness.jobs.applications.history import attempts_table, read_history, record_of, summary
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.programs import AnyClient, AnyCluster
-from harness.model.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.model.resources import Resource
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import CallError, InputError, RunInvalid
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import Done, Request
 from harness.jobs.applications.mix import make_data, mix_document, read_mix, run_mix
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError, RunInvalid
 
 MIX = """
 data: {text: {kind: text, size: 5KB}}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.build import Scale, build_jobs, demands, load_workload
 from harness.jobs.spec import BinsWorkload, ProgramsWorkload
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
-from harness.model.errors import InputError
 from harness.model.resources import Resource
 
 SEQUENCE = """

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from harness.base.errors import CallError, InputError
 from harness.experiments.real_curves import JobRun
 from harness.experiments.recording import run_jobs
 from harness.jobs.applications import staging
@@ -22,7 +23,6 @@ from harness.jobs.applications.places import LocalPlace
 from harness.jobs.applications.plan import ProgramJob, jobs_of_program
 from harness.jobs.applications.staging import InputFile, Split, splits_of
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
-from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
 from harness.yarn.answers import NewApplication
 from harness.yarn.rest import LocalFile, RestClient

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.site import read
 from harness.jobs.applications.client import Sizes
@@ -38,7 +39,6 @@ from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
 from harness.model.data import data_path
-from harness.model.errors import CallError, InputError
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 

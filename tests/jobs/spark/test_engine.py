@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.jobs.spark import engine
-from harness.model.errors import InputError
 
 FILES = {
     "deps/jars/spark-yarn_2.13-{v}.jar": b"yarn",

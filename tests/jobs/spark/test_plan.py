@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import CallError, InputError
 from harness.jobs.applications.mix import read_mix
 from harness.jobs.applications.plan import jobs_of_program
 from harness.jobs.applications.spark_programs import SparkPrograms
@@ -21,7 +22,6 @@ from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, proper
 from harness.jobs.spark.site import LocalSite, read_input
 from harness.jobs.spec import DataSpec, ProgramsWorkload
 from harness.jobs.submit import LocalFolder
-from harness.model.errors import CallError, InputError
 from harness.model.resources import Resource
 
 PLACE = Place("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)

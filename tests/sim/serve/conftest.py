@@ -17,7 +17,7 @@ from harness.sim.serve.rest import RestServer
 from harness.sim.serve.rpc import RpcServer
 from harness.sim.serve.simulation import Limits
 from harness.sim.setup import SimSetup
-from harness.yarn.allocation.parse import parse_allocations
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from harness.model.errors import InputError
+from harness.base.errors import InputError
 from harness.model.resources import Resource
 from harness.sim.shares import fair_shares
 from harness.yarn import rpc
-from harness.yarn.allocation.manager import QueueManager
-from harness.yarn.allocation.parse import parse_allocations
 from harness.yarn.errors import Refused
+from harness.yarn.fair.manager import QueueManager
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
 from tests.sim.serve.conftest import ALLOCATIONS, Served

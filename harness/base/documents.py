@@ -1,0 +1,166 @@
+"""YAML files that users write, read strictly: plain data and the line of each key; their models are elsewhere.
+
+Refused with file and line: a file that is not YAML, cyclic anchors, aliases that would blow up, duplicate keys, keys
+that are not text, more than one document, files of unreasonable size. `validated` turns pydantic's findings into the
+one line that users see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from harness.base.errors import InputError
+
+MAX_BYTES = 10_000_000
+#: Values in one document after its aliases are written out.
+MAX_VALUES = 200_000
+
+KeyPath = tuple[str | int, ...]
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """What one file holds: ``data`` (mappings, lists, scalars) and the line, from 1, on which each key path stands."""
+
+    file: str
+    data: Any
+    lines: Mapping[KeyPath, int]
+
+    def where(self, path: KeyPath = ()) -> str:
+        """``file:line`` of the longest known beginning of a key path."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.lines:
+                return f"{self.file}:{self.lines[path[:length]]}"
+        return self.file
+
+
+class _Walker:
+    """Builds plain data from a composed node graph, refusing what cannot be meant."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.lines, self.values = file, {}, 0  # type: str, dict[KeyPath, int], int
+        self.constructor = yaml.constructor.SafeConstructor()
+        self.open: set[int] = set()
+
+    def fail(self, node: yaml.Node, what: str, mend: str) -> InputError:
+        return InputError(what, where=f"{self.file}:{node.start_mark.line + 1}", mend=mend)
+
+    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise self.fail(node, f"more than {MAX_VALUES:,} values", "use fewer, or fewer nested aliases")
+        if id(node) in self.open:
+            raise self.fail(node, "an anchor that contains itself", "write the value out, or remove the alias")
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        self.open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
+            if isinstance(node, yaml.SequenceNode):
+                return [self.build(item, (*path, at)) for at, item in enumerate(node.value)]
+            return self._scalar(node)
+        finally:
+            self.open.discard(id(node))
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        known = "tag:yaml.org,2002:"
+        if node.tag not in {known + kind for kind in ("null", "bool", "int", "float", "str", "timestamp")}:
+            raise self.fail(node, f"a value of type {node.tag!r}", "use plain numbers, texts, lists and mappings")
+        if node.tag == known + "timestamp":
+            return node.value
+        try:
+            return self.constructor.construct_object(node)
+        except (ValueError, yaml.YAMLError) as error:
+            raise self.fail(node, f"cannot read {node.value[:40]!r}: {error}", "write a plain value") from None
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.fail(key_node, "a key that is not text", "use names as keys")
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                raise self.fail(key_node, "merge keys (<<) are not supported", "write the keys out")
+            key = key_node.value
+            if key in found:
+                raise self.fail(key_node, f"key {key!r} stands twice", "keep one of them")
+            self.lines[(*path, key)] = key_node.start_mark.line + 1
+            found[key] = self.build(value_node, (*path, key))
+        return found
+
+
+def parse_yaml(text: str, file: str) -> YamlDocument:
+    """Plain data of one YAML document.
+
+    Raises InputError with ``file:line``.
+    """
+    walker = _Walker(file)
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise InputError("the file is empty", where=file, mend="write a YAML document into it")
+        data = walker.build(node, ())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{file}:{mark.line + 1}" if mark is not None else file
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise InputError(f"not valid YAML: {problem}", where=where, mend="correct the syntax there") from None
+    except RecursionError:
+        raise InputError("nested too deeply", where=file, mend="flatten the file") from None
+    return YamlDocument(file, data, walker.lines)
+
+
+def read_yaml(path: Path) -> YamlDocument:
+    """Plain data of one YAML file.
+
+    Raises InputError with ``file:line``.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise InputError(f"{size:,} bytes are too many", where=str(path), mend=f"keep it below {MAX_BYTES:,}")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", where=str(path), mend="save it as UTF-8") from None
+    return parse_yaml(text, str(path))
+
+
+def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: KeyPath = ()) -> M:
+    """`document` (or `data` found at key path `at` within it) as a model.
+
+    Raises InputError that names the file, the line, the key path and how many other findings there are.
+    """
+    try:
+        return model.model_validate(document.data if data is None else data)
+    except ValidationError as error:
+        raise input_error(error, document, at) from None
+    except RecursionError:
+        raise InputError("nested too deeply", where=document.where(at), mend="flatten the file") from None
+
+
+def input_error(error: ValidationError, document: YamlDocument, at: KeyPath = ()) -> InputError:
+    """The first finding of pydantic as the line that users see."""
+    findings = error.errors(include_url=False, include_context=False)
+    first = findings[0]
+    location: KeyPath = (*at, *first["loc"])
+    # Names of union members are pydantic's, not keys of the file.
+    shown = [str(part) for part in location if not str(part).startswith(("function-", "tagged-"))]
+    kind, message = first["type"], first["msg"].removeprefix("Value error, ")
+    mend = "correct it (docs/reference/experiment-file.md lists the keys)"
+    if kind == "extra_forbidden":
+        message, mend = "unknown key", "remove it or correct its spelling"
+    elif kind == "missing":
+        message, mend = "a key is missing", "add it"
+    elif kind.startswith(("finite", "greater", "less")) and not isinstance(first.get("input"), dict | list):
+        message += f" (it is {str(first.get('input'))[:40]})"
+    others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    name = ".".join(shown) or "the file"
+    return InputError(f"{name}: {message}{others}", where=document.where(location), mend=mend)

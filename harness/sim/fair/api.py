@@ -1,0 +1,469 @@
+"""The scheduler as Python holds it: built from yarn-site properties, an allocation file and nodes; names to slots.
+
+Not fast and not called per event, but for `grow`, `reload` and what a new ad hoc queue needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numba.core import config as numba_config
+
+from harness.base.errors import InputError
+from harness.model.queues import AllocationFile, Queue
+from harness.model.resources import UNBOUNDED
+from harness.sim.fair import state as st
+from harness.sim.fair.apps import let_run_after_reload
+from harness.sim.fair.conf import Conf
+from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
+from harness.sim.fair.nodes import cluster_changed
+from harness.sim.fair.shares import steady_shares
+from harness.yarn.fair.javanum import string_hash
+from harness.yarn.fair.manager import QueueManager
+
+_LONG_MAX = 2**63 - 1
+_POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
+_FAIR = "yarn.scheduler.fair."
+
+
+class NodeLike(Protocol):
+    """What is read of a node."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rack(self) -> str: ...
+    @property
+    def memory_mb(self) -> int: ...
+    @property
+    def vcores(self) -> int: ...
+
+
+def node_hash(name: str, port: int) -> int:
+    """NodeId.hashCode, as an unsigned 32-bit number."""
+    return (493217 * (((493217 * 8501) + string_hash(name)) & 0xFFFFFFFF) + port) & 0xFFFFFFFF
+
+
+def _zeros(size: int, dtype: Any) -> np.ndarray:
+    """An array of a slot type. Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too."""
+    array: np.ndarray = np.zeros(size, dtype)
+    return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
+
+
+def _chain(array: np.ndarray, field: str, first: int) -> None:
+    """Link the slots from `first` on into a free list that ends at the array's end."""
+    n = len(array)
+    array[field][first:] = np.arange(first + 1, n + 1)
+    array[field][n - 1] = -1
+
+
+class Scheduler:
+    """The Fair Scheduler's state with names.
+
+    Parameters
+    ----------
+    conf : properties of yarn-site.xml (names as there).
+    allocations : the allocation file.
+    nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
+    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
+    launch : whether heartbeats report containers as launched (False: TestFairScheduler's way).
+    manual_acquire : containers are fetched by `pull` only (else at once).
+    cleanup_heartbeats : a killed container's space is free at the node's so manieth heartbeat.
+    max_by_nodes : asks are clamped to the largest node, as in an RM up for 10 s or more.
+    order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
+    leaf_policies : leaf path -> LTRF, where that shall replace the file's policy.
+    mutations : bit mask of features switched off, for the tests that must notice.
+    sizes_from_conf : whether smallest and largest allocation are `conf`'s (False: Hadoop's defaults).
+
+    ``S`` is replaced by `grow`, `reload` and whatever else makes room: read it anew after these.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        allocations: AllocationFile,
+        nodes: Iterable[NodeLike],
+        *,
+        cluster_timestamp: int = 0,
+        node_port: int = 45454,
+        launch: bool = True,
+        manual_acquire: bool = False,
+        cleanup_heartbeats: int = 1,
+        max_by_nodes: bool = True,
+        order_mode: int = st.STOCK,
+        leaf_policies: Mapping[str, int] | None = None,
+        mutations: int = 0,
+        sizes_from_conf: bool = True,
+        apps: int = 64,
+        containers: int = 256,
+    ) -> None:
+        self.conf = Conf(conf)
+        self.manager = QueueManager(allocations)
+        self.leaf_policies = dict(leaf_policies or {})
+        self.queue_slots: dict[str, int] = {}
+        self.queue_paths: list[str] = []
+        self.users: dict[str, int] = {}
+        self.mutations = mutations
+        self._orphans: dict[int, str] = {}
+        node_list = list(nodes)
+        self.node_names = [node.name for node in node_list]
+        self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
+        g = _zeros(1, st.G)
+        self._globals(g[0])
+        if not sizes_from_conf:
+            g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
+        g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
+        g[0]["cleanup_heartbeats"], g[0]["max_by_nodes"] = max(cleanup_heartbeats, 1), max_by_nodes
+        g[0]["order_mode"] = order_mode
+        if mutations & st.MUT_LAUNCH:
+            g[0]["launch"] = 0
+        if mutations & st.MUT_CLEANUP:
+            g[0]["cleanup_heartbeats"] = 1
+        if mutations & st.MUT_MANUAL:
+            g[0]["manual_acquire"] = 0
+        if mutations & st.MUT_CLAMP:
+            g[0]["conf_max_mb"] = g[0]["conf_max_vcores"] = 2**31 - 1
+        n = _zeros(max(len(node_list), 1), st.N)
+        racks: dict[str, int] = {}
+        for slot, node in enumerate(node_list):
+            n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
+            n[slot]["hash"] = node_hash(node.name, node_port)
+            n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
+        n["res_app"] = n["pre_head"] = n["c_head"] = n["c_tail"] = n["done_head"] = n["done_tail"] = -1
+        empty = np.zeros(0, np.int64)
+        self.S = st.S(
+            g,
+            _zeros(0, st.Q),
+            _zeros(0, st.A),
+            n,
+            _zeros(0, st.C),
+            _zeros(0, st.R),
+            _zeros(0, st.P),
+            _zeros(64, st.K),
+            _zeros(0, st.U),
+            _zeros(1024, st.LOG),
+            empty,
+            empty,
+            empty,
+            np.zeros(0, np.int64),
+            _zeros(1, NO_X.dtype),
+            _zeros(1, NO_XG.dtype),
+            NO_WINDOW.copy(),
+        )
+        self._extend("a", "free_app", "n_free_app", "free_next", apps)
+        self._extend("c", "free_c", "n_free_c", "free_next", containers)
+        self._extend("r", "free_r", "n_free_r", "next", 2 * apps)
+        self._extend("p", "free_p", "n_free_p", "next", 64)
+        self._sync()
+
+    def _globals(self, g: Any) -> None:
+        conf = self.conf
+        low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
+        g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
+        g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
+        g["inc_mb"] = conf.size("memory-mb", "yarn.scheduler.increment-allocation-mb", 1024)
+        g["inc_vcores"] = conf.size("vcores", "yarn.scheduler.increment-allocation-vcores", 1)
+        for resource in ("mb", "vcores"):
+            if not 0 <= g["min_" + resource] <= g["conf_max_" + resource]:
+                raise InputError(
+                    f"yarn.scheduler.minimum-allocation-{resource} is negative or above the maximum",
+                    mend="set minimum <= maximum, as the ResourceManager demands",
+                )
+            if g["inc_" + resource] <= 0:
+                raise InputError(
+                    f"yarn.scheduler.increment-allocation-{resource} is not positive", mend="write a positive number"
+                )
+        multiple = conf.real("yarn.scheduler.reservation-threshold.increment-multiple", 2.0)
+        g["reserve_mb"] = min(int(g["inc_mb"] * multiple), _LONG_MAX)
+        g["reserve_vcores"] = min(int(g["inc_vcores"] * multiple), _LONG_MAX)
+        g["assign_multiple"] = conf.flag(_FAIR + "assignmultiple", False)
+        g["max_assign_dynamic"] = conf.flag(_FAIR + "dynamic.max.assign", True)
+        g["max_assign"] = conf.integer(_FAIR + "max.assign", -1)
+        g["size_weight"] = conf.flag(_FAIR + "sizebasedweight", False)
+        g["reservable_ratio"] = conf.real(_FAIR + "reservable-nodes", float(np.float32(0.05)))
+        g["preemption"] = conf.flag(_FAIR + "preemption", False)
+        g["utilisation_threshold"] = conf.real(
+            _FAIR + "preemption.cluster-utilization-threshold", float(np.float32(0.8))
+        )
+        g["warn_ms"] = conf.integer(_FAIR + "waitTimeBeforeKill", 15000)
+        # Hadoop adds four node heartbeats, but reads their interval only after this: 0 in effect.
+        g["starve_delay_ms"] = g["warn_ms"] + conf.integer(
+            _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
+        )
+        g["dirty_head"], g["next_app_id"] = -1, 1
+        g["free_app"] = g["free_c"] = g["free_r"] = g["free_p"] = -1
+        g["mutations"] = self.mutations
+        if self.mutations & st.MUT_ASSIGNMULTIPLE:
+            g["assign_multiple"] = 0
+        if self.mutations & st.MUT_INCREMENTS:
+            g["inc_mb"], g["inc_vcores"] = 1, 1
+        if self.mutations & st.MUT_SIZEWEIGHT:
+            g["size_weight"] = 0
+        if self.mutations & st.MUT_RESERVE:
+            g["reservable_ratio"] = 0
+        if self.mutations & st.MUT_PREEMPT:
+            g["preemption"] = 0
+
+    # ---- room
+
+    def _extend(self, which: str, head: str, count: str, link: str, size: int) -> None:
+        old: np.ndarray = getattr(self.S, which)
+        new = _zeros(size, old.dtype)
+        new[: len(old)] = old
+        _chain(new, link, len(old))
+        g = self.S.g[0]
+        if g[head] >= 0:
+            new[link][size - 1] = g[head]
+        g[head] = len(old)
+        g[count] += size - len(old)
+        self.S = self.S._replace(**{which: new})
+
+    def _size_work(self) -> None:
+        s = self.S
+        size = 4096 + 16 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
+        if len(s.work) < size:
+            # What is in line for preemption stands in the scratch array's second half.
+            work = np.zeros(size, np.int64)
+            if s.g[0]["heap_top"]:
+                n, base = int(s.g[0]["heap_top"]), len(s.work) // 2
+                work[size // 2 : size // 2 + n] = s.work[base : base + n]
+            self.S = s._replace(work=work)
+
+    def grow(self) -> None:
+        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
+        s, g = self.S, self.S.g[0]
+        grown = False
+        pools = (
+            ("a", "free_app", "n_free_app", "free_next"),
+            ("c", "free_c", "n_free_c", "free_next"),
+            ("r", "free_r", "n_free_r", "next"),
+            ("p", "free_p", "n_free_p", "next"),
+        )
+        for which, head, count, link in pools:
+            length = len(getattr(self.S, which))
+            if g[count] * 2 < length:
+                self._extend(which, head, count, link, 2 * length)
+                grown = True
+        if any(
+            s.q[leaf]["n_run"] + s.q[leaf]["n_nonrun"] + 1 > s.q[leaf]["heap_cap"] for leaf in s.leaves[: g["n_leaves"]]
+        ):
+            self._size_heaps(2)
+            grown = True
+        if g["n_log"] * 2 > len(s.log) or len(s.log) < 2 * len(self.S.c):
+            self._more_log(2 * max(len(s.log), len(self.S.c)))
+            grown = True
+        if g["kill_n"] * 2 > len(s.k) or len(s.k) < len(self.S.c):
+            self._more_kills(2 * max(len(s.k), len(self.S.c)))
+            grown = True
+        if not grown:
+            for which, head, count, link in pools[1:]:
+                self._extend(which, head, count, link, 2 * len(getattr(self.S, which)))
+            self._more_log(2 * len(self.S.log))
+        self._size_work()
+
+    def _more_log(self, size: int) -> None:
+        new = _zeros(size, st.LOG)
+        new[: len(self.S.log)] = self.S.log
+        self.S = self.S._replace(log=new)
+
+    def _more_kills(self, size: int) -> None:
+        s, g = self.S, self.S.g[0]
+        new = _zeros(size, st.K)
+        n = int(g["kill_n"])
+        new[:n] = np.roll(s.k, -int(g["kill_head"]))[:n]
+        g["kill_head"] = 0
+        self.S = s._replace(k=new)
+
+    def _size_heaps(self, factor: int) -> None:
+        """Lay the leaves' heaps out anew; those that are full get `factor` times their room."""
+        s = self.S
+        leaves = [int(leaf) for leaf in s.leaves[: s.g[0]["n_leaves"]]]
+        sizes = {}
+        for leaf in leaves:
+            q = s.q[leaf]
+            need = int(q["n_run"] + q["n_nonrun"] + 1)
+            size = max(int(q["heap_cap"]), 16)
+            while size < need:
+                size *= factor
+            sizes[leaf] = size
+        heap = np.full(max(2 * sum(sizes.values()), 1), -1, np.int64)
+        at = 0
+        for leaf in leaves:
+            q = s.q[leaf]
+            off, cap, size = int(q["heap_off"]), int(q["heap_cap"]), sizes[leaf]
+            n0, n1 = int(q["heap0_n"]), int(q["heap1_n"])
+            heap[at : at + n0] = s.heap[off : off + n0]
+            heap[at + size : at + size + n1] = s.heap[off + cap : off + cap + n1]
+            q["heap_off"], q["heap_cap"] = at, size
+            at += 2 * size
+        self.S = s._replace(heap=heap)
+
+    # ---- names
+
+    def queue_index(self, path: str) -> int:
+        """A queue's slot; KeyError if there is none."""
+        return self.queue_slots[path]
+
+    def leaf_index(self, name: str) -> int | None:
+        """The slot of a leaf by its name, made if there is none; None if it cannot be a leaf."""
+        path = self.manager.leaf(name)
+        if path is None:
+            return None
+        if path not in self.queue_slots:
+            self._sync()
+        return self.queue_slots[path]
+
+    def user_index(self, name: str) -> int:
+        """A user's slot, made on first sight."""
+        slot = self.users.get(name)
+        if slot is not None:
+            return slot
+        slot = self.users[name] = len(self.users)
+        if slot >= len(self.S.u):
+            new = _zeros(max(2 * slot, 16), st.U)
+            new[: len(self.S.u)] = self.S.u
+            self.S = self.S._replace(u=new)
+        u = self.S.u[slot]
+        u["nr_head"] = u["nr_tail"] = -1
+        u["max_apps"] = self._user_limit(name)
+        return slot
+
+    def _user_limit(self, name: str) -> int:
+        return 2**31 - 1 if self.mutations & st.MUT_USERLIMIT else self.manager.allocations.max_user_apps(name)
+
+    # ---- queues
+
+    def is_empty(self, path: str) -> bool:
+        """Whether no application is in a leaf."""
+        slot = self.queue_slots.get(path)
+        if slot is None:
+            return True
+        q = self.S.q[slot]
+        return bool(q["n_run"] == 0 and q["n_nonrun"] == 0)
+
+    def reload(self, allocations: AllocationFile) -> None:
+        """A new allocation file: shares change at the next update, who may run is looked at now."""
+        if self.mutations & st.MUT_RELOAD:
+            return
+        self.manager.load(allocations, is_empty=self.is_empty)
+        self._sync()
+        for name, slot in self.users.items():
+            self.S.u[slot]["max_apps"] = self._user_limit(name)
+        let_run_after_reload(self.S)
+
+    def set_weights(self, weights: Mapping[int, float]) -> None:
+        """What a reload does that changes nothing but weights (queue slot -> float32), without its cost."""
+        for slot, weight in weights.items():
+            self.S.q[slot]["weight"] = np.float32(weight)
+        self.S.g[0]["shares_dirty"] = 1
+        steady_shares(self.S)
+
+    def check(self) -> None:
+        """What Hadoop's reload thread does every 10 s: ad hoc queues that are empty go."""
+        before = self.manager.created()
+        self.manager.check(is_empty=self.is_empty)
+        if self.manager.created() == before:
+            return
+        # Hadoop leaves steady shares as they are here, until a node or the file changes.
+        steady = {
+            path: self.S.q[slot][["steady_mb", "steady_vcores"]].item() for path, slot in self.queue_slots.items()
+        }
+        self._sync()
+        for path, slot in self.queue_slots.items():
+            self.S.q[slot]["steady_mb"], self.S.q[slot]["steady_vcores"] = steady.get(path, (0, 0))
+
+    def _sync(self) -> None:
+        """Bring the queue records in line with the queue manager's tree."""
+        tree = self.manager.tree()
+        created = [path for path in self.manager.created() if path in tree]
+        for path in [path for path in self.queue_slots if path not in tree]:
+            slot = self.queue_slots.pop(path)
+            self.S.q[slot]["alive"] = 0
+            self.queue_paths[slot] = ""
+        free = [slot for slot, path in enumerate(self.queue_paths) if not path]
+        fresh = [path for path in created if path not in self.queue_slots]
+        for path in fresh:
+            if free:
+                slot = free.pop(0)
+                self.queue_paths[slot] = path
+            else:
+                slot = len(self.queue_paths)
+                self.queue_paths.append(path)
+            self.queue_slots[path] = slot
+        if len(self.queue_paths) > len(self.S.q):
+            new = _zeros(max(2 * len(self.S.q), len(self.queue_paths)), st.Q)
+            new[: len(self.S.q)] = self.S.q
+            self.S = self.S._replace(q=new)
+        for path in fresh:
+            self._new_queue(self.queue_slots[path], tree[path])
+        q = self.S.q
+        slots = [self.queue_slots[path] for path in created]
+        q["first_child"][slots] = q["next_sibling"][slots] = -1
+        last: dict[str, int] = {}
+        for path in created:
+            queue, slot = tree[path], self.queue_slots[path]
+            self._set_queue(q[slot], queue)
+            if queue.parent is None:
+                q[slot]["parent"] = -1
+                continue
+            parent = self.queue_slots[queue.parent]
+            q[slot]["parent"] = parent
+            if queue.parent in last:
+                q[last[queue.parent]]["next_sibling"] = slot
+            else:
+                q[parent]["first_child"] = slot
+            last[queue.parent] = slot
+        for rank, path in enumerate(sorted(created, key=lambda path: path.encode("utf-16-be", "surrogatepass"))):
+            q[self.queue_slots[path]]["rank"] = rank
+        # Parents are created before their children.
+        order = np.array(sorted(slots, key=lambda slot: self.queue_paths[slot].count(".")), np.int64)
+        leaves = np.array([self.queue_slots[path] for path in created if tree[path].leaf], np.int64)
+        self.S = self.S._replace(order=order, leaves=leaves)
+        self.S.g[0]["n_queues"], self.S.g[0]["n_leaves"] = len(order), len(leaves)
+        self._size_heaps(2)
+        self._size_work()
+        cluster_changed(self.S)
+
+    def _new_queue(self, slot: int, queue: Queue) -> None:
+        q = self.S.q[slot : slot + 1]
+        q[:] = _zeros(1, st.Q)
+        for field in ("run_head", "run_tail", "nr_head", "nr_tail", "first_child", "next_sibling", "parent"):
+            q[field] = -1
+        for field in ("ask_min_mb", "ask_min_vcores", "am_min_mb", "am_min_vcores"):
+            q[field] = _LONG_MAX
+        q["alive"], q["leaf"], q["members_dirty"] = 1, queue.leaf, 1
+
+    def _set_queue(self, q: Any, queue: Queue) -> None:
+        off = self.mutations
+        policy = self.leaf_policies.get(queue.path, _POLICIES[queue.policy])
+        if (off & st.MUT_DRF and policy == st.DRF) or (off & st.MUT_FIFO and policy == st.FIFO):
+            policy = st.FAIR
+        if policy != q["policy"]:
+            q["members_dirty"] = 1
+        q["policy"], q["dynamic"] = policy, queue.dynamic
+        q["weight"] = 1.0 if off & st.MUT_WEIGHTS else np.float32(queue.weight)
+        minimum = queue.min_share
+        q["min_mb"], q["min_vcores"] = (0, 0) if off & st.MUT_MIN else (minimum.memory_mb, minimum.vcores)
+        limit = queue.max_limit
+        q["max_is_pct"] = 0
+        q["raw_max_mb"] = q["raw_max_vcores"] = _LONG_MAX
+        if off & st.MUT_MAX:
+            pass
+        elif limit.absolute is None:
+            q["max_is_pct"], q["pct_mb"], q["pct_vcores"] = 1, limit.memory_fraction, limit.vcores_fraction
+        elif limit.absolute != UNBOUNDED:
+            q["raw_max_mb"], q["raw_max_vcores"] = limit.absolute.memory_mb, limit.absolute.vcores
+        largest = queue.max_container_allocation
+        q["max_c_mb"], q["max_c_vcores"] = largest.memory_mb, largest.vcores
+        q["max_apps"] = 2**31 - 1 if off & st.MUT_MAXAPPS else queue.max_running_apps
+        q["max_am_share"] = -1.0 if off & st.MUT_AMSHARE else np.float32(queue.max_am_share)
+        q["preemptable"] = queue.preemptable
+        am = self.conf.flag(_FAIR + "am.preemption", True)
+        q["am_preemptable"] = self.conf.flag(f"{_FAIR}am.preemption.{queue.path}", am)
+        q["min_timeout_ms"], q["fair_timeout_ms"] = (
+            queue.min_share_preemption_timeout_ms,
+            queue.fair_share_preemption_timeout_ms,
+        )
+        q["fair_threshold"] = np.float32(queue.fair_share_preemption_threshold)

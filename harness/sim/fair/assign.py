@@ -1,0 +1,359 @@
+"""The walk down the queue tree that gives a node's free space to somebody.
+
+Facts: FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer and its like, FairScheduler
+.attemptScheduling of Hadoop 3.4.2, for asks without locality. Answers: 0 nothing, 1 assigned, 2 reserved.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.containers import allocate, find_ask, reserve, unlink_preempted, unreserve
+from harness.sim.fair.java import to_long
+from harness.sim.fair.longterm import refresh_app_keys, refresh_keys
+from harness.sim.fair.order import (
+    app_before,
+    compare,
+    heap_insert,
+    heap_remove,
+    is_starved,
+    keyed_before,
+    queue_before,
+)
+from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
+from harness.sim.kernel import kernel
+
+NOTHING, TAKEN, HELD = 0, 1, 2
+
+
+@kernel
+def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
+    """FSLeafQueue.canRunAppAM: whether one more AM of this size keeps the queue within its maxAMShare."""
+    q = s.q[leaf]
+    if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+        return True
+    limit_mb, limit_vcores = q.fair_mb, q.fair_vcores
+    if limit_mb == 0:
+        limit_mb = min(s.g[0].avail_mb, q.max_mb)
+    if limit_vcores == 0:
+        limit_vcores = min(s.g[0].avail_vcores, q.max_vcores)
+    share = np.float64(q.max_am_share)
+    return q.am_mb + mb <= to_long(np.ceil(limit_mb * share)) and q.am_vcores + vcores <= to_long(
+        np.ceil(limit_vcores * share)
+    )
+
+
+@kernel
+def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
+    """FSQueue.fitsInMaxShare: whether so much more keeps the leaf and its ancestors within their maxima."""
+    p = leaf
+    while p >= 0:
+        q = s.q[p]
+        if q.usage_mb + mb > q.max_mb or q.usage_vcores + vcores > q.max_vcores:
+            return False
+        p = q.parent
+    return True
+
+
+@kernel
+def over_am_share(s: S, i: int) -> bool:
+    """FSAppAttempt.isOverAMShareLimit."""
+    x = s.a[i]
+    if x.managed == 0 or x.am_running == 1 or x.req_head < 0:
+        return False
+    ask = s.r[x.req_head]
+    return ask.count == 0 or not can_run_am(s, x.q, ask.mb, ask.vcores)
+
+
+@kernel
+def _is_preempted_for(s: S, i: int, ni: int) -> bool:
+    p = s.n[ni].pre_head
+    while p >= 0:
+        if s.p[p].app == i and s.p[p].serial == s.a[i].serial:
+            return True
+        p = s.p[p].next
+    return False
+
+
+@kernel
+def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
+    """Application i's ask r on this node: a container if it fits, else perhaps a reservation."""
+    g, ask, node = s.g[0], s.r[r], s.n[ni]
+    if ask.mb <= node.avail_mb and ask.vcores <= node.avail_vcores:
+        allocate(s, i, r, ni, now, reserved)
+        return TAKEN
+    if reserved:
+        return NOTHING  # the reservation stays as it is
+    if (
+        node.res_app < 0
+        and s.a[i].n_reserved < g.reservations_allowed
+        and is_starved(s, i)
+        and compare(s, s.q[s.a[i].q].policy, ask.mb, ask.vcores, g.reserve_mb, g.reserve_vcores, False) >= 0
+        and not _is_preempted_for(s, i, ni)
+    ):
+        reserve(s, i, r, ni, now)
+        g.last_mb, g.last_vcores = -1, 0
+        return HELD
+    return NOTHING
+
+
+@kernel
+def _usable(s: S, i: int, r: int, ni: int) -> bool:
+    """FSAppAttempt.hasContainerForNode."""
+    ask, node = s.r[r], s.n[ni]
+    return (
+        ask.count > 0
+        and ask.mb <= node.total_mb
+        and ask.vcores <= node.total_vcores
+        and fits_in_max(s, s.a[i].q, ask.mb, ask.vcores)
+    )
+
+
+@kernel
+def serve_app(s: S, i: int, ni: int, now: int) -> int:
+    """FSAppAttempt.assignContainer: only the first ask that this node could ever hold is tried."""
+    if over_am_share(s, i):
+        return NOTHING
+    r = s.a[i].req_head
+    while r >= 0:
+        if _usable(s, i, r, ni):
+            return serve(s, i, r, ni, now, False)
+        r = s.r[r].next
+    return NOTHING
+
+
+@kernel
+def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
+    """Applications of a leaf by A.key, ascending (ties: start time, name); both heaps are scanned as plain lists."""
+    refresh_app_keys(s, leaf, now)
+    q = s.q[leaf]
+    n = 0
+    for which in range(2):
+        off, size = (q.heap_off, q.heap0_n) if which == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
+        for k in range(size):
+            s.work[n] = s.heap[off + k]
+            n += 1
+    while n > 0:
+        best = 0
+        for k in range(1, n):
+            x, y = s.a[s.work[k]], s.a[s.work[best]]
+            if x.key < y.key or (x.key == y.key and app_before(s.a, s.work[k], s.work[best], True)):
+                best = k
+        answer = serve_app(s, s.work[best], ni, now)
+        if answer != NOTHING:
+            return answer
+        n -= 1
+        s.work[best] = s.work[n]
+    return NOTHING
+
+
+@kernel
+def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
+    """FSLeafQueue.assignContainer: applications in the policy's order until one takes or holds the node."""
+    q, node = s.q[leaf], s.n[ni]
+    if q.n_reservable == 0 and (node.avail_mb < q.ask_min_mb or node.avail_vcores < q.ask_min_vcores):
+        return NOTHING  # nobody's ask fits, nobody may reserve
+    if q.policy == LTRF:
+        return _serve_ltrf(s, leaf, ni, now)
+    ties = s.g[0].mutations & MUT_TIES == 0
+    waiting = q.heap1_n > 0 and can_run_am(s, leaf, q.am_min_mb, q.am_min_vcores)
+    tried, answer = 0, NOTHING
+    while True:
+        i = s.heap[q.heap_off] if q.heap0_n > 0 else -1
+        if waiting and q.heap1_n > 0:
+            j = s.heap[q.heap_off + q.heap_cap]
+            if i < 0 or app_before(s.a, j, i, ties):
+                i = j
+        if i < 0:
+            break
+        answer = serve_app(s, i, ni, now)
+        if answer != NOTHING:
+            break
+        s.work[tried] = i | (np.int64(s.a[i].heap) << 40)
+        tried += 1
+        heap_remove(s, i)
+    for k in range(tried):
+        heap_insert(s, s.work[k] & 0xFFFFFFFF, s.work[k] >> 40)
+    return answer
+
+
+@kernel
+def _within_max(s: S, p: int) -> bool:
+    q = s.q[p]
+    return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
+
+
+@kernel
+def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
+    """The child after `last` (-1: the first) in the parent's order, of those with a candidate below them."""
+    best = -1
+    c = s.q[parent].first_child
+    while c >= 0:
+        x = s.q[c]
+        if x.n_cand > 0 and c != last:
+            if keyed:
+                if (last < 0 or keyed_before(s, last, c)) and (best < 0 or keyed_before(s, c, best)):
+                    best = c
+            elif (last < 0 or queue_before(s, parent, last, c)) and (best < 0 or queue_before(s, parent, c, best)):
+                best = c
+        c = x.next_sibling
+    return best
+
+
+@kernel
+def _serve_flat(s: S, ni: int, now: int) -> int:
+    """All leaves by their keys, ancestors' limits still holding."""
+    g = s.g[0]
+    last = -1
+    while True:
+        best = -1
+        for k in range(g.n_leaves):
+            c = s.leaves[k]
+            if s.q[c].n_cand == 0 or c == last or (last >= 0 and not keyed_before(s, last, c)):
+                continue
+            if best < 0 or keyed_before(s, c, best):
+                best = c
+        if best < 0:
+            return NOTHING
+        p, allowed = best, True
+        while p >= 0:
+            if not _within_max(s, p):
+                allowed = False
+                break
+            p = s.q[p].parent
+        if allowed:
+            answer = _serve_leaf(s, best, ni, now)
+            if answer != NOTHING:
+                return answer
+        last = best
+
+
+@kernel
+def serve_root(s: S, ni: int, now: int) -> int:
+    """FSParentQueue.assignContainer from the root: one container, or one reservation, or nothing."""
+    g = s.g[0]
+    if s.q[0].n_cand == 0 or not _within_max(s, 0):
+        return NOTHING
+    keyed = g.order_mode != STOCK
+    if keyed:
+        refresh_keys(s, now)
+        if g.order_mode == KEYED_FLAT:
+            return _serve_flat(s, ni, now)
+    p, last = 0, -1
+    while True:
+        c = _next_child(s, p, last, keyed)
+        if c < 0:
+            if p == 0:
+                return NOTHING
+            last, p = p, s.q[p].parent
+        elif not _within_max(s, c):
+            last = c
+        elif s.q[c].leaf == 1:
+            answer = _serve_leaf(s, c, ni, now)
+            if answer != NOTHING:
+                return answer
+            last = c
+        else:
+            p, last = c, -1
+
+
+@kernel
+def _clean_preempted(s: S, ni: int) -> None:
+    """FSSchedulerNode.cleanupPreemptionList: forget those who are gone or no longer starved."""
+    node = s.n[ni]
+    before, p = -1, node.pre_head
+    while p >= 0:
+        e = s.p[p]
+        after = e.next
+        x = s.a[e.app]
+        gone = x.alive == 0 or x.serial != e.serial
+        if not gone:
+            none = x.fstarve_mb == 0 and x.fstarve_vcores == 0 and x.mstarve_mb == 0 and x.mstarve_vcores == 0
+            gone = none or not is_starved(s, e.app)
+        if gone:
+            node.pre_mb -= e.mb
+            node.pre_vcores -= e.vcores
+            unlink_preempted(s, ni, before, p)
+        else:
+            before = p
+        p = after
+
+
+@kernel
+def _serve_preempted(s: S, ni: int, now: int) -> int:
+    """FairScheduler.assignPreemptedContainers: first those for whom containers were killed here."""
+    _clean_preempted(s, ni)
+    n, p = 0, s.n[ni].pre_head
+    while p >= 0:
+        s.work[2 * n], s.work[2 * n + 1] = s.p[p].app, s.p[p].serial
+        n += 1
+        p = s.p[p].next
+    count = 0
+    for k in range(n):
+        i, serial = s.work[2 * k], s.work[2 * k + 1]
+        mb, vcores = 0, 0
+        p = s.n[ni].pre_head
+        while p >= 0:
+            if s.p[p].app == i and s.p[p].serial == serial:
+                mb, vcores = s.p[p].mb, s.p[p].vcores
+                break
+            p = s.p[p].next
+        while mb != 0 or vcores != 0:
+            if serve_app(s, i, ni, now) != TAKEN:
+                break
+            count += 1
+            mb, vcores = max(mb - s.g[0].last_mb, 0), max(vcores - s.g[0].last_vcores, 0)
+    return count
+
+
+@kernel
+def _serve_reserved(s: S, ni: int, now: int) -> int:
+    """FSAppAttempt.assignReservedContainer: -1 not valid any more, else the number of containers assigned (0, 1)."""
+    node = s.n[ni]
+    i = node.res_app
+    r = find_ask(s, i, node.res_priority, node.res_alloc_id)
+    if r < 0 or not _usable(s, i, r, ni) or over_am_share(s, i):
+        unreserve(s, ni, now)
+        return -1
+    if node.res_mb <= node.avail_mb and node.res_vcores <= node.avail_vcores:
+        return 1 if serve(s, i, r, ni, now, True) == TAKEN else 0
+    return 0
+
+
+@kernel
+def attempt(s: S, ni: int, now: int) -> int:
+    """FairScheduler.attemptScheduling on a node; the number of containers assigned."""
+    g, node = s.g[0], s.n[ni]
+    total = 0
+    if node.pre_head >= 0:
+        total += _serve_preempted(s, ni, now)
+    valid = False
+    if node.res_app >= 0:
+        done = _serve_reserved(s, ni, now)
+        if done >= 0:
+            valid = True
+            total += done
+    if not valid:
+        count, mb, vcores = 0, 0, 0
+        half_mb, half_vcores = to_long(node.avail_mb * 0.5), to_long(node.avail_vcores * 0.5)
+        while node.res_app < 0:
+            answer = serve_root(s, ni, now)
+            if answer == NOTHING:
+                break
+            if answer == TAKEN:
+                total += 1
+            count += 1
+            mb += g.last_mb
+            vcores += g.last_vcores
+            if g.assign_multiple == 0:
+                break
+            if g.max_assign_dynamic == 1:
+                if mb > half_mb or vcores > half_vcores:
+                    break
+            elif g.max_assign > 0 and count >= g.max_assign:
+                break
+    g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
+    return total

@@ -1,0 +1,67 @@
+"""yarn-site properties as Hadoop's Configuration reads them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.base.errors import InputError
+
+_LONG_MAX = 2**63 - 1
+
+
+class Conf:
+    """yarn-site properties, read as Hadoop's Configuration reads them; InputError where Hadoop would throw."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self._properties = properties
+
+    def _text(self, name: str) -> str | None:
+        value = self._properties.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value).strip()
+
+    def integer(self, name: str, default: int, limit: int = 2**31 - 1) -> int:
+        text = self._text(name)
+        if text is None:
+            return default
+        try:
+            value = int(text, 16) if text.lower().startswith(("0x", "-0x")) else int(text)
+        except ValueError:
+            raise InputError(f"property {name}: {text!r} is not a number", mend="write an integer") from None
+        if not -limit - 1 <= value <= limit:
+            raise InputError(f"property {name}: {text} is out of range", mend="write a smaller number")
+        return value
+
+    def real(self, name: str, default: float) -> float:
+        text = self._text(name)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise InputError(f"property {name}: {text!r} is not a number", mend="write a decimal number")
+        return float(np.float32(value))
+
+    def flag(self, name: str, default: bool) -> bool:
+        return {"true": True, "false": False}.get((self._text(name) or "").lower(), default)
+
+    def size(self, resource: str, name: str, default: int) -> int:
+        """An allocation increment: ``yarn.resource-types.R.increment-allocation`` before the older name."""
+        text = self._text(f"yarn.resource-types.{resource}.increment-allocation")
+        if text is None:
+            return self.integer(name, default, _LONG_MAX)
+        digits = text.rstrip("GgMmTtKkiIbB ")
+        unit = text[len(digits) :].strip()
+        factors = {"": 1, "Mi": 1, "Gi": 1024, "Ti": 1024**2} if resource == "memory-mb" else {"": 1}
+        if not digits.isdigit() or unit not in factors:
+            raise InputError(f"increment of {resource}: {text!r} is not understood", mend="write a plain number")
+        return int(digits) * factors[unit]

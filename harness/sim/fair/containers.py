@@ -1,0 +1,480 @@
+"""A container's life in the scheduler: allocated, completed, freed by its node; reservations; the log of it all.
+
+Facts: FSAppAttempt.allocate/containerCompleted/reserve/unreserve, SchedulerNode, FSSchedulerNode of Hadoop 3.4.2. A
+node frees a container that it has been told is launched only when the node itself reports it completed.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.longterm import demand_changed, usage_changed
+from harness.sim.fair.order import place
+from harness.sim.fair.state import (
+    ASSIGNED,
+    COMPLETED,
+    RESERVED,
+    UNRESERVED,
+    S,
+)
+from harness.sim.kernel import kernel
+
+
+@kernel
+def log(s: S, now: int, kind: int, app: int, node: int) -> int:
+    """A new log record, its fields 0 but for these; the caller has made sure of room."""
+    k = s.g[0].n_log
+    s.g[0].n_log = k + 1
+    e = s.log[k]
+    e.t, e.kind, e.app, e.node = now, kind, app, node
+    e.why, e.c, e.serial, e.n, e.am, e.from_reservation, e.for_app, e.kill_ms = 0, -1, -1, 0, 0, 0, -1, 0
+    e.app_id = s.a[app].id if app >= 0 else -1
+    e.attempt = s.a[app].attempt if app >= 0 else -1
+    return k
+
+
+@kernel
+def log_container(s: S, now: int, kind: int, c: int, why: int) -> int:
+    """A log record about a container."""
+    x = s.c[c]
+    k = log(s, now, kind, x.app, x.node)
+    e = s.log[k]
+    e.why, e.c, e.serial, e.n, e.cid, e.mb, e.vcores, e.priority, e.am = (
+        why,
+        c,
+        x.serial,
+        x.n,
+        x.cid,
+        x.mb,
+        x.vcores,
+        x.priority,
+        x.am,
+    )
+    e.from_reservation, e.start_ms, e.tag = x.from_reservation, x.start_ms, x.tag
+    return k
+
+
+@kernel
+def mark_dirty(s: S, i: int) -> None:
+    """The next update looks at this application's demand."""
+    if s.a[i].dirty == 0:
+        s.a[i].dirty = s.g[0].dirty_head + 2
+        s.g[0].dirty_head = i
+
+
+@kernel
+def change_usage(s: S, i: int, now: int, mb: int, vcores: int) -> None:
+    """Usage of an application, its queues and the cluster, by a container more (or less, if negative)."""
+    x = s.a[i]
+    if s.g[0].hooks != 0:
+        usage_changed(s, x.q, now, mb, vcores)
+    x.usage_mb += mb
+    x.usage_vcores += vcores
+    p = x.q
+    while p >= 0:
+        q = s.q[p]
+        q.usage_mb += mb
+        q.usage_vcores += vcores
+        p = q.parent
+    s.g[0].alloc_mb += mb
+    s.g[0].alloc_vcores += vcores
+    mark_dirty(s, i)
+
+
+@kernel
+def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
+    """Outstanding asks of an application and its leaf, in resources."""
+    x = s.a[i]
+    if s.g[0].hooks != 0:
+        demand_changed(s, x.q, now, mb, vcores)
+    x.pending_mb += mb
+    x.pending_vcores += vcores
+    s.q[x.q].pending_mb += mb
+    s.q[x.q].pending_vcores += vcores
+    mark_dirty(s, i)
+
+
+@kernel
+def find_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
+    """The outstanding ask of an application under a key, or -1."""
+    r = s.a[i].req_head
+    while r >= 0:
+        if s.r[r].priority == priority and s.r[r].alloc_id == alloc_id:
+            return r
+        r = s.r[r].next
+    return -1
+
+
+@kernel
+def settle_given(s: S, r: int) -> None:
+    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
+    e = s.r[r]
+    if e.given >= 0:
+        if s.c[e.given].serial == e.given_serial:
+            s.c[e.given].ask_count = e.count
+        e.given = -1
+
+
+@kernel
+def drop_ask(s: S, i: int, r: int) -> None:
+    """Remove an ask from an application's list (its count and size have been taken off already)."""
+    settle_given(s, r)
+    x = s.a[i]
+    if x.req_head == r:
+        x.req_head = s.r[r].next
+    else:
+        p = x.req_head
+        while s.r[p].next != r:
+            p = s.r[p].next
+        s.r[p].next = s.r[r].next
+    x.n_req -= 1
+    s.r[r].next = s.g[0].free_r
+    s.g[0].free_r = r
+    s.g[0].n_free_r += 1
+    s.q[x.q].asks_dirty = 1
+
+
+@kernel
+def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
+    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    g, x = s.g[0], s.a[i]
+    r = g.free_r
+    g.free_r = s.r[r].next
+    g.n_free_r -= 1
+    e = s.r[r]
+    e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
+    e.seq, e.given = g.req_seq, -1
+    g.req_seq += 1
+    before, p = -1, x.req_head
+    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
+        before, p = p, s.r[p].next
+    e.next = p
+    if before < 0:
+        x.req_head = r
+    else:
+        s.r[before].next = r
+    x.n_req += 1
+    # The hash table that Hadoop keeps asks in: its size decides the order in which preemption looks at them.
+    while 4 * x.n_req >= 3 * x.req_cap:
+        x.req_cap *= 2
+    return r
+
+
+@kernel
+def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
+    g, x, node = s.g[0], s.a[i], s.n[ni]
+    c = g.free_c
+    e = s.c[c]
+    g.free_c = e.free_next
+    g.n_free_c -= 1
+    g.serial += 1
+    g.n_running += 1
+    x.n += 1
+    x.started = 1
+    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
+    e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
+    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
+    e.app_id, e.attempt = x.id, x.attempt
+    e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
+    e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
+    e.acq_hb = node.hb
+    if e.acquired == 1 and g.launch == 1:
+        node.n_launch += 1
+    e.a_prev, e.a_next = x.live_tail, -1
+    if x.live_tail >= 0:
+        s.c[x.live_tail].a_next = c
+    else:
+        x.live_head = c
+    x.live_tail = c
+    x.n_live += 1
+    while 4 * x.n_live >= 3 * x.live_cap:
+        x.live_cap *= 2
+    e.n_prev, e.n_next = node.c_tail, -1
+    if node.c_tail >= 0:
+        s.c[node.c_tail].n_next = c
+    else:
+        node.c_head = c
+    node.c_tail = c
+    node.n_c += 1
+    while 4 * node.n_c > 3 * node.map_cap:
+        node.map_cap *= 2
+    node.avail_mb -= mb
+    node.avail_vcores -= vcores
+    return c
+
+
+@kernel
+def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
+    """FSSchedulerNode.allocateContainer: what was preempted here for this application is paid out."""
+    node = s.n[ni]
+    before, p = -1, node.pre_head
+    while p >= 0:
+        e = s.p[p]
+        if e.app == i and e.serial == s.a[i].serial:
+            paid_mb, paid_vcores = min(e.mb, mb), min(e.vcores, vcores)
+            e.mb -= paid_mb
+            e.vcores -= paid_vcores
+            node.pre_mb -= paid_mb
+            node.pre_vcores -= paid_vcores
+            if e.mb == 0 and e.vcores == 0:
+                unlink_preempted(s, ni, before, p)
+            return
+        before, p = p, e.next
+
+
+@kernel
+def unlink_preempted(s: S, ni: int, before: int, p: int) -> None:
+    """Take a record out of a node's list of resources preempted for somebody."""
+    if before < 0:
+        s.n[ni].pre_head = s.p[p].next
+    else:
+        s.p[before].next = s.p[p].next
+    s.p[p].next = s.g[0].free_p
+    s.g[0].free_p = p
+    s.g[0].n_free_p += 1
+
+
+@kernel
+def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
+    """Give application i a container for its ask r on a node where it fits; the slot of the container."""
+    g, x, ask, node = s.g[0], s.a[i], s.r[r], s.n[ni]
+    mb, vcores = ask.mb, ask.vcores
+    ask_mb, ask_vcores, priority, alloc_id = mb, vcores, ask.priority, ask.alloc_id
+    if reserved:
+        mb, vcores = node.res_mb, node.res_vcores
+    c = _new_container(s, i, ni, mb, vcores, now)
+    e = s.c[c]
+    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = priority, alloc_id, ask_mb, ask_vcores, 1
+    if reserved:
+        e.cid, e.from_reservation = node.res_cid, 1
+    else:
+        x.cid += 1
+        e.cid, e.from_reservation = x.cid, 0
+    ask.count -= 1
+    x.n_asks -= 1
+    if ask.count == 0:
+        drop_ask(s, i, r)
+    change_pending(s, i, now, -ask_mb, -ask_vcores)
+    change_usage(s, i, now, mb, vcores)
+    if reserved:
+        unreserve(s, ni, now)
+    if node.pre_head >= 0 and (mb != 0 or vcores != 0):
+        _fulfil_preempted(s, i, ni, mb, vcores)
+    if x.managed == 1 and x.am_running == 0:
+        x.am_running, x.am_mb, x.am_vcores = 1, ask_mb, ask_vcores
+        s.q[x.q].am_mb += ask_mb
+        s.q[x.q].am_vcores += ask_vcores
+    g.last_mb, g.last_vcores, g.last_c = ask_mb, ask_vcores, c
+    place(s, i)
+    log_container(s, now, ASSIGNED, c, 0)
+    return c
+
+
+@kernel
+def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
+    """Reserve a node for application i's ask r; uses up a container id."""
+    x, node, ask = s.a[i], s.n[ni], s.r[r]
+    x.cid += 1
+    s.g[0].serial += 1
+    node.res_app, node.res_serial, node.res_cid = i, s.g[0].serial, x.cid
+    node.res_mb, node.res_vcores, node.res_priority, node.res_alloc_id = ask.mb, ask.vcores, ask.priority, ask.alloc_id
+    x.n_reserved += 1
+    place(s, i)
+    _log_reservation(s, now, RESERVED, ni)
+
+
+@kernel
+def unreserve(s: S, ni: int, now: int) -> None:
+    """Give up a node's reservation."""
+    node = s.n[ni]
+    _log_reservation(s, now, UNRESERVED, ni)
+    i = node.res_app
+    s.a[i].n_reserved -= 1
+    node.res_app = -1
+    place(s, i)
+
+
+@kernel
+def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
+    node = s.n[ni]
+    k = log(s, now, kind, node.res_app, ni)
+    e = s.log[k]
+    e.serial, e.cid, e.mb, e.vcores, e.priority = (
+        node.res_serial,
+        node.res_cid,
+        node.res_mb,
+        node.res_vcores,
+        node.res_priority,
+    )
+
+
+@kernel
+def is_launched(s: S, c: int) -> bool:
+    """Whether the node has reported the container as launched."""
+    x = s.c[c]
+    if x.launched == 1:
+        return True
+    return (
+        x.finishing == 0
+        and x.live == 1
+        and x.acquired == 1
+        and s.g[0].launch == 1
+        and s.n[x.node].alive == 1
+        and s.n[x.node].hb > x.acq_hb
+    )
+
+
+@kernel
+def report_done(s: S, c: int, heartbeats: int) -> None:
+    """The node will report the container completed at its `heartbeats`-th heartbeat from now."""
+    x = s.c[c]
+    node = s.n[x.node]
+    x.done, x.hb_left, x.d_next = 1, heartbeats, -1
+    if node.done_tail >= 0:
+        s.c[node.done_tail].d_next = c
+    else:
+        node.done_head = c
+    node.done_tail = c
+    node.n_done += 1
+
+
+@kernel
+def free_if_gone(s: S, c: int) -> None:
+    """Recycle a container's slot once nobody refers to it."""
+    x = s.c[c]
+    if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0 and x.kill_due == 0:
+        x.alive = 0
+        x.free_next = s.g[0].free_c
+        s.g[0].free_c = c
+        s.g[0].n_free_c += 1
+
+
+@kernel
+def node_release(s: S, c: int, by_node: bool) -> None:
+    """SchedulerNode.releaseContainer: a launched container's space is free only when the node says so."""
+    x = s.c[c]
+    if x.on_node == 0:
+        return
+    x.node_marked = 0
+    if not by_node and x.launched == 1:
+        return
+    node = s.n[x.node]
+    x.on_node = 0
+    node.avail_mb += x.mb
+    node.avail_vcores += x.vcores
+    node.n_c -= 1
+    if x.n_prev >= 0:
+        s.c[x.n_prev].n_next = x.n_next
+    else:
+        node.c_head = x.n_next
+    if x.n_next >= 0:
+        s.c[x.n_next].n_prev = x.n_prev
+    else:
+        node.c_tail = x.n_prev
+
+
+@kernel
+def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
+    """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
+    g, x = s.g[0], s.c[c]
+    if x.live == 1:
+        i = x.app
+        a = s.a[i]
+        if is_launched(s, c):
+            x.launched = 1
+        x.live = 0
+        g.n_running -= 1
+        a.n_live -= 1
+        if x.a_prev >= 0:
+            s.c[x.a_prev].a_next = x.a_next
+        else:
+            a.live_head = x.a_next
+        if x.a_next >= 0:
+            s.c[x.a_next].a_prev = x.a_prev
+        else:
+            a.live_tail = x.a_prev
+        if x.marked == 1:
+            x.marked = 0
+            a.preempt_mb -= x.mb
+            a.preempt_vcores -= x.vcores
+        log_container(s, now, COMPLETED, c, why)
+        change_usage(s, i, now, -x.mb, -x.vcores)
+        if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
+            report_done(s, c, g.cleanup_heartbeats)
+        if x.acquired == 0:
+            give_back(s, c, now)
+        place(s, i)
+    node_release(s, c, False)
+    g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
+
+
+@kernel
+def give_back(s: S, c: int, now: int) -> None:
+    """The request of a container that its AM never fetched is outstanding again, with the size it had."""
+    x = s.c[c]
+    i = x.app
+    r = find_ask(s, i, x.priority, x.alloc_id)
+    count = x.ask_count
+    if r >= 0:
+        count = s.r[r].count + 1
+        settle_given(s, r)
+    elif count > 0:
+        r = put_ask(s, i, x.priority, x.alloc_id)
+    else:
+        return
+    e = s.r[r]
+    change_pending(s, i, now, count * x.ask_mb - e.count * e.mb, count * x.ask_vcores - e.count * e.vcores)
+    s.a[i].n_asks += count - e.count
+    e.count, e.mb, e.vcores, e.given, e.given_serial = count, x.ask_mb, x.ask_vcores, c, x.serial
+    lower_bounds(s, i, x.ask_mb, x.ask_vcores)
+
+
+@kernel
+def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
+    """An ask of this size may be outstanding in application i's leaf."""
+    q = s.q[s.a[i].q]
+    q.ask_min_mb, q.ask_min_vcores = min(q.ask_min_mb, mb), min(q.ask_min_vcores, vcores)
+    if s.a[i].managed == 1 and s.a[i].am_running == 0:
+        q.am_min_mb, q.am_min_vcores = min(q.am_min_mb, mb), min(q.am_min_vcores, vcores)
+
+
+@kernel
+def by_hash(s: S, first: int, of_app: bool, cap: int, work: np.ndarray, at: int) -> int:
+    """Containers of a node (or an application) in the order of a Java hash table of `cap` buckets.
+
+    Written to work[at:]; the number of them. In a bucket they stand in order of insertion. Hash: ContainerId.hashCode.
+    """
+    n, c = 0, first
+    while c >= 0:
+        x = s.c[c]
+        h = (31 * ((x.cid ^ (x.cid >> 32)) & 0xFFFFFFFF) + attempt_hash(s, c)) & 0xFFFFFFFF
+        bucket = ((h ^ (h >> 16)) & (cap - 1)) if s.g[0].mutations & (1 << 16) == 0 else 0
+        k = at + n
+        while k > at and work[k - 1] >> 32 > bucket:
+            work[k] = work[k - 1]
+            k -= 1
+        work[k] = (bucket << 32) | c
+        n += 1
+        c = x.a_next if of_app else x.n_next
+    for k in range(at, at + n):
+        work[k] &= 0xFFFFFFFF
+    return n
+
+
+@kernel
+def app_hash(s: S, app_id: int) -> int:
+    """ApplicationId.hashCode, as an unsigned 32-bit number."""
+    ts = s.g[0].cluster_ts
+    folded = (ts ^ (ts >> 32)) & 0xFFFFFFFF
+    first = (371237 * 6521 + folded) & 0xFFFFFFFF
+    return ((371237 * first) + app_id) & 0xFFFFFFFF
+
+
+@kernel
+def attempt_hash(s: S, c: int) -> int:
+    """ApplicationAttemptId.hashCode of a container's attempt, as an unsigned 32-bit number."""
+    x = s.c[c]
+    return ((347671 * ((347671 * 5501 + app_hash(s, x.app_id)) & 0xFFFFFFFF)) + x.attempt) & 0xFFFFFFFF

@@ -1,0 +1,421 @@
+"""Orders beyond Hadoop's inside the scheduler: long-term fairness, horizons, arrival; and the exact integrals.
+
+The compiled twin of harness.ledger (what is counted), tested against it. Parts over a horizon come from
+harness.policies.longterm, at each update.
+The kernels call the hooks only when ``G.hooks`` is not 0, and `refresh_keys` only in the KEYED order modes; the virtual
+time around the scheduler calls `settle` after whatever changes a leaf's allocation or asks. Integrals are exact: they
+are advanced by what held since the last settlement, at the instant of each change.
+
+Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from harness.sim.durations import exp_portable
+from harness.sim.fair.longstate import (
+    DOMINANT,
+    MEMORY,
+    RULE_ACCUMULATED,
+    RULE_ARRIVAL,
+    RULE_HORIZON,
+    RULE_USER,
+)
+from harness.sim.fair.state import LTRF
+from harness.sim.kernel import kernel
+
+_LN2 = math.log(2.0)
+#: Key of a queue that is to come last.
+LAST = 1e300
+#: Key of a starved leaf and its path.
+FIRST = -1.0
+
+
+@kernel
+def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
+    """An amount in a measure: MiB, vcores or the dominant share."""
+    if kind == MEMORY:
+        return float(mb)
+    if kind == DOMINANT:
+        r = s.xg[0]
+        return max(mb / r.r_mb if r.r_mb > 0 else 0.0, vc / r.r_vc if r.r_vc > 0 else 0.0)
+    return float(vc)
+
+
+@kernel
+def whole(s: Any, kind: int) -> Any:
+    """The cluster in a measure."""
+    if kind == MEMORY:
+        return s.xg[0].r_mb
+    if kind == DOMINANT:
+        return 1.0
+    return s.xg[0].r_vc
+
+
+@kernel
+def counted_rate(s: Any, leaf: int) -> Any:
+    """g' of eq. (5.7): what exceeds S_i counts eta."""
+    x, xg = s.x[leaf], s.xg[0]
+    if xg.discount == 1.0:
+        return x.kg
+    due = x.flat_share * whole(s, xg.ledger)
+    return x.kg if x.kg <= due else due + (x.kg - due) * xg.discount
+
+
+@kernel
+def advance(s: Any, leaf: int, now: int) -> Any:
+    """Bring a leaf's integrals up to now, at the rates since its last settlement."""
+    x, xg = s.x[leaf], s.xg[0]
+    dt = now - x.t_ms
+    if dt <= 0:
+        return
+    x.acc += dt * x.g
+    x.mb_ms += dt * x.mb
+    x.vc_ms += dt * x.vc
+    x.due += dt * min(x.d, x.share * whole(s, xg.measure))
+    since = max(x.t_ms, xg.round_start_ms)
+    if now > since:
+        rate = counted_rate(s, leaf)
+        if xg.half_life_ms > 0.0:
+            beta = exp_portable(-_LN2 * (now - since) / xg.half_life_ms)
+            x.counted = x.counted * beta + rate * (1.0 - beta) * xg.half_life_ms / _LN2
+            x.phi *= beta
+        elif xg.part_ms > 0.0:
+            _slide(s, leaf, since, now, rate)
+        else:
+            x.counted += (now - since) * rate
+    x.t_ms = now
+
+
+@kernel
+def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
+    """Add a constant rate to a leaf's sliding window, which then ends at now: harness.ledger.decay's, compiled."""
+    x, part_ms = s.x[leaf], s.xg[0].part_ms
+    ring = s.win.shape[1]
+    ahead = math.floor(now / part_ms) - x.win_at
+    if rate == 0.0 and ahead > ring:
+        for i in range(ring):
+            s.win[leaf, i] = 0.0
+        x.win_at += ahead
+        since = now
+    at = float(since)
+    while True:
+        end = (x.win_at + 1) * part_ms
+        stop = min(float(now), end)
+        if stop > at:
+            s.win[leaf, x.win_at % ring] += (stop - at) * rate
+            at = stop
+        if now < end:
+            break
+        x.win_at += 1
+        s.win[leaf, x.win_at % ring] = 0.0
+    total = 0.0
+    for i in range(ring):
+        total += s.win[leaf, i]
+    into = (now - x.win_at * part_ms) / part_ms
+    x.counted = max(total - s.win[leaf, (x.win_at + 1) % ring] * min(max(into, 0.0), 1.0), 0.0)
+
+
+@kernel
+def roll_rounds(s: Any, now: int) -> Any:
+    """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
+    xg = s.xg[0]
+    if xg.round_ms == 0 or now < xg.round_end_ms:
+        return
+    rounds = (now - xg.round_end_ms) // xg.round_ms + 1
+    begins = xg.round_end_ms + (rounds - 1) * xg.round_ms
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        x = s.x[leaf]
+        advance(s, leaf, begins)
+        x.counted = 0.0
+        x.phi = 0.0
+        x.arrived = 1 if x.d > 0 else 0
+    xg.round_start_ms = begins
+    xg.round_end_ms = begins + xg.round_ms
+
+
+@kernel
+def total_of(s: Any, leaf: int, now: int) -> Any:
+    """f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and what running tasks are assumed to use yet."""
+    x, xg = s.x[leaf], s.xg[0]
+    since = max(x.t_ms, xg.round_start_ms)
+    if now > since and xg.part_ms > 0.0:
+        advance(s, leaf, now)
+        since = now
+    total = x.counted + x.phi
+    if now > since:
+        rate = counted_rate(s, leaf)
+        if xg.half_life_ms > 0.0:
+            beta = exp_portable(-_LN2 * (now - since) / xg.half_life_ms)
+            total = total * beta + rate * (1.0 - beta) * xg.half_life_ms / _LN2
+        else:
+            total += (now - since) * rate
+    if x.ahead_b > 0.0:
+        total += max(x.ahead_a - now * x.ahead_b, 0.0)
+    return total
+
+
+@kernel
+def settle(s: Any, leaf: int, now: int) -> Any:
+    """Take note of a leaf's allocation and asks after a change at `now`."""
+    xg = s.xg[0]
+    if xg.on == 0:
+        return
+    roll_rounds(s, now)
+    advance(s, leaf, now)
+    q, x = s.q[leaf], s.x[leaf]
+    mb, vc = q.usage_mb, q.usage_vcores
+    x.mb = mb
+    x.vc = vc
+    x.g = measured(s, xg.measure, mb, vc)
+    x.d = measured(s, xg.measure, mb + q.pending_mb, vc + q.pending_vcores)
+    x.kg = x.g if xg.ledger == xg.measure else measured(s, xg.ledger, mb, vc)
+    asking = 1 if q.pending_mb > 0 or q.pending_vcores > 0 else 0
+    if asking != x.pending:
+        if asking == 1:
+            x.backlog_ms = now
+        else:
+            x.backlog_ms = -1
+        x.pending = asking
+    if xg.pseudo == 1 and x.arrived == 0 and x.d > 0:
+        _arrive(s, leaf, now)
+
+
+@kernel
+def settle_all(s: Any, now: int) -> Any:
+    """Settle every leaf: after the cluster's capacity has changed, which is given in MiB and vcores by G."""
+    for i in range(s.g[0].n_leaves):
+        advance(s, s.leaves[i], now)
+    s.xg[0].r_mb = s.g[0].cluster_mb
+    s.xg[0].r_vc = s.g[0].cluster_vcores
+    for i in range(s.g[0].n_leaves):
+        settle(s, s.leaves[i], now)
+
+
+@kernel
+def _arrive(s: Any, leaf: int, now: int) -> Any:
+    """Round arrival of a leaf: its pseudo accumulated resources, fixed here (eq. 5.16)."""
+    highest = 0.0
+    for i in range(s.g[0].n_leaves):
+        k = s.leaves[i]
+        x = s.x[k]
+        if x.arrived == 1 and x.d > 0:
+            highest = max(highest, total_of(s, k, now) / x.entitlement)
+    s.x[leaf].arrived = 1
+    s.x[leaf].phi = s.x[leaf].entitlement * highest
+
+
+@kernel
+def usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
+    """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
+    if delta_mb > 0 or delta_vcores > 0:
+        x = s.x[leaf]
+        begun = max(x.backlog_ms, x.last_start_ms)
+        if begun >= 0 and now - begun > x.max_wait_ms:
+            x.max_wait_ms = now - begun
+            x.max_wait_at_ms = now
+        x.last_start_ms = now
+
+
+@kernel
+def demand_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
+    """A leaf's pending asks are about to change by so much (called before the change)."""
+
+
+@kernel
+def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
+    """A container of the leaf was granted (after the change)."""
+    x = s.x[leaf]
+    x.starts += 1
+    if not is_am:
+        x.running += 1
+    settle(s, leaf, now)
+    if s.xg[0].ltrf_leaves == 1:
+        settle_app(s, app, now)
+
+
+@kernel
+def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
+    """A container of the leaf was dropped (after the change)."""
+    x = s.x[leaf]
+    if x.ends == 0:
+        x.first_end_ms = now
+    x.ends += 1
+    x.last_end_ms = now
+    if not was_am:
+        x.running -= 1
+    settle(s, leaf, now)
+    if s.xg[0].ltrf_leaves == 1:
+        settle_app(s, app, now)
+
+
+@kernel
+def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
+    """A task of the leaf has finished after so much work."""
+    s.x[leaf].tasks_done += 1
+    s.x[leaf].task_ms += work_ms
+
+
+@kernel
+def settle_app(s: Any, app: int, now: int) -> Any:
+    """Advance an application's own integral; ``tag2`` holds what it was allocated since."""
+    a = s.a[app]
+    dt = now - a.integral_ms
+    if dt > 0:
+        a.integral += dt * float(a.tag2)
+    a.integral_ms = now
+    a.tag2 = a.usage_mb if s.xg[0].ledger != 1 else a.usage_vcores
+
+
+@kernel
+def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
+    """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources, smallest first."""
+    app = s.q[leaf].run_head
+    while app >= 0:
+        a = s.a[app]
+        a.key = a.integral + max(now - a.integral_ms, 0) * float(a.tag2)
+        app = a.run_next
+
+
+@kernel
+def sum_up(s: Any) -> Any:
+    """X.sum of parents from their leaves' (parents' own are overwritten)."""
+    n = s.xg[0].n
+    for i in range(n):
+        if s.q[i].leaf == 0:
+            s.x[i].sum = 0.0
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        amount = s.x[leaf].sum
+        above = s.q[leaf].parent
+        while above >= 0:
+            s.x[above].sum += amount
+            above = s.q[above].parent
+
+
+@kernel
+def refresh_keys(s: Any, now: int) -> Any:
+    """Set Q.key of every queue before a choice: smaller is served first."""
+    xg = s.xg[0]
+    roll_rounds(s, now)
+    if xg.ltrf_leaves == 1:
+        for i in range(s.g[0].n_leaves):
+            if s.q[s.leaves[i]].policy == LTRF:
+                refresh_app_keys(s, s.leaves[i], now)
+    rule = xg.rule
+    if rule == RULE_USER:
+        return
+    if rule == RULE_ACCUMULATED:
+        _accumulated_keys(s, now)
+    elif rule == RULE_HORIZON:
+        _horizon_keys(s)
+    elif rule == RULE_ARRIVAL:
+        _arrival_keys(s)
+    if xg.t_wait_ms >= 0:
+        _lift_starved(s, now)
+
+
+@kernel
+def _accumulated_keys(s: Any, now: int) -> Any:
+    xg = s.xg[0]
+    if xg.flat == 1:
+        for i in range(s.g[0].n_leaves):
+            leaf = s.leaves[i]
+            total = total_of(s, leaf, now)
+            s.x[leaf].sum = total
+            s.q[leaf].key = total / s.x[leaf].entitlement
+        return
+    for i in range(s.g[0].n_leaves):
+        s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
+    sum_up(s)
+    for i in range(xg.n):
+        s.q[i].key = s.x[i].sum / s.x[i].entitlement
+
+
+@kernel
+def _horizon_keys(s: Any) -> Any:
+    """Allocation over the water-filled part; who has no part comes after all others, by allocation."""
+    xg = s.xg[0]
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        s.x[leaf].sum = measured(s, xg.ledger, s.q[leaf].usage_mb, s.q[leaf].usage_vcores)
+    sum_up(s)
+    for i in range(xg.n):
+        part = s.x[i].x
+        s.q[i].key = s.x[i].sum / part if part > 0.0 else 1e200 + s.x[i].sum
+
+
+@kernel
+def _arrival_keys(s: Any) -> Any:
+    """The earliest application below a queue that still asks for containers."""
+    for i in range(s.xg[0].n):
+        s.q[i].key = LAST
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        first = LAST
+        app = s.q[leaf].run_head
+        while app >= 0:
+            a = s.a[app]
+            if (a.pending_mb > 0 or a.pending_vcores > 0) and a.start_ms < first:
+                first = float(a.start_ms)
+            app = a.run_next
+        at = leaf
+        while at >= 0:
+            if first < s.q[at].key:
+                s.q[at].key = first
+            at = s.q[at].parent
+
+
+@kernel
+def _may_grow(s: Any, leaf: int) -> Any:
+    """Whether limits let a leaf that asks be given a container now; 1 or 0.
+
+    At the maximum of its own or of an ancestor, or where all that asks is held back by a limit on running applications,
+    it does not wait for its turn: lifting its path would give what is free to others below the same ancestor.
+    """
+    q = s.q[leaf]
+    if q.n_nonrun > 0:
+        app = q.run_head
+        while app >= 0 and s.a[app].n_asks <= 0:
+            app = s.a[app].run_next
+        if app < 0:
+            return 0
+    # The bounds are of an ask that is not there when nothing is asked for.
+    mb = q.ask_min_mb if q.ask_min_mb <= q.pending_mb else 0
+    vcores = q.ask_min_vcores if q.ask_min_vcores <= q.pending_vcores else 0
+    at = leaf
+    while at >= 0:
+        above = s.q[at]
+        if above.usage_mb + mb > above.max_mb or above.usage_vcores + vcores > above.max_vcores:
+            return 0
+        at = above.parent
+    return 1
+
+
+@kernel
+def _lift_starved(s: Any, now: int) -> Any:
+    """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
+    best = -1
+    least = 0.0
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        if s.q[leaf].pending_mb <= 0 and s.q[leaf].pending_vcores <= 0:
+            continue
+        if _may_grow(s, leaf) == 0:
+            continue
+        key = total_of(s, leaf, now) / s.x[leaf].entitlement
+        if best < 0 or key < least or (key == least and s.q[leaf].rank < s.q[best].rank):
+            best = leaf
+            least = key
+    if best < 0:
+        return
+    begun = max(s.x[best].backlog_ms, s.x[best].last_start_ms)
+    if now - begun < s.xg[0].t_wait_ms:
+        return
+    at = best
+    while at >= 0:
+        s.q[at].key = FIRST
+        at = s.q[at].parent

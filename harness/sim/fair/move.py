@@ -1,0 +1,96 @@
+"""An application moves to another leaf queue, with what it holds and asks for.
+
+Facts: FairScheduler.moveApplication, verifyMoveDoesNotViolateConstraints and executeMove of Hadoop 3.4.2, among them
+that the AM's part of a running application leaves the old leaf's AM usage and does not join the new one's.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from harness.sim.fair.apps import _can_run, _no_longer_waits, _start, _wait, let_others_run, stops_running
+from harness.sim.fair.containers import change_pending, change_usage, lower_bounds
+from harness.sim.fair.longterm import settle
+from harness.sim.fair.order import place
+from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, S
+from harness.sim.kernel import kernel
+
+
+@kernel
+def _violates(s: S, i: int, target: int) -> bool:
+    """Whether a queue from `target` up to the lowest common ancestor has no room for a running application."""
+    x = s.a[i]
+    p = target
+    while p >= 0:
+        above = x.q
+        while above >= 0 and above != p:
+            above = s.q[above].parent
+        if above == p:
+            return False
+        q = s.q[p]
+        if q.n_run == q.max_apps:
+            return True
+        if q.usage_mb + x.usage_mb > q.max_mb or q.usage_vcores + x.usage_vcores > q.max_vcores:
+            return True
+        p = q.parent
+    return False
+
+
+@kernel
+def move_app(s: S, i: int, target: int, now: int) -> int:
+    """Application i goes to the leaf `target`; 0, or IGNORED, NEED_ROOM, REJECTED (a limit is in the way)."""
+    x = s.a[i]
+    if x.alive == 0:
+        return IGNORED
+    old = x.q
+    if old == target:
+        return 0
+    was_runnable = x.runnable == 1
+    if was_runnable and _violates(s, i, target):
+        return REJECTED
+    q = s.q[target]
+    if q.n_run + q.n_nonrun + 1 > q.heap_cap:
+        return NEED_ROOM
+    runs = was_runnable or _can_run(s, target, x.user)
+    settle(s, old, now)
+    settle(s, target, now)
+    # Out of the old leaf's heap and counts; `place` looks at `alive`.
+    x.alive = 0
+    place(s, i)
+    if was_runnable:
+        stops_running(s, i)
+    else:
+        _no_longer_waits(s, i)
+    mb, vcores, pending_mb, pending_vcores = x.usage_mb, x.usage_vcores, x.pending_mb, x.pending_vcores
+    change_usage(s, i, now, -mb, -vcores)
+    change_pending(s, i, now, -pending_mb, -pending_vcores)
+    s.q[old].sum_mb -= x.demand_mb
+    s.q[old].sum_vcores -= x.demand_vcores
+    x.q = target
+    q.sum_mb += x.demand_mb
+    q.sum_vcores += x.demand_vcores
+    change_usage(s, i, now, mb, vcores)
+    change_pending(s, i, now, pending_mb, pending_vcores)
+    x.alive = 1
+    if runs:
+        _start(s, i)
+    else:
+        _wait(s, i)
+    r = x.req_head
+    while r >= 0:
+        lower_bounds(s, i, s.r[r].mb, s.r[r].vcores)
+        r = s.r[r].next
+    place(s, i)
+    q.members_dirty, q.asks_dirty = 1, 1
+    s.q[old].asks_dirty = 1
+    s.g[0].demand_dirty, s.g[0].shares_dirty = 1, 1
+    if s.xg[0].on == 1:
+        away = x.n_live - (1 if x.am_running == 1 else 0)
+        s.x[old].running -= away
+        s.x[target].running += away
+    settle(s, old, now)
+    settle(s, target, now)
+    if was_runnable:
+        let_others_run(s, old, x.user)
+    return 0

@@ -1,0 +1,334 @@
+"""Who comes first: the comparators of the scheduling policies, and the heaps that keep applications in their order.
+
+Facts: FairSharePolicy, DominantResourceFairnessPolicy (two resources), FifoPolicy of Hadoop 3.4.2. Hadoop sorts all
+applications with demand into a TreeSet at each assignment; here each leaf keeps two heaps under the same comparator,
+one of applications that may be given containers and one of those whose AM does not run yet, and what the TreeSet's
+iteration would give first is on top of one of the two.
+
+Applications without an outstanding ask are left out of the heaps although Hadoop's stale demand may show them: Hadoop
+gets nothing from them and goes on to the next.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
+from harness.sim.kernel import kernel
+
+
+@kernel
+def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
+    """Whether application i is tried before j of the same leaf (keys, then start time, then name)."""
+    x, y = a[i], a[j]
+    if x.k0 != y.k0:
+        return x.k0 < y.k0
+    if x.k1 != y.k1:
+        return x.k1 < y.k1
+    if ties:
+        if x.start_ms != y.start_ms:
+            return x.start_ms < y.start_ms
+        return x.name_key < y.name_key
+    return x.name_key > y.name_key
+
+
+@kernel
+def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
+    i = heap[off + pos]
+    while pos > 0:
+        above = (pos - 1) >> 1
+        j = heap[off + above]
+        if not app_before(a, i, j, ties):
+            break
+        heap[off + pos] = j
+        a[j].heap_pos = pos
+        pos = above
+    heap[off + pos] = i
+    a[i].heap_pos = pos
+    return pos
+
+
+@kernel
+def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: bool) -> None:
+    i = heap[off + pos]
+    while True:
+        below = 2 * pos + 1
+        if below >= n:
+            break
+        if below + 1 < n and app_before(a, heap[off + below + 1], heap[off + below], ties):
+            below += 1
+        j = heap[off + below]
+        if not app_before(a, j, i, ties):
+            break
+        heap[off + pos] = j
+        a[j].heap_pos = pos
+        pos = below
+    heap[off + pos] = i
+    a[i].heap_pos = pos
+
+
+@kernel
+def heap_insert(s: S, i: int, which: int) -> None:
+    """Put application i into one of its leaf's heaps (0 ready, 1 waiting for its AM); it must be in none."""
+    ties = s.g[0].mutations & MUT_TIES == 0
+    q = s.q[s.a[i].q]
+    if which == 0:
+        off, n = q.heap_off, q.heap0_n
+        q.heap0_n = n + 1
+    else:
+        off, n = q.heap_off + q.heap_cap, q.heap1_n
+        q.heap1_n = n + 1
+    s.heap[off + n] = i
+    s.a[i].heap = which
+    _up(s.a, s.heap, off, n, ties)
+
+
+@kernel
+def heap_remove(s: S, i: int) -> None:
+    """Take application i out of the heap it is in."""
+    ties = s.g[0].mutations & MUT_TIES == 0
+    x = s.a[i]
+    q = s.q[x.q]
+    if x.heap == 0:
+        off, n = q.heap_off, q.heap0_n - 1
+        q.heap0_n = n
+    else:
+        off, n = q.heap_off + q.heap_cap, q.heap1_n - 1
+        q.heap1_n = n
+    pos = x.heap_pos
+    x.heap = -1
+    if pos != n:
+        s.heap[off + pos] = s.heap[off + n]
+        if _up(s.a, s.heap, off, pos, ties) == pos:
+            _down(s.a, s.heap, off, n, pos, ties)
+
+
+@kernel
+def _set_keys(s: S, i: int) -> None:
+    g, x = s.g[0], s.a[i]
+    q = s.q[x.q]
+    if q.policy == FAIR:
+        x.k0 = 1.0 if x.demand_mb == 0 else 0.0
+        x.k1 = x.usage_mb / np.float64(x.weight) if x.weight > 0 else np.float64(x.usage_mb)
+    elif q.policy == DRF:
+        mb = x.usage_mb / g.cluster_mb if g.cluster_mb > 0 else 0.0
+        vcores = x.usage_vcores / g.cluster_vcores if g.cluster_vcores > 0 else 0.0
+        weight = np.float64(x.weight) if x.weight > 0 else 1e-300
+        if vcores > mb:
+            x.k0, x.k1 = vcores / weight, mb / weight
+        else:
+            x.k0, x.k1 = mb / weight, vcores / weight
+    else:
+        x.k0, x.k1 = 0.0, 0.0
+
+
+@kernel
+def _set_reservable(s: S, i: int, present: bool) -> None:
+    """Keep count of the applications that could reserve a node, so that full nodes need not try anybody."""
+    from_before = s.a[i].reservable
+    x = s.a[i]
+    now_is = 0
+    if present and s.g[0].reservations_allowed > x.n_reserved and is_starved(s, i):
+        r = x.req_head
+        while r >= 0:
+            ask = s.r[r]
+            if compare(s, s.q[x.q].policy, ask.mb, ask.vcores, s.g[0].reserve_mb, s.g[0].reserve_vcores, False) >= 0:
+                now_is = 1
+                break
+            r = ask.next
+    if now_is != from_before:
+        x.reservable = now_is
+        s.g[0].n_reservable += now_is - from_before
+        s.q[x.q].n_reservable += now_is - from_before
+
+
+@kernel
+def place(s: S, i: int) -> None:
+    """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
+    ties = s.g[0].mutations & MUT_TIES == 0
+    x = s.a[i]
+    if s.g[0].mutations & MUT_STALE:
+        s.q[x.q].sum_mb += x.usage_mb + x.pending_mb - x.demand_mb
+        s.q[x.q].sum_vcores += x.usage_vcores + x.pending_vcores - x.demand_vcores
+        x.demand_mb, x.demand_vcores = x.usage_mb + x.pending_mb, x.usage_vcores + x.pending_vcores
+    want = -1
+    if (
+        x.alive == 1
+        and x.runnable == 1
+        and x.n_asks > 0
+        and (x.demand_mb != x.usage_mb or x.demand_vcores != x.usage_vcores)
+    ):
+        want = 1 if x.managed == 1 and x.am_running == 0 else 0
+    if x.reservable == 1 or (want >= 0 and s.g[0].reservations_allowed > 0):
+        _set_reservable(s, i, want >= 0)
+    had = x.heap
+    if want < 0 and had < 0:
+        return
+    if had >= 0 and had != want:
+        heap_remove(s, i)
+    if want >= 0:
+        _set_keys(s, i)
+        if had == want:
+            q = s.q[x.q]
+            off, n = (q.heap_off, q.heap0_n) if want == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
+            pos = x.heap_pos
+            if _up(s.a, s.heap, off, pos, ties) == pos:
+                _down(s.a, s.heap, off, n, pos, ties)
+        else:
+            heap_insert(s, i, want)
+    if (had < 0) != (want < 0):
+        change = 1 if want >= 0 else -1
+        p = x.q
+        while p >= 0:
+            s.q[p].n_cand += change
+            p = s.q[p].parent
+
+
+@kernel
+def place_all(s: S, leaf: int) -> None:
+    """`place` for every runnable application of a leaf (a share, the cluster or the policy has changed)."""
+    i = s.q[leaf].run_head
+    while i >= 0:
+        place(s, i)
+        i = s.a[i].run_next
+
+
+@kernel
+def _sign(x: float) -> int:
+    """(int) Math.signum(x): NaN gives 0."""
+    return 1 if x > 0 else (-1 if x < 0 else 0)
+
+
+@kernel
+def _shares(g: np.ndarray, mb: int, vcores: int) -> tuple[float, float]:
+    """DominantResourceCalculator's shares of the cluster; infinite where the cluster has nothing."""
+    share_mb = mb / g.cluster_mb if g.cluster_mb != 0 else np.inf
+    share_vcores = vcores / g.cluster_vcores if g.cluster_vcores != 0 else np.inf
+    return share_mb, share_vcores
+
+
+@kernel
+def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
+    """ResourceCalculator.compare of a queue's policy: memory, or dominant shares under drf (`single`: only those)."""
+    g = s.g[0]
+    if policy != DRF:
+        return 1 if mb > other_mb else (-1 if mb < other_mb else 0)
+    if mb == other_mb and vcores == other_vcores:
+        return 0
+    if g.cluster_mb == 0 and g.cluster_vcores == 0:
+        more, less = mb > other_mb or vcores > other_vcores, mb < other_mb or vcores < other_vcores
+        return 0 if more and less else (1 if more else -1)
+    m0, v0 = _shares(g, mb, vcores)
+    m1, v1 = _shares(g, other_mb, other_vcores)
+    if single:
+        top0, top1 = 0.0, 0.0
+        if g.cluster_mb != 0:
+            top0, top1 = max(top0, m0), max(top1, m1)
+        if g.cluster_vcores != 0:
+            top0, top1 = max(top0, v0), max(top1, v1)
+        return _sign(top0 - top1)
+    dom0, sub0 = (v0, m0) if v0 > m0 else (m0, v0)
+    dom1, sub1 = (v1, m1) if v1 > m1 else (m1, v1)
+    if dom0 != dom1:
+        return 1 if dom0 > dom1 else -1
+    if sub0 != sub1:
+        return 1 if sub0 > sub1 else -1
+    return 0
+
+
+@kernel
+def is_starved(s: S, i: int) -> bool:
+    """FSAppAttempt.isStarved: below its fair share of the last update, or found starved for the minimum share."""
+    x = s.a[i]
+    if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
+        return True
+    return compare(s, s.q[x.q].policy, x.usage_mb, x.usage_vcores, x.fair_mb, x.fair_vcores, True) < 0
+
+
+@kernel
+def _fair_before(q: np.ndarray, i: int, j: int) -> int:
+    x, y = q[i], q[j]
+    if x.demand_mb == 0 and y.demand_mb > 0:
+        return 1
+    if y.demand_mb == 0 and x.demand_mb > 0:
+        return -1
+    min_x, min_y = min(x.min_mb, x.demand_mb), min(y.min_mb, y.demand_mb)
+    needy_x, needy_y = x.usage_mb < min_x, y.usage_mb < min_y
+    if needy_x and not needy_y:
+        return -1
+    if needy_y and not needy_x:
+        return 1
+    if needy_x:
+        ratio_x, ratio_y = np.float64(x.usage_mb), np.float64(y.usage_mb)
+        if min_x > 1:
+            ratio_x /= min_x
+        if min_y > 1:
+            ratio_y /= min_y
+        res = _sign(ratio_x - ratio_y)
+        if res != 0:
+            return res
+    w_x, w_y = np.float64(x.weight), np.float64(y.weight)
+    if w_x > 0 and w_y > 0:
+        return _sign(x.usage_mb / w_x - y.usage_mb / w_y)
+    if w_x == w_y:
+        return _sign(np.float64(x.usage_mb) - np.float64(y.usage_mb))
+    return _sign(w_y - w_x)
+
+
+@kernel
+def _ratio(x: float, y: float) -> float:
+    """Java's division of doubles: infinite or NaN by zero."""
+    if y != 0:
+        return x / y
+    return np.nan if x == 0 or x != x else (np.inf if x > 0 else -np.inf)
+
+
+@kernel
+def _drf_before(g: np.ndarray, q: np.ndarray, i: int, j: int) -> int:
+    x, y = q[i], q[j]
+    mb_x, vc_x = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
+    mb_y, vc_y = _ratio(y.usage_mb, g.cluster_mb), _ratio(y.usage_vcores, g.cluster_vcores)
+    by_vc_x, by_vc_y = vc_x > mb_x, vc_y > mb_y
+    needy_x = x.usage_vcores < x.min_vcores if by_vc_x else x.usage_mb < x.min_mb
+    needy_y = y.usage_vcores < y.min_vcores if by_vc_y else y.usage_mb < y.min_mb
+    if needy_x and not needy_y:
+        return -1
+    if needy_y and not needy_x:
+        return 1
+    if needy_x:
+        mb_x, vc_x = _ratio(x.usage_mb, x.min_mb), _ratio(x.usage_vcores, x.min_vcores)
+        mb_y, vc_y = _ratio(y.usage_mb, y.min_mb), _ratio(y.usage_vcores, y.min_vcores)
+    else:
+        w_x, w_y = np.float64(x.weight), np.float64(y.weight)
+        mb_x, vc_x = _ratio(mb_x, w_x), _ratio(vc_x, w_x)
+        mb_y, vc_y = _ratio(mb_y, w_y), _ratio(vc_y, w_y)
+    first_x, second_x = (vc_x, mb_x) if by_vc_x else (mb_x, vc_x)
+    first_y, second_y = (vc_y, mb_y) if by_vc_y else (mb_y, vc_y)
+    res = _sign(first_x - first_y)
+    return res if res != 0 else _sign(second_x - second_y)
+
+
+@kernel
+def queue_before(s: S, parent: int, i: int, j: int) -> bool:
+    """Whether child i of `parent` is tried before child j."""
+    res = _drf_before(s.g[0], s.q, i, j) if s.q[parent].policy == DRF else _fair_before(s.q, i, j)
+    if res != 0:
+        return res < 0
+    if s.g[0].mutations & MUT_TIES:
+        return s.q[i].rank > s.q[j].rank
+    return s.q[i].rank < s.q[j].rank
+
+
+@kernel
+def keyed_before(s: S, i: int, j: int) -> bool:
+    """The same in the KEYED modes: queues below their minimum share first, then by key, ties by name."""
+    x, y = s.q[i], s.q[j]
+    needy_x, needy_y = x.usage_mb < min(x.min_mb, x.demand_mb), y.usage_mb < min(y.min_mb, y.demand_mb)
+    if needy_x != needy_y:
+        return needy_x
+    if x.key != y.key:
+        return x.key < y.key
+    return x.rank < y.rank

@@ -1,0 +1,326 @@
+"""Preemption: whose containers are taken for those who starve, and when these are killed.
+
+Facts: FSPreemptionThread, FSAppAttempt.getStarvedResourceRequests of Hadoop 3.4.2.
+Hadoop's thread works beside the update; here `preempt_pass` runs right after it, with the applications in the order
+in which Hadoop's PriorityBlockingQueue gives them out.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.containers import by_hash, complete, free_if_gone, give_back, log_container
+from harness.sim.fair.order import compare, place
+from harness.sim.fair.starvation import poll
+from harness.sim.fair.state import NEED_ROOM, PREEMPTED, VICTIM, S
+from harness.sim.kernel import kernel
+
+_LONG_MAX = 2**63 - 1
+_MASK = 0xFFFFFFFF
+
+
+@kernel
+def _app_of(s: S, c: int) -> int:
+    """The application that a container belongs to, if the scheduler still knows it (its current attempt), or -1."""
+    x = s.c[c]
+    a = s.a[x.app]
+    return x.app if a.alive == 1 and a.id == x.app_id else -1
+
+
+@kernel
+def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
+    """FSAppAttempt.canContainerBePreempted."""
+    x, a = s.c[c], s.a[i]
+    q = s.q[a.q]
+    if q.preemptable == 0 or (x.am == 1 and q.am_preemptable == 0) or x.live == 0 or x.marked == 1:
+        return False
+    mb = a.usage_mb - a.preempt_mb - x.mb - considered_mb
+    vcores = a.usage_vcores - a.preempt_vcores - x.vcores - considered_vcores
+    return compare(s, q.policy, mb, vcores, a.fair_mb, a.fair_vcores, True) >= 0
+
+
+@kernel
+def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
+    """Containers of one node whose end would make room for (mb, vcores): (how many, AMs among them), or (-1, 0).
+
+    Written to work[at:]. FSPreemptionThread.identifyContainersToPreemptOnNode.
+    """
+    node, w = s.n[ni], s.work
+    total = by_hash(s, node.c_head, False, node.map_cap, w, at)
+    # AMs last in the table's order, all others before them in the reverse of it.
+    order = at + total
+    n = 0
+    for k in range(at + total - 1, at - 1, -1):
+        if s.c[w[k]].am == 0:
+            w[order + n] = w[k]
+            n += 1
+    for k in range(at, at + total):
+        if s.c[w[k]].am == 1:
+            w[order + n] = w[k]
+            n += 1
+    have_mb, have_vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
+    if node.res_app >= 0:
+        have_mb -= node.res_mb
+        have_vcores -= node.res_vcores
+    have_mb, have_vcores = max(have_mb, 0), max(have_vcores, 0)
+    taken, ams = 0, 0
+    for k in range(order, order + n):
+        c = w[k]
+        x = s.c[c]
+        if x.node_marked == 1:
+            continue
+        i = _app_of(s, c)
+        if i < 0:
+            continue
+        considered_mb, considered_vcores = 0, 0
+        for j in range(at, at + taken):
+            if s.c[w[j]].app_id == x.app_id:
+                considered_mb += s.c[w[j]].mb
+                considered_vcores += s.c[w[j]].vcores
+        if _can_take(s, c, i, considered_mb, considered_vcores):
+            if x.am == 1:
+                ams += 1
+                if ams >= most_ams:
+                    return -1, 0
+            w[at + taken] = c
+            taken += 1
+            have_mb += x.mb
+            have_vcores += x.vcores
+        if mb <= have_mb and vcores <= have_vcores:
+            return taken, ams
+    return -1, 0
+
+
+@kernel
+def _by_app(s: S, at: int, n: int) -> None:
+    """Order victims in work[at:] as HashMap<ApplicationId, List>.values() gives them."""
+    w = s.work
+    out = at + n
+    apps, cap = 0, 16
+    for k in range(at, at + n):
+        seen = False
+        for j in range(at, k):
+            if s.c[w[j]].app_id == s.c[w[k]].app_id:
+                seen = True
+                break
+        apps += 0 if seen else 1
+    while 4 * apps > 3 * cap:
+        cap *= 2
+    m = 0
+    for bucket in range(cap):
+        for k in range(at, at + n):
+            x = s.c[w[k]]
+            h = s.a[x.app].hash
+            if (h ^ (h >> 16)) & (cap - 1) != bucket:
+                continue
+            first = True
+            for j in range(at, k):
+                if s.c[w[j]].app_id == x.app_id:
+                    first = False
+                    break
+            if first:
+                for j in range(k, at + n):
+                    if s.c[w[j]].app_id == x.app_id:
+                        w[out + m] = w[j]
+                        m += 1
+    for k in range(n):
+        w[at + k] = w[out + k]
+
+
+@kernel
+def _node_order(s: S, at: int) -> int:
+    """Live nodes in the order of ClusterNodeTracker's HashMap<NodeId, N>, written to work[at:]; their number."""
+    w = s.work
+    n = 0
+    cap = 16
+    while 4 * s.g[0].nodes_peak > 3 * cap:
+        cap *= 2
+    for ni in range(len(s.n)):
+        x = s.n[ni]
+        if x.alive == 0:
+            continue
+        bucket = (x.hash ^ (x.hash >> 16)) & (cap - 1)
+        if s.g[0].mutations & (1 << 16):
+            bucket = 0
+        k = at + n
+        while k > at:
+            other = s.n[w[k - 1] & _MASK]
+            other_bucket = w[k - 1] >> 32
+            if other_bucket < bucket or (other_bucket == bucket and other.seq < x.seq):
+                break
+            w[k] = w[k - 1]
+            k -= 1
+        w[k] = (bucket << 32) | ni
+        n += 1
+    for k in range(at, at + n):
+        w[k] &= _MASK
+    return n
+
+
+@kernel
+def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
+    """FSSchedulerNode.addContainersForPreemption: so much will be freed here for application i."""
+    node, g = s.n[ni], s.g[0]
+    node.pre_mb += mb
+    node.pre_vcores += vcores
+    last, p = -1, node.pre_head
+    while p >= 0:
+        if s.p[p].app == i and s.p[p].serial == s.a[i].serial:
+            s.p[p].mb += mb
+            s.p[p].vcores += vcores
+            return
+        last, p = p, s.p[p].next
+    p = g.free_p
+    e = s.p[p]
+    g.free_p = e.next
+    g.n_free_p -= 1
+    e.app, e.serial, e.mb, e.vcores, e.next = i, s.a[i].serial, mb, vcores, -1
+    if last < 0:
+        node.pre_head = p
+    else:
+        s.p[last].next = p
+
+
+@kernel
+def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, now: int) -> int:
+    """Victims for one container of application i; the number of them (they are marked, logged and will be killed)."""
+    g, w = s.g[0], s.work
+    at = nodes_at + n_nodes
+    best, best_n, most_ams = -1, 0, 2**31 - 1
+    for k in range(n_nodes):
+        n, ams = _victims_on(s, w[nodes_at + k], mb, vcores, most_ams, at)
+        if n >= 0:
+            # Keep this node's victims where the next node's search does not write.
+            best, best_n, most_ams = w[nodes_at + k], n, ams
+            for j in range(n):
+                w[len(w) - 1 - j] = w[at + j]
+            if ams == 0:
+                break
+    if best < 0 or best_n == 0:
+        return 0
+    for j in range(best_n):
+        w[at + j] = w[len(w) - 1 - j]
+    _by_app(s, at, best_n)
+    freed_mb, freed_vcores = 0, 0
+    for k in range(at, at + best_n):
+        x = s.c[w[k]]
+        if x.node_marked == 0:
+            x.node_marked = 1
+            freed_mb += x.mb
+            freed_vcores += x.vcores
+        x.marked, x.kill_due = 1, 1
+        s.a[x.app].preempt_mb += x.mb
+        s.a[x.app].preempt_vcores += x.vcores
+        e = s.log[log_container(s, now, VICTIM, w[k], 0)]
+        e.for_app, e.kill_ms = i, now + g.warn_ms
+        kill = s.k[(g.kill_head + g.kill_n) % len(s.k)]
+        kill.t, kill.c, kill.serial = now + g.warn_ms, w[k], x.serial
+        g.kill_n += 1
+    if freed_mb != 0 or freed_vcores != 0:
+        _preempted_here(s, best, i, freed_mb, freed_vcores)
+    return best_n
+
+
+@kernel
+def _for_app(s: S, i: int, now: int, base: int) -> None:
+    """FSPreemptionThread for one starved application; scratch from work[base]."""
+    x, w = s.a[i], s.work
+    left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
+    # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
+    n = 0
+    r = x.req_head
+    while r >= 0:
+        e = s.r[r]
+        folded = (e.alloc_id ^ (e.alloc_id >> 32)) & _MASK
+        h = (961 * ((517861 * 9511 + e.priority) & _MASK) + 31 * folded) & _MASK
+        bucket = (h ^ (h >> 16)) & 0x7FFFFFFF & (x.req_cap - 1)
+        if s.g[0].mutations & (1 << 16):
+            bucket = e.priority
+        k = base + n
+        while k > base and (
+            w[k - 1] >> 32 > bucket or (w[k - 1] >> 32 == bucket and s.r[w[k - 1] & _MASK].seq > e.seq)
+        ):
+            w[k] = w[k - 1]
+            k -= 1
+        w[k] = (bucket << 32) | r
+        n += 1
+        r = e.next
+    # FSAppAttempt.getStarvedResourceRequests: what is asked for is settled before anything is taken.
+    count = base + n
+    for k in range(n):
+        e = s.r[w[base + k] & _MASK]
+        w[count + k] = 0
+        if left_mb == 0 and left_vcores == 0:
+            continue
+        if e.mb == 0:
+            fit = np.int64(0) if left_mb == 0 else np.int64(2**31 - 1)
+        else:
+            fit = np.int64(np.floor(np.float32(left_mb) / np.float32(e.mb)))
+        if fit == 0:
+            continue
+        fit = min(fit, e.count)
+        w[count + k] = fit
+        left_mb, left_vcores = max(left_mb - fit * e.mb, 0), max(left_vcores - fit * e.vcores, 0)
+    nodes_at = count + n
+    n_nodes = _node_order(s, nodes_at)
+    for k in range(n):
+        e = s.r[w[base + k] & _MASK]
+        for _ in range(w[count + k]):
+            if _one_container(s, i, e.mb, e.vcores, nodes_at, n_nodes, now) == 0:
+                break  # the next try would find the same
+    x.next_check_ms = now + s.g[0].starve_delay_ms
+
+
+@kernel
+def preempt_pass(s: S, now: int) -> int:
+    """Choose victims for all that `update` has put in line; they are logged (VICTIM) and killed when due."""
+    g = s.g[0]
+    if g.heap_top == 0:
+        return 0
+    # Nobody is chosen twice, so there are never more victims than containers.
+    if g.n_log + g.n_running + 2 > len(s.log) or g.kill_n + g.n_running > len(s.k):
+        return NEED_ROOM
+    if g.n_free_p < g.n_running + 1:
+        return NEED_ROOM
+    base = len(s.work) // 2
+    while True:
+        i = poll(s, base)
+        if i < 0:
+            break
+        _for_app(s, i, now, base + len(s.a))
+    return 0
+
+
+@kernel
+def next_kill_ms(s: S) -> int:
+    """When the next chosen container is killed (the largest long: none is)."""
+    g = s.g[0]
+    return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
+
+
+@kernel
+def run_kills(s: S, now: int) -> int:
+    """Kill all that is due at `now`; the number of those that still lived, or NEED_ROOM."""
+    g = s.g[0]
+    killed = 0
+    while g.kill_n > 0 and s.k[g.kill_head].t <= now:
+        if g.n_log + 2 > len(s.log) or g.n_free_r < 1:
+            return NEED_ROOM
+        e = s.k[g.kill_head]
+        g.kill_head = (g.kill_head + 1) % len(s.k)
+        g.kill_n -= 1
+        c = e.c
+        x = s.c[c]
+        x.kill_due = 0
+        if x.live == 1:
+            complete(s, c, PREEMPTED, now, True)
+            killed += 1
+        elif x.acquired == 0 and _app_of(s, c) >= 0:
+            # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.
+            give_back(s, c, now)
+            place(s, x.app)
+        free_if_gone(s, c)
+    return killed

@@ -1,0 +1,307 @@
+"""The scheduler's update: demands, fair shares of queues and applications, steady shares.
+
+Facts: ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update*, FifoPolicy of Hadoop 3.4.2. Hadoop recomputes all
+of it twice a second; here what cannot have changed is left as it is, with the same numbers.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.java import to_long
+from harness.sim.fair.order import place, place_all
+from harness.sim.fair.starvation import find_starved
+from harness.sim.fair.state import DRF, FIFO, S
+from harness.sim.kernel import kernel
+
+_LONG_MAX = 2**63 - 1
+_ITERATIONS = 25
+
+
+@kernel
+def share_at(weight: float, ratio: float, low: int, high: int) -> int:
+    """ComputeFairShares.computeShare: weight * ratio, not below `low`, not above `high`, cut to a long."""
+    share = np.float64(weight) * ratio
+    if share != share:
+        return 0
+    share = max(share, np.float64(low))
+    share = min(share, np.float64(high))
+    return to_long(share)
+
+
+@kernel
+def _add(x: int, y: int) -> int:
+    return _LONG_MAX if x > _LONG_MAX - y else x + y
+
+
+@kernel
+def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
+    """The share of a queue that takes no part in the computation, or -1."""
+    x = q[i]
+    low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
+    if high <= 0:
+        return 0
+    if not steady and x.n_run <= 0:
+        return 0
+    if x.weight <= 0:
+        return max(low, 0)
+    return -1
+
+
+@kernel
+def _used(q: np.ndarray, first: int, ratio: float, vcores: bool, steady: bool) -> int:
+    taken = 0
+    i = first
+    while i >= 0:
+        x = q[i]
+        if _fixed(q, i, vcores, steady) < 0:
+            low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
+            taken = _add(taken, share_at(x.weight, ratio, low, high))
+            if taken == _LONG_MAX:
+                break
+        i = x.next_sibling
+    return taken
+
+
+@kernel
+def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) -> None:
+    if steady:
+        if vcores:
+            q[i].steady_vcores = share
+        else:
+            q[i].steady_mb = share
+    elif vcores:
+        q[i].fair_vcores = share
+    else:
+        q[i].fair_mb = share
+
+
+@kernel
+def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None:
+    """Split the parent's (steady) fair share of one resource among its children."""
+    first = q[parent].first_child
+    taken, total_max, free = 0, 0, 0
+    i = first
+    while i >= 0:
+        x = q[i]
+        fixed = _fixed(q, i, vcores, steady)
+        if fixed >= 0:
+            _set_share(q, i, vcores, steady, fixed)
+            taken = _add(taken, fixed)
+        else:
+            free += 1
+            total_max = _add(total_max, x.max_vcores if vcores else x.max_mb)
+        i = x.next_sibling
+    if free == 0:
+        return
+    if steady:
+        whole = q[parent].steady_vcores if vcores else q[parent].steady_mb
+    else:
+        whole = q[parent].fair_vcores if vcores else q[parent].fair_mb
+    total = min(total_max, max(whole - taken, 0))
+    top = 1.0
+    while _used(q, first, top, vcores, steady) < total and top < 1e300:
+        top *= 2.0
+    left, right = 0.0, top
+    for _ in range(_ITERATIONS):
+        mid = (left + right) / 2.0
+        planned = _used(q, first, mid, vcores, steady)
+        if planned == total:
+            right = mid
+            break
+        if planned < total:
+            left = mid
+        else:
+            right = mid
+    i = first
+    while i >= 0:
+        x = q[i]
+        if _fixed(q, i, vcores, steady) < 0:
+            low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
+            _set_share(q, i, vcores, steady, share_at(x.weight, right, low, high))
+        i = x.next_sibling
+
+
+@kernel
+def steady_shares(s: S) -> None:
+    """FSParentQueue.recomputeSteadyShares from the root, whose own steady share is set by whoever changes nodes."""
+    for k in range(s.g[0].n_queues):
+        p = s.order[k]
+        if s.q[p].leaf == 0:
+            queue_shares(s.q, p, False, True)
+            if s.q[p].policy == DRF:
+                queue_shares(s.q, p, True, True)
+
+
+@kernel
+def _used_by_apps(s: S, leaf: int, ratio: float) -> int:
+    g, q = s.g[0], s.q[leaf]
+    if g.size_weight == 0:
+        one = share_at(1.0, ratio, 0, _LONG_MAX)
+        return _LONG_MAX if one > _LONG_MAX // q.n_run else one * q.n_run
+    taken = 0
+    i = q.run_head
+    while i >= 0:
+        x = s.a[i]
+        if x.weight > 0:
+            taken = _add(taken, share_at(x.weight, ratio, 0, _LONG_MAX))
+            if taken == _LONG_MAX:
+                break
+        i = x.run_next
+    return taken
+
+
+@kernel
+def _app_ratio(s: S, leaf: int, total: int) -> float:
+    top = 1.0
+    while _used_by_apps(s, leaf, top) < total and top < 1e300:
+        top *= 2.0
+    left, right = 0.0, top
+    for _ in range(_ITERATIONS):
+        mid = (left + right) / 2.0
+        planned = _used_by_apps(s, leaf, mid)
+        if planned == total:
+            right = mid
+            break
+        if planned < total:
+            left = mid
+        else:
+            right = mid
+    return right
+
+
+@kernel
+def _app_shares(s: S, leaf: int) -> None:
+    """FSLeafQueue.updateInternal: the leaf's fair share split among its runnable applications."""
+    q = s.q[leaf]
+    if q.n_run == 0:
+        return
+    if q.policy == FIFO:
+        first, i = q.run_head, q.run_head
+        while i >= 0:
+            if s.a[i].start_ms < s.a[first].start_ms:
+                first = i
+            i = s.a[i].run_next
+        s.a[first].fair_mb, s.a[first].fair_vcores = q.fair_mb, q.fair_vcores
+        return
+    for vcores in range(2 if q.policy == DRF else 1):
+        some = s.g[0].size_weight == 0
+        if not some:
+            i = q.run_head
+            while i >= 0:
+                if s.a[i].weight > 0:
+                    some = True
+                    break
+                i = s.a[i].run_next
+        total = q.fair_vcores if vcores == 1 else q.fair_mb
+        ratio = _app_ratio(s, leaf, max(total, 0)) if some else 0.0
+        i = q.run_head
+        while i >= 0:
+            x = s.a[i]
+            share = share_at(x.weight, ratio, 0, _LONG_MAX) if x.weight > 0 else 0
+            if vcores == 1:
+                x.fair_vcores = share
+            else:
+                x.fair_mb = share
+            i = x.run_next
+
+
+@kernel
+def refresh_demand(s: S, i: int) -> None:
+    """FSAppAttempt.updateDemand: usage and outstanding asks, until the next update."""
+    x = s.a[i]
+    q = s.q[x.q]
+    mb, vcores = x.usage_mb + x.pending_mb, x.usage_vcores + x.pending_vcores
+    q.sum_mb += mb - x.demand_mb
+    q.sum_vcores += vcores - x.demand_vcores
+    x.demand_mb, x.demand_vcores = mb, vcores
+    s.g[0].demand_dirty = 1
+    if s.g[0].size_weight == 1:
+        x.weight = np.float32(np.log1p(np.float64(mb)) / np.log(2.0))
+        q.members_dirty = 1
+        s.g[0].shares_dirty = 1
+    else:
+        x.weight = np.float32(1.0)
+
+
+@kernel
+def _demands(s: S) -> None:
+    g = s.g[0]
+    i = g.dirty_head
+    g.dirty_head = -1
+    while i >= 0:
+        x = s.a[i]
+        after = x.dirty - 2
+        x.dirty = 0
+        if x.alive == 1:
+            refresh_demand(s, i)
+            place(s, i)
+        else:
+            x.free_next = g.free_app
+            g.free_app = i
+            g.n_free_app += 1
+        i = after
+    if g.demand_dirty == 0:
+        return
+    g.demand_dirty = 0
+    for k in range(g.n_queues - 1, -1, -1):
+        p = s.order[k]
+        q = s.q[p]
+        if q.leaf == 0:
+            q.sum_mb, q.sum_vcores = 0, 0
+            c = q.first_child
+            while c >= 0:
+                q.sum_mb += s.q[c].demand_mb
+                q.sum_vcores += s.q[c].demand_vcores
+                c = s.q[c].next_sibling
+        q.demand_mb, q.demand_vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
+
+
+@kernel
+def _ask_bounds(s: S, leaf: int) -> None:
+    """The smallest outstanding ask of a leaf (a lower bound between updates), of all and of waiting AMs."""
+    q = s.q[leaf]
+    q.asks_dirty = 0
+    q.ask_min_mb, q.ask_min_vcores, q.am_min_mb, q.am_min_vcores = _LONG_MAX, _LONG_MAX, _LONG_MAX, _LONG_MAX
+    i = q.run_head
+    while i >= 0:
+        x = s.a[i]
+        r = x.req_head
+        if r >= 0 and x.managed == 1 and x.am_running == 0:
+            q.am_min_mb, q.am_min_vcores = min(q.am_min_mb, s.r[r].mb), min(q.am_min_vcores, s.r[r].vcores)
+        while r >= 0:
+            q.ask_min_mb, q.ask_min_vcores = min(q.ask_min_mb, s.r[r].mb), min(q.ask_min_vcores, s.r[r].vcores)
+            r = s.r[r].next
+        i = x.run_next
+
+
+@kernel
+def update(s: S, now: int) -> int:
+    """FairScheduler.update: demands and shares; who starves goes in line for `preempt.preempt_pass`."""
+    g = s.g[0]
+    _demands(s)
+    if g.shares_dirty == 1:
+        g.shares_dirty = 0
+        root = s.q[0]
+        root.fair_mb, root.fair_vcores = g.cluster_mb, g.cluster_vcores
+        for k in range(g.n_queues):
+            p = s.order[k]
+            q = s.q[p]
+            if q.leaf == 0:
+                queue_shares(s.q, p, False, False)
+                if q.policy == DRF:
+                    queue_shares(s.q, p, True, False)
+            elif q.members_dirty == 1 or q.fair_mb != q.seen_mb or q.fair_vcores != q.seen_vcores:
+                q.members_dirty, q.seen_mb, q.seen_vcores = 0, q.fair_mb, q.fair_vcores
+                _app_shares(s, p)
+                if g.reservations_allowed > 0:
+                    place_all(s, p)
+    for k in range(g.n_leaves):
+        if s.q[s.leaves[k]].asks_dirty == 1:
+            _ask_bounds(s, s.leaves[k])
+    g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
+    find_starved(s, now)
+    return 0

@@ -1,0 +1,164 @@
+"""Who starves for fair or minimum share, and the line in which they wait for preemption.
+
+Facts: FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation, FSStarvedApps of Hadoop 3.4.2.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.java import to_long
+from harness.sim.fair.order import app_before, compare, place
+from harness.sim.fair.state import MUT_TIES, S
+from harness.sim.kernel import kernel
+
+
+@kernel
+def _wanted(s: S) -> bool:
+    """FairScheduler.shouldAttemptPreemption, in Java's floats."""
+    g = s.g[0]
+    if g.preemption == 0 or g.cluster_mb == 0 or g.cluster_vcores == 0:
+        return False
+    mb = np.float32(g.alloc_mb) / np.float32(g.cluster_mb)
+    vcores = np.float32(g.alloc_vcores) / np.float32(g.cluster_vcores)
+    return g.utilisation_threshold < max(mb, vcores)
+
+
+@kernel
+def _contains(s: S, base: int, i: int) -> bool:
+    for k in range(s.g[0].heap_top):  # noqa: SIM110 - any() of a generator does not compile
+        if s.work[base + k] == i:
+            return True
+    return False
+
+
+@kernel
+def _before(s: S, i: int, j: int) -> bool:
+    """Starvation of i fits in that of j: the comparator says i < j (it never says equal)."""
+    x, y = s.a[i], s.a[j]
+    return x.fstarve_mb + x.mstarve_mb <= y.fstarve_mb + y.mstarve_mb and (
+        x.fstarve_vcores + x.mstarve_vcores <= y.fstarve_vcores + y.mstarve_vcores
+    )
+
+
+@kernel
+def _line_up(s: S, base: int, i: int) -> None:
+    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer, unless it is in there."""
+    if _contains(s, base, i):
+        return
+    w = s.work
+    k = s.g[0].heap_top
+    s.g[0].heap_top = k + 1
+    while k > 0:
+        above = (k - 1) >> 1
+        if not _before(s, i, w[base + above]):
+            break
+        w[base + k] = w[base + above]
+        k = above
+    w[base + k] = i
+
+
+@kernel
+def poll(s: S, base: int) -> int:
+    """PriorityBlockingQueue.poll, or -1."""
+    w = s.work
+    n = s.g[0].heap_top - 1
+    if n < 0:
+        return -1
+    s.g[0].heap_top = n
+    first, x = w[base], w[base + n]
+    k = 0
+    while 2 * k + 1 < n:
+        below = 2 * k + 1
+        if below + 1 < n and not _before(s, w[base + below], w[base + below + 1]):
+            below += 1
+        if _before(s, x, w[base + below]):
+            break
+        w[base + k] = w[base + below]
+        k = below
+    if n > 0:
+        w[base + k] = x
+    return first
+
+
+@kernel
+def _fair_starvation(s: S, i: int, now: int) -> bool:
+    """FSAppAttempt.fairShareStarvation; whether there is any."""
+    x = s.a[i]
+    q = s.q[x.q]
+    threshold = np.float64(q.fair_threshold)
+    mb = min(to_long(x.fair_mb * threshold), x.demand_mb)
+    vcores = min(to_long(x.fair_vcores * threshold), x.demand_vcores)
+    starved = compare(s, q.policy, x.usage_mb, x.usage_vcores, mb, vcores, True) < 0
+    if not starved:
+        x.last_at_fair_ms = now
+    if not starved or now - x.last_at_fair_ms < q.fair_timeout_ms:
+        x.fstarve_mb, x.fstarve_vcores = 0, 0
+    else:
+        x.fstarve_mb, x.fstarve_vcores = max(mb - x.usage_mb, 0), max(vcores - x.usage_vcores, 0)
+    return x.fstarve_mb != 0 or x.fstarve_vcores != 0
+
+
+@kernel
+def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
+    """FSLeafQueue.updateStarvedApps."""
+    q = s.q[leaf]
+    w = s.work
+    ties = s.g[0].mutations & MUT_TIES == 0
+    # Applications with demand whose time has come, in the policy's order.
+    n = 0
+    i = q.run_head
+    while i >= 0:
+        x = s.a[i]
+        if x.heap >= 0 and now >= x.next_check_ms:
+            k = at + n
+            while k > at and app_before(s.a, i, w[k - 1], ties):
+                w[k] = w[k - 1]
+                k -= 1
+            w[k] = i
+            n += 1
+        i = x.run_next
+    fair_mb, fair_vcores = 0, 0
+    for k in range(at, at + n):
+        x = s.a[w[k]]
+        if not _fair_starvation(s, w[k], now):
+            break
+        _line_up(s, base, w[k])
+        fair_mb += x.fstarve_mb
+        fair_vcores += x.fstarve_vcores
+    mb = max(min(q.min_mb, q.demand_mb) - q.usage_mb, 0)
+    vcores = max(min(q.min_vcores, q.demand_vcores) - q.usage_vcores, 0)
+    if mb == 0 and vcores == 0:
+        q.last_at_min_ms = now
+    if now - q.last_at_min_ms < q.min_timeout_ms:
+        mb, vcores = 0, 0
+    mb, vcores = max(mb - fair_mb, 0), max(vcores - fair_vcores, 0)
+    for k in range(at, at + n):
+        x = s.a[w[k]]
+        if mb != 0 or vcores != 0:
+            want_mb = max(x.demand_mb - x.usage_mb - x.fstarve_mb, 0)
+            want_vcores = max(x.demand_vcores - x.usage_vcores - x.fstarve_vcores, 0)
+            if compare(s, q.policy, want_mb, want_vcores, mb, vcores, False) > 0:
+                want_mb, want_vcores = max(want_mb - mb, 0), max(want_vcores - vcores, 0)
+                mb, vcores = 0, 0
+            else:
+                mb, vcores = max(mb - want_mb, 0), max(vcores - want_vcores, 0)
+            x.mstarve_mb, x.mstarve_vcores = want_mb, want_vcores
+            _line_up(s, base, w[k])
+        else:
+            x.mstarve_mb, x.mstarve_vcores = 0, 0
+        place(s, w[k])
+
+
+@kernel
+def find_starved(s: S, now: int) -> None:
+    """The second half of FairScheduler.update: everybody who starves goes in line."""
+    g = s.g[0]
+    g.heap_top = 0
+    if _wanted(s):
+        base = len(s.work) // 2
+        for k in range(g.n_leaves):
+            _starved_of_leaf(s, s.leaves[k], now, base, base // 2)

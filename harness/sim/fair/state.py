@@ -1,0 +1,190 @@
+"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
+
+No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64. A slot that is free has
+``alive == 0`` and is chained by its ``next``-like field from a head in the globals. -1 means "none" in every index.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from harness.sim.arrays import Arrays
+from harness.sim.fair.longstate import XG, X
+
+# What a kernel answers besides an index or a count.
+NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
+REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
+INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
+IGNORED = -4  # no such live thing; nothing was changed
+
+# Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
+FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
+
+# How the next queue is chosen (G.order_mode).
+STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
+
+# Kinds of log records (LOG.kind).
+ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM, AM_LOST = 1, 2, 3, 4, 5, 6
+
+# Why a container completed (LOG.why).
+FINISHED, RELEASED, PREEMPTED, LOST, APP_END = 1, 2, 3, 4, 5
+
+# Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run).
+MUT_WEIGHTS = 1 << 0
+MUT_MIN = 1 << 1
+MUT_MAX = 1 << 2
+MUT_MAXAPPS = 1 << 3
+MUT_AMSHARE = 1 << 4
+MUT_DRF = 1 << 5
+MUT_FIFO = 1 << 6
+MUT_RESERVE = 1 << 7
+MUT_PREEMPT = 1 << 8
+MUT_ASSIGNMULTIPLE = 1 << 9
+MUT_INCREMENTS = 1 << 10
+MUT_SIZEWEIGHT = 1 << 11
+MUT_TIES = 1 << 12
+MUT_STALE = 1 << 13
+MUT_USERLIMIT = 1 << 14
+MUT_LAUNCH = 1 << 15
+MUT_HASHORDER = 1 << 16
+MUT_RELOAD = 1 << 17
+MUT_CLEANUP = 1 << 18
+MUT_MANUAL = 1 << 19
+MUT_CLAMP = 1 << 20
+
+_i8, _f8, _f4 = np.int64, np.float64, np.float32
+
+
+def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
+    fields = [(n, _i8) for n in ints.split()] + [(n, _f8) for n in floats.split()] + [(n, _f4) for n in singles.split()]
+    return np.dtype(fields, align=True)
+
+
+#: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
+#: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists.
+G = _record(
+    "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores "
+    "min_mb min_vcores inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known "
+    "max_by_nodes reserve_mb reserve_vcores assign_multiple max_assign_dynamic max_assign size_weight preemption "
+    "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
+    "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
+    "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
+    "last_mb last_vcores last_c n_running heap_top hooks",
+    "period_ms",
+    "reservable_ratio utilisation_threshold",
+)
+
+#: Queues. ``usage_*`` live; ``demand_*`` as of the last update (Hadoop's); ``pending_*`` live outstanding asks of all
+#: applications; ``rank``: place of the full name among all (string order); ``n_cand``: applications in the subtree that
+#: could be given something; ``key``: order in the KEYED modes; ``steady_*``/``fair_*``: shares as of the last update.
+Q = _record(
+    "alive parent first_child next_sibling leaf policy rank dynamic "
+    "min_mb min_vcores max_mb max_vcores raw_max_mb raw_max_vcores max_is_pct max_c_mb max_c_vcores max_apps "
+    "fair_mb fair_vcores steady_mb steady_vcores usage_mb usage_vcores demand_mb demand_vcores sum_mb sum_vcores "
+    "pending_mb pending_vcores am_mb am_vcores n_run n_nonrun run_head run_tail nr_head nr_tail "
+    "preemptable am_preemptable min_timeout_ms fair_timeout_ms last_at_min_ms "
+    "heap_off heap_cap heap0_n heap1_n n_cand n_reservable ask_min_mb ask_min_vcores am_min_mb am_min_vcores "
+    "asks_dirty members_dirty seen_mb seen_vcores tag",
+    "pct_mb pct_vcores key weight_now integral integral_ms",
+    "weight max_am_share fair_threshold",
+)
+
+#: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
+#: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
+#: the attempt; ``key``: order in a leaf under LTRF; ``tag``: the driver's own.
+A = _record(
+    "alive q user id name_key attempt serial hash managed am_running am_mb am_vcores start_ms runnable "
+    "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks reservable "
+    "req_head n_req req_cap live_head live_tail n_live live_cap n cid heap heap_pos dirty "
+    "run_prev run_next nr_prev nr_next user_prev user_next "
+    "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms next_check_ms preempt_mb preempt_vcores "
+    "n_reserved started free_next tag tag2",
+    "k0 k1 key integral integral_ms",
+    "weight",
+)
+
+#: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
+#: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
+N = _record(
+    "alive total_mb total_vcores avail_mb avail_vcores hb n_launch c_head c_tail n_c map_cap "
+    "done_head done_tail n_done "
+    "res_app res_serial res_mb res_vcores res_priority res_alloc_id res_cid pre_head pre_mb pre_vcores hash rack seq "
+    "tag tag2"
+)
+
+#: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
+#: the node; ``done``: in the node's list of completed ones to report; ``kill_due``:
+#: preemption's timer holds it; ``tag``: the driver's own.
+C = _record(
+    "alive app app_serial n node mb vcores priority alloc_id cid start_ms am live on_node acquired finishing done "
+    "hb_left acq_hb launched marked node_marked kill_due ask_count a_prev a_next n_prev n_next d_next serial "
+    "from_reservation ask_mb ask_vcores app_id attempt free_next tag"
+)
+
+#: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
+#: that has given the ask back, if one has (Hadoop keeps one object for both, whose count changes for both).
+R = _record("app priority alloc_id mb vcores count next seq given given_serial")
+
+#: Resources preempted on a node for an application (a list per node).
+P = _record("app serial mb vcores next")
+
+#: Kills to come (a ring, in order of ``t``).
+K = _record("t c serial")
+
+#: Users.
+U = _record("n_run max_apps nr_head nr_tail")
+
+#: What happened. ``c`` may be recycled already; ``serial`` is unique per container.
+LOG = _record(
+    "t kind why app app_id c serial n cid node mb vcores priority am from_reservation for_app kill_ms start_ms tag "
+    "attempt"
+)
+
+
+class _Fields(NamedTuple):
+    g: np.ndarray
+    q: np.ndarray
+    a: np.ndarray
+    n: np.ndarray
+    c: np.ndarray
+    r: np.ndarray
+    p: np.ndarray
+    k: np.ndarray
+    u: np.ndarray
+    log: np.ndarray
+    heap: np.ndarray  # int64 application slots, two segments a leaf (ready; waiting for an AM)
+    order: np.ndarray  # int64 queue indices, parents before their children
+    leaves: np.ndarray  # int64 queue indices of the leaves, in order of creation
+    work: np.ndarray  # int64 scratch
+    x: np.ndarray  # long-term figures of each queue (longstate.X)
+    xg: np.ndarray  # and their globals (longstate.XG)
+    win: np.ndarray  # float64, sliding windows of each queue (longstate.NO_WINDOW)
+
+
+_I8 = np.dtype(np.int64)
+
+
+class S(Arrays, _Fields):  # type: ignore[misc]
+    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    layout: ClassVar = {
+        "g": (G, 1),
+        "q": (Q, 1),
+        "a": (A, 1),
+        "n": (N, 1),
+        "c": (C, 1),
+        "r": (R, 1),
+        "p": (P, 1),
+        "k": (K, 1),
+        "u": (U, 1),
+        "log": (LOG, 1),
+        "heap": (_I8, 1),
+        "order": (_I8, 1),
+        "leaves": (_I8, 1),
+        "work": (_I8, 1),
+        "x": (X, 1),
+        "xg": (XG, 1),
+        "win": (np.dtype(np.float64), 2),
+    }

@@ -1,0 +1,129 @@
+"""The XML of an allocation file as a small tree with line numbers, read as the ResourceManager's parser reads it.
+
+Comments vanish, CDATA stays apart, a DOCTYPE is refused (as Hadoop refuses it; no entity is ever expanded, nothing is
+fetched). What the elements mean is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from harness.base.errors import InputError
+
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 256
+
+
+@dataclass(slots=True)
+class Text:
+    """A run of characters; ``cdata`` for a CDATA section, which the parser keeps apart from its neighbours."""
+
+    data: str
+    cdata: bool = False
+
+
+@dataclass(slots=True)
+class Instruction:
+    """A processing instruction (only that it is there matters)."""
+
+    target: str
+
+
+@dataclass(slots=True)
+class Element:
+    """An element with its attributes, its children in order, and where its start tag begins (line from 1)."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element | Text | Instruction] = field(default_factory=list)
+    #: Byte offsets in the document as parsed: start tag, first byte of the content, end tag, first byte behind.
+    start: int = 0
+    end: int = 0
+
+    def elements(self) -> Iterator[Element]:
+        """The child elements."""
+        return (child for child in self.children if isinstance(child, Element))
+
+    def name(self) -> str:
+        """The attribute ``name``, as DOM gives it: empty when it is missing."""
+        return self.attributes.get("name", "")
+
+    def all_text(self) -> str:
+        """All characters directly inside, CDATA included."""
+        return "".join(child.data for child in self.children if isinstance(child, Text))
+
+
+def parse_xml(document: str | bytes, *, source: str) -> Element:
+    """The root element.
+
+    Raises InputError (with `source` and the line) for what is not well-formed, has a DOCTYPE, is larger than
+    MAX_BYTES or deeper than MAX_DEPTH.
+    """
+    if len(document) > MAX_BYTES:
+        raise InputError(
+            f"the file is larger than {MAX_BYTES // 2**20} MiB", where=source, mend="give an allocation file"
+        )
+    parser = expat.ParserCreate()
+    stack: list[Element] = []
+    roots: list[Element] = []
+    in_cdata = False
+
+    def fail(what: str, mend: str) -> InputError:
+        return InputError(what, where=f"{source}:{parser.CurrentLineNumber}", mend=mend)
+
+    def start_element(tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, parser.CurrentLineNumber, start=parser.CurrentByteIndex)
+        if len(stack) >= MAX_DEPTH:
+            raise fail(f"elements are nested deeper than {MAX_DEPTH}", "flatten the queues")
+        (stack[-1].children if stack else roots).append(element)  # type: ignore[attr-defined]
+        stack.append(element)
+
+    def end_element(tag: str) -> None:
+        stack.pop().end = parser.CurrentByteIndex
+
+    def characters(data: str) -> None:
+        children = stack[-1].children
+        last = children[-1] if children else None
+        if isinstance(last, Text) and (last.cdata == in_cdata):
+            last.data += data
+        else:
+            children.append(Text(data, in_cdata))
+
+    def start_cdata() -> None:
+        nonlocal in_cdata
+        in_cdata = True
+        stack[-1].children.append(Text("", cdata=True))
+
+    def end_cdata() -> None:
+        nonlocal in_cdata
+        in_cdata = False
+
+    def instruction(target: str, data: str) -> None:
+        if stack:
+            stack[-1].children.append(Instruction(target))
+
+    def doctype(*_: object) -> None:
+        raise fail("a DOCTYPE is not allowed (the ResourceManager refuses the file)", "remove the <!DOCTYPE ...>")
+
+    parser.buffer_text = True
+    parser.StartElementHandler = start_element
+    parser.EndElementHandler = end_element
+    parser.CharacterDataHandler = characters
+    parser.StartCdataSectionHandler = start_cdata
+    parser.EndCdataSectionHandler = end_cdata
+    parser.ProcessingInstructionHandler = instruction
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        raise InputError(
+            f"not well-formed XML: {expat.ErrorString(error.code)}",
+            where=f"{source}:{error.lineno}",
+            mend="mend the XML there",
+        ) from error
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise InputError(f"the text cannot be decoded: {error}", where=source, mend="save the file as UTF-8") from error
+    return roots[0]

@@ -1,0 +1,84 @@
+"""Queues put into an allocation file, and taken out again; all else stays byte for byte.
+
+For a controller that gives weights to queues which the ResourceManager made by itself (ad hoc queues): a queue has a
+weight of its own only when the file names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from xml.sax.saxutils import quoteattr
+
+from harness.base.errors import InputError
+from harness.model.queues import ROOT, AllocationFile
+from harness.yarn.fair.dom import Element, parse_xml
+from harness.yarn.fair.edit import collect_queues, empty_tag, removal, start_tag_end
+from harness.yarn.fair.parse import parse_allocations
+
+#: What an element holds that nobody but the controller has touched.
+OWN_TAGS = frozenset({"weight", "minResources", "maxResources"})
+
+
+@dataclass(frozen=True, slots=True)
+class NewQueue:
+    """A queue to be named: a leaf or a parent, with the texts of its elements."""
+
+    leaf: bool
+    elements: Mapping[str, str] = field(default_factory=dict)
+
+
+def add_queues(
+    document: bytes, new: Mapping[str, NewQueue], *, source: str = "allocation file"
+) -> tuple[bytes, AllocationFile]:
+    """The document with these queues (full paths; parents that are missing must be among them), and what it says.
+
+    Raises InputError where the result does not read back as the old file and these queues.
+    """
+    before = parse_allocations(document, source=source)
+    for path in sorted(new, key=lambda path: path.split(".")):
+        top = parse_xml(document, source=source)
+        document = _with_queue(document, top, path, new[path])
+    after = parse_allocations(document, source=source)
+    if _names(after) != _names(before) | set(new) or any(after._of(p) != before._of(p) for p in _names(before)):
+        raise InputError("the file does not read back with its new queues", where=source, mend="name them by hand")
+    return document, after
+
+
+def remove_queues(
+    document: bytes, paths: Collection[str], *, source: str = "allocation file"
+) -> tuple[bytes, AllocationFile, set[str]]:
+    """The document without those of these queues that hold nothing but `OWN_TAGS`, what it says, and who is gone."""
+    gone: set[str] = set()
+    for path in sorted(paths, key=lambda path: path.split("."), reverse=True):
+        places = collect_queues(parse_xml(document, source=source))
+        found = places.get(path, [])
+        if len(found) == 1 and all(child.tag in OWN_TAGS for child in found[0].elements()):
+            start, end, _ = removal(document, found[0])
+            document = document[:start] + document[end:]
+            gone.add(path)
+    return document, parse_allocations(document, source=source), gone
+
+
+def _names(file: AllocationFile) -> set[str]:
+    return {*file.configured_leaves, *file.configured_parents}
+
+
+def _with_queue(document: bytes, top: Element, path: str, new: NewQueue) -> bytes:
+    parent, _, name = path.rpartition(".")
+    places = collect_queues(top)
+    inside = places[parent][-1] if parent in places else top
+    if parent != ROOT and parent not in places:
+        raise InputError(f"{parent} is not in the file, so {path} cannot be put into it")
+    depth = path.count(".") + (1 if ROOT in places else 0)
+    kind = "" if new.leaf else ' type="parent"'
+    content = "".join(f"<{tag}>{text}</{tag}>" for tag, text in new.elements.items())
+    text = f"<queue name={quoteattr(name)}{kind}>{content}</queue>".encode("utf-8", "xmlcharrefreplace")
+    line = b"\n" + b"  " * depth + text
+    after = start_tag_end(document, inside)
+    if empty_tag(document, after):
+        closed = b"\n" + b"  " * (depth - 1) + b"</" + inside.tag.encode() + b">"
+        return document[: after - 2] + b">" + line + closed + document[after:]
+    end = inside.end
+    keep = len(document[:end].rstrip())
+    return document[:keep] + line + (document[keep:end] or b"\n" + b"  " * (depth - 1)) + document[end:]

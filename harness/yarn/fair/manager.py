@@ -1,0 +1,267 @@
+"""The queues that a ResourceManager makes of allocation files: creation, reload, ad hoc queues, removal.
+
+The part of Hadoop 3.4.2's QueueManager and FSQueue that knows no application: whether a queue is empty is asked of the
+caller. What is written twice, or once as a leaf and once as a parent, comes out as there, hash orders included.
+There is no ``root.default`` unless the file or an application names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.model.queues import (
+    NEVER_MS,
+    ROOT,
+    UNLIMITED,
+    AllocationFile,
+    Queue,
+    QueuePolicy,
+    QueueTree,
+    RefusedQueue,
+    ResourceLimit,
+    ensure_root_prefix,
+)
+from harness.model.resources import UNBOUNDED
+from harness.yarn.fair.javanum import hash_set_order
+
+_DEFAULT_PREFIX = ROOT + ".default."
+
+
+@dataclass(slots=True)
+class _Node:
+    path: str
+    parent: _Node | None
+    leaf: bool
+    policy: QueuePolicy
+    children: list[_Node] = field(default_factory=list)
+    dynamic: bool = True
+    max_limit: ResourceLimit = UNLIMITED
+    max_child_limit: ResourceLimit | None = None
+    min_timeout_ms: int = NEVER_MS
+    fair_timeout_ms: int = NEVER_MS
+    threshold: float = 0.5
+    preemptable: bool = True
+
+
+def _child_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
+    """SchedulingPolicy.isChildPolicyAllowed: no drf below fair, nothing below fifo."""
+    return parent == "drf" or (parent == "fair" and child != "drf")
+
+
+class QueueManager:
+    """The queues, as successive allocation files leave them.
+
+    Parameters
+    ----------
+    allocations : the file that the RM starts with.
+
+    ``is_empty`` (path -> whether no application is in it or on its way to it) is asked only for leaves, and only when
+    queues change; without it every queue is empty.
+    """
+
+    def __init__(self, allocations: AllocationFile) -> None:
+        self.allocations = AllocationFile()
+        self._root = _Node(ROOT, None, leaf=False, policy="fair", dynamic=False)
+        self._nodes: dict[str, _Node] = {ROOT: self._root}
+        self._waiting: list[tuple[str, bool]] = []
+        self._refused: dict[str, str] = {}
+        self.load(allocations)
+
+    def load(self, allocations: AllocationFile, *, is_empty: Callable[[str], bool] = lambda path: True) -> None:
+        """A (re)load of the allocation file (AllocationReloadListener.onReload)."""
+        before = set(self.allocations.configured_leaves) | set(self.allocations.configured_parents)
+        self.allocations = allocations
+        self._refused = {}
+        if not self._set_policies(self._root):
+            self._refused[ROOT] = (
+                "the scheduling policies of existing queues do not fit together, some keep their old one"
+            )
+        for leaf, names in ((True, allocations.configured_leaves), (False, allocations.configured_parents)):
+            for name in hash_set_order(list(names)):
+                if self._remove_incompatible(name, leaf, is_empty) is False:
+                    self._waiting.append((name, leaf))
+                elif (node := self._get(name, leaf)) is not None:
+                    node.dynamic = False
+        self._reinit(self._root)
+        for name in before - set(allocations.configured_leaves) - set(allocations.configured_parents):
+            if name in self._nodes:
+                self._nodes[name].dynamic = True
+        for node in self._nodes.values():
+            if node.parent is not None and not allocations.configured(node.path) and node.parent.max_child_limit:
+                node.max_limit = node.parent.max_child_limit
+
+    def leaf(self, name: str, *, create: bool = True) -> str | None:
+        """The path of a leaf by its name, made if it does not exist; None if it is a parent or cannot be made."""
+        path = ensure_root_prefix(name)
+        node = self._get(path, leaf=True) if create else self._nodes.get(path)
+        return node.path if node is not None and node.leaf else None
+
+    def check(self, *, is_empty: Callable[[str], bool]) -> None:
+        """What the reload thread does every 10 s: removes empty ad hoc queues, retries what could not be changed."""
+        parents: list[_Node] = []
+        for node in list(self._nodes.values()):
+            removable = node.dynamic and not node.children and node.path in self._nodes
+            if removable and self._remove_if_empty(node, is_empty) and node.parent is not None and node.parent.dynamic:
+                parents.append(node.parent)
+        while parents:
+            node = parents.pop()
+            if node.path in self._nodes and self._is_empty(node, is_empty):
+                self._remove(node)
+                if node.parent is not None and node.parent.dynamic:
+                    parents.append(node.parent)
+        for task in list(self._waiting):
+            removed = self._remove_incompatible(task[0], task[1], is_empty)
+            if removed:
+                made = self._get(*task)
+                if made is not None and self.allocations.configured(task[0]):
+                    made.dynamic = False
+            if removed is not False:
+                self._waiting.remove(task)
+
+    def created(self) -> list[str]:
+        """Paths of all queues in the order in which they were made: root first, parents before their children."""
+        return list(self._nodes)
+
+    def tree(self) -> QueueTree:
+        """The queues as they are now, every setting in effect."""
+        queues: dict[str, Queue] = {}
+        self._collect(self._root, queues)
+        return QueueTree(queues, tuple(RefusedQueue(path, why) for path, why in self._refused.items()))
+
+    def _collect(self, node: _Node, queues: dict[str, Queue]) -> None:
+        file, path = self.allocations, node.path
+        parent = queues[node.parent.path] if node.parent is not None else None
+        container = file.max_container_allocation(path)
+        if container == UNBOUNDED and parent is not None:
+            container = parent.max_container_allocation
+        queues[path] = Queue(
+            path=path,
+            parent=parent.path if parent is not None else None,
+            leaf=node.leaf,
+            policy=node.policy,
+            weight=file.weight(path),
+            min_share=file.min_resources(path),
+            max_limit=node.max_limit,
+            max_child_limit=node.max_child_limit,
+            max_container_allocation=container,
+            max_running_apps=file.max_running_apps(path),
+            max_am_share=file.max_am_share(path),
+            min_share_preemption_timeout_ms=node.min_timeout_ms,
+            fair_share_preemption_timeout_ms=node.fair_timeout_ms,
+            fair_share_preemption_threshold=node.threshold,
+            preemptable=node.preemptable,
+            dynamic=node.dynamic,
+        )
+        for child in sorted(node.children, key=lambda child: child.path.encode("utf-16-be", "surrogatepass")):
+            self._collect(child, queues)
+
+    # ---- QueueManager's steps
+
+    def _set_policies(self, node: _Node) -> bool:
+        """FSQueue.verifyAndSetPolicyFromConf: stops at the first misfit, what was set until then stays."""
+        policy = self.allocations.scheduling_policy(node.path)
+        for child in node.children:
+            if not _child_allowed(policy, self.allocations.scheduling_policy(child.path)):
+                return False
+            if not self._set_policies(child):
+                return False
+        node.policy = policy
+        return True
+
+    def _remove_incompatible(self, name: str, leaf: bool, is_empty: Callable[[str], bool]) -> bool | None:
+        """None: nothing stands in the way; True: it was removed; False: it is not empty."""
+        path = ensure_root_prefix(name)
+        if path == ROOT or path.startswith(_DEFAULT_PREFIX):
+            return None
+        node = self._nodes.get(path)
+        if node is not None:
+            return None if node.leaf == leaf else self._remove_if_empty(node, is_empty)
+        while "." in path:
+            path = path.rpartition(".")[0]
+            above = self._nodes.get(path)
+            if above is not None and above.leaf:
+                return self._remove_if_empty(above, is_empty)
+        return None
+
+    def _is_empty(self, node: _Node, is_empty: Callable[[str], bool]) -> bool:
+        return is_empty(node.path) if node.leaf else all(self._is_empty(child, is_empty) for child in node.children)
+
+    def _remove_if_empty(self, node: _Node, is_empty: Callable[[str], bool]) -> bool:
+        if not self._is_empty(node, is_empty):
+            return False
+        self._remove(node)
+        return True
+
+    def _remove(self, node: _Node) -> None:
+        for child in list(node.children):
+            self._remove(child)
+        self._nodes.pop(node.path, None)
+        if node.parent is not None and node in node.parent.children:
+            node.parent.children = [child for child in node.parent.children if child is not node]
+
+    def _get(self, name: str, leaf: bool) -> _Node | None:
+        """QueueManager.getQueue with create: the queue, made with its ancestors if there is none."""
+        path = ensure_root_prefix(name)
+        if path in self._nodes:
+            return self._nodes[path]
+        missing = [path]
+        above = path
+        while (parent := self._nodes.get(above := above.rpartition(".")[0])) is None:
+            missing.insert(0, above)
+        if parent.leaf:
+            self._refused[path] = f"{parent.path} is a leaf"
+            return None
+        node: _Node | None = None
+        for index, new in enumerate(missing):
+            policy = self.allocations.scheduling_policy(new)
+            is_leaf = leaf and index == len(missing) - 1
+            if not _child_allowed(parent.policy, policy):
+                self._refused[new] = (
+                    f"policy {policy} is not allowed below {parent.path}, whose policy is {parent.policy}"
+                )
+                return None
+            if not is_leaf and policy == "fifo":
+                self._refused[new] = "policy fifo is for leaves only"
+                return None
+            node = _Node(new, parent, is_leaf, policy)
+            self._init(node)
+            parent.children.append(node)
+            if not self.allocations.configured(new) and parent.max_child_limit is not None:
+                node.max_limit = parent.max_child_limit
+            self._nodes[new] = node
+            parent = node
+        return node
+
+    def _reinit(self, node: _Node) -> None:
+        self._init(node)
+        for child in node.children:
+            self._reinit(child)
+
+    def _init(self, node: _Node) -> None:
+        """FSQueue.reinit: the settings of the file, preemption variables inherited where the file says nothing."""
+        file, parent = self.allocations, node.parent
+        said = file.settings.get(node.path)
+        node.max_limit = file.max_resources(node.path)
+        node.max_child_limit = file.max_child_resources(node.path)
+        minimum = said.min_share_preemption_timeout_ms if said else None
+        fair = said.fair_share_preemption_timeout_ms if said else None
+        threshold = said.fair_share_preemption_threshold if said else None
+        # -1 is Hadoop's own mark for "not set".
+        node.min_timeout_ms = minimum if minimum is not None else -1
+        node.fair_timeout_ms = fair if fair is not None else -1
+        node.threshold = threshold if threshold is not None else -1.0
+        node.preemptable = said.preemptable if said else True
+        if parent is not None:
+            if node.min_timeout_ms == -1:
+                node.min_timeout_ms = parent.min_timeout_ms
+            if node.fair_timeout_ms == -1:
+                node.fair_timeout_ms = parent.fair_timeout_ms
+            if node.threshold < 0:
+                node.threshold = parent.threshold
+            node.preemptable = node.preemptable and parent.preemptable
+
+
+def queue_tree(allocations: AllocationFile) -> QueueTree:
+    """The queues of a freshly started ResourceManager with this file."""
+    return QueueManager(allocations).tree()

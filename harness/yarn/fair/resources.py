@@ -1,0 +1,126 @@
+"""Resource values of an allocation file, in the three notations that Hadoop takes.
+
+``"50%"`` or ``"40% memory, 60% cpu"``; ``"memory-mb=1024, vcores=10"`` (also in percent); ``"1024 mb, 10 vcores"``.
+The rules, quirks included, are those of FairSchedulerConfiguration.parseResourceConfigValue of Hadoop 3.4.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
+from harness.model.resources import Resource
+from harness.yarn.fair.javanum import parse_int, parse_long, split, trim
+
+_SPACE = r"[ \t\n\x0b\f\r]*"
+_PERCENT = rf"(-?[0-9]+(?:\.[0-9]*)?){_SPACE}%{_SPACE}"
+_VALUE = rf"(-?[0-9]+)(?:\.[0-9]*)?{_SPACE}"
+_WITH_SPACES = re.compile(rf"-?[0-9]+(?:\.[0-9]*)?{_SPACE}[a-z]+{_SPACE}")
+
+
+def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Collection[str] = ()) -> ResourceLimit:
+    """A resource value.
+
+    Parameters
+    ----------
+    text : the value as it stands in the file.
+    missing : what a resource gets that the ``name=value`` notation does not name (Hadoop: the largest long for
+        maxima, 0 for minima). The number of vcores is cut to 32 bits without care, so the largest long becomes
+        **-1 vcores**.
+    extra_types : names of further resource types that the ResourceManager knows (their values are checked and dropped).
+
+    Raises ValueError with Hadoop's reason.
+    """
+    if not trim(text):
+        raise ValueError("the resource string is empty")
+    if "=" in text:
+        return _new_style(text, missing, extra_types)
+    if "%" in text:
+        return _percentages(text.lower())
+    return _old_style(text)
+
+
+def _new_style(text: str, missing: int, extra_types: Collection[str]) -> ResourceLimit:
+    in_percent = "%" in text
+    low_bits = missing & 0xFFFFFFFF
+    values: dict[str, int] = {"memory-mb": missing, "vcores": low_bits - 2**32 if low_bits >= 2**31 else low_bits}
+    fractions = {"memory-mb": 1.0, "vcores": 1.0}
+    for part in split(text, ","):
+        pieces = split(part, "=")
+        if len(pieces) != 2:
+            raise ValueError(f"{text!r}: every resource must be of the form name=value")
+        name, value = trim(pieces[0]), trim(pieces[1])
+        if in_percent:
+            fraction = _fraction(value, "")
+        else:
+            try:
+                amount = parse_long(value)
+            except ValueError:
+                raise ValueError(f"{text!r}: {value!r} is not an integer") from None
+            if amount < 0:
+                raise ValueError(f"{text!r}: {name} must not be negative")
+        if name not in values:
+            if name in extra_types:
+                continue
+            raise ValueError(f"{text!r}: no resource is called {name!r} (memory-mb and vcores are)")
+        if in_percent:
+            fractions[name] = fraction
+        else:
+            values[name] = min(amount, JAVA_INT_MAX) if name == "vcores" else amount
+    if in_percent:
+        return ResourceLimit(None, fractions["memory-mb"], fractions["vcores"])
+    return ResourceLimit(Resource(values["memory-mb"], values["vcores"]))
+
+
+def _percentages(text: str) -> ResourceLimit:
+    parts = split(text, ",")
+    if len(parts) == 1:
+        fraction = _fraction(trim(parts[0]), "")
+        return ResourceLimit(None, fraction, fraction)
+    return ResourceLimit(
+        None,
+        _fraction(_first_with(parts, "memory"), "memory"),
+        _fraction(_first_with(parts, "cpu"), "cpu"),
+    )
+
+
+def _old_style(text: str) -> ResourceLimit:
+    lower = text.lower()
+    parts = split(lower, ",")
+    if len(parts) != 2:
+        parts = _WITH_SPACES.findall(lower)
+        if len(parts) != 2:
+            raise ValueError(f"{text!r} is not of the form 'X mb, Y vcores'")
+    memory_mb = _amount(parts, "mb")
+    if memory_mb < 0:
+        raise ValueError(f"{text!r}: memory must not be negative")
+    vcores = _amount(parts, "vcores")
+    if vcores < 0:
+        raise ValueError(f"{text!r}: vcores must not be negative")
+    return ResourceLimit(Resource(memory_mb, vcores))
+
+
+def _first_with(parts: list[str], word: str) -> str:
+    for part in parts:
+        if word in part:
+            return trim(part)
+    raise ValueError(f"{', '.join(parts)!r} does not say how much {word}")
+
+
+def _fraction(text: str, word: str) -> float:
+    match = re.fullmatch(_PERCENT + re.escape(word), text)
+    if not match:
+        raise ValueError(f"{text!r} is not a percentage" + (f" of {word}" if word else ""))
+    fraction = float(match[1]) / 100.0
+    if fraction < 0:
+        raise ValueError(f"{text!r}: a percentage must not be negative")
+    return fraction
+
+
+def _amount(parts: list[str], word: str) -> int:
+    part = _first_with(parts, word)
+    match = re.match(_VALUE + re.escape(word), part)
+    if not match:
+        raise ValueError(f"{part!r} is not an amount of {word}")
+    return parse_int(match[1])

@@ -1,0 +1,179 @@
+"""What is wrong with single values of an allocation file: numbers, resources, policies, access lists; what is found.
+
+The whole file is `validate`'s business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
+from harness.yarn.fair.dom import Element
+from harness.yarn.fair.javanum import float32, parse_double, parse_float, parse_int, parse_long, trim
+from harness.yarn.fair.parse import parse_policy
+from harness.yarn.fair.render import resource_text
+from harness.yarn.fair.resources import parse_resources
+
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?"
+#: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
+_CLEAR_RESOURCES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_NUMBER}\s*%",
+        rf"{_NUMBER}\s*%\s*memory\s*,\s*{_NUMBER}\s*%\s*cpu",
+        rf"{_NUMBER}\s*%\s*cpu\s*,\s*{_NUMBER}\s*%\s*memory",
+        r"[0-9]+\s*mb\s*[, ]\s*[0-9]+\s*vcores",
+        r"[0-9]+\s*vcores\s*[, ]\s*[0-9]+\s*mb",
+    )
+]
+_MAX_TIMEOUT_S = JAVA_LONG_MAX // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake: where (line from 1, and queue if it is in one), what, and how to mend it."""
+
+    line: int
+    queue: str | None
+    what: str
+    mend: str
+
+    def text(self, source: str) -> str:
+        """The finding as one line."""
+        place = f"{source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
+        return f"{place}: {self.what}; {self.mend}"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """All findings of a file, by line."""
+
+    errors: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    @property
+    def valid(self) -> bool:
+        return not self.errors
+
+
+class ValueCheck:
+    """Checks of values; findings gather in ``verdict``, ``lines`` says where each queue stands."""
+
+    def __init__(self) -> None:
+        self.verdict = Verdict()
+        self.lines: dict[str, int] = {}
+
+    def error(self, line: int, queue: str | None, what: str, mend: str) -> None:
+        self.verdict.errors.append(Finding(line, queue, what, mend))
+
+    def warn(self, line: int, queue: str | None, what: str, mend: str) -> None:
+        self.verdict.warnings.append(Finding(line, queue, what, mend))
+
+    def number(self, item: Element, text: str, queue: str | None, parse: Callable[[str], float]) -> float | None:
+        try:
+            return parse(trim(text))
+        except ValueError as error:
+            self.error(item.line, queue, f"<{item.tag}>: {error}", "write a plain number")
+            return None
+
+    def weight(self, item: Element, text: str, path: str) -> None:
+        value = self.number(item, text, path, parse_double)
+        if value is None:
+            return
+        if math.isnan(value):
+            self.error(
+                item.line, path, "the weight is NaN, on which the ResourceManager hangs", "write a finite number"
+            )
+        elif not (math.isfinite(value) and WEIGHT_MIN <= float32(value) <= WEIGHT_MAX):
+            self.error(
+                item.line,
+                path,
+                f"weight {trim(text)} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}, shares go wrong or vanish",
+                "scale the weights of the siblings",
+            )
+
+    def apps(self, item: Element, text: str, queue: str | None) -> None:
+        value = self.number(item, text, queue, parse_int)
+        if value is not None and value < 0:
+            self.error(item.line, queue, f"<{item.tag}> is negative: no application ever runs", "write 0 or more")
+        elif value == 0:
+            self.warn(item.line, queue, f"<{item.tag}> is 0: no application ever runs", "raise it if that is not meant")
+
+    def am_share(self, item: Element, text: str, queue: str | None) -> None:
+        value = self.number(item, text, queue, parse_float)
+        if value is not None and not (0 <= value <= 1 or abs(value + 1) < 1e-4):
+            effect = "it is cut to 1" if value > 1 else "no application master ever starts"
+            self.error(
+                item.line, queue, f"<{item.tag}> {trim(text)} is not between 0 and 1: {effect}", "write -1 for no limit"
+            )
+        elif value == 0:
+            self.warn(item.line, queue, f"<{item.tag}> is 0: no application master ever starts", "raise it")
+
+    def threshold(self, item: Element, text: str, queue: str | None) -> None:
+        value = self.number(item, text, queue, parse_float)
+        if value is not None and not 0 <= value <= 1:
+            self.error(item.line, queue, f"<{item.tag}> {trim(text)} is not between 0 and 1", "write a fraction")
+
+    def timeout(self, item: Element, text: str, queue: str | None) -> None:
+        value = self.number(item, text, queue, parse_long)
+        if value is not None and not 0 <= value <= _MAX_TIMEOUT_S:
+            self.error(
+                item.line, queue, f"<{item.tag}> {trim(text)} is negative or overflows", "write seconds, or remove it"
+            )
+
+    def policy(self, item: Element, text: str, queue: str | None) -> str | None:
+        try:
+            return parse_policy(trim(text))
+        except ValueError as error:
+            self.error(item.line, queue, f"<{item.tag}>: {error}", "write fair, drf or fifo")
+            return None
+
+    def acl(self, item: Element, text: str, path: str) -> None:
+        _, _, groups = text.partition(" ")
+        if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
+            self.error(
+                item.line, path, f"<{item.tag}>: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2': one space"
+            )
+
+    def resources(
+        self, item: Element, text: str, queue: str | None, *, percent: bool, minimum: bool = False
+    ) -> ResourceLimit | None:
+        text = trim(text)
+        tag, line = item.tag, item.line
+        try:
+            limit = parse_resources(text, missing=0 if minimum else JAVA_LONG_MAX)
+        except ValueError as error:
+            self.error(line, queue, f"<{tag}>: {error}", "write '4096 mb, 4 vcores'" + (" or '50%'" if percent else ""))
+            return None
+        if limit.absolute is None:
+            if not percent:
+                effect = "the minimum is then 0" if minimum else "there is then no limit"
+                self.error(line, queue, f"<{tag}> in percent is ignored: {effect}", "write '4096 mb, 4 vcores'")
+                return None
+            if max(limit.memory_fraction, limit.vcores_fraction) > 1:
+                self.warn(line, queue, f"<{tag}> is more than the whole cluster ({text})", "100% is all there is")
+        elif limit.absolute.vcores < 0:
+            self.error(
+                line,
+                queue,
+                f"<{tag}> names no vcores, which the ResourceManager reads as -1 vcores: nothing ever runs",
+                f"write vcores too (at most {JAVA_INT_MAX})",
+            )
+            return limit
+        if "=" in text:
+            names = [trim(part.partition("=")[0]) for part in text.split(",") if part]
+            clear = len(names) == len(set(names)) and all(part.count("=") == 1 for part in text.split(","))
+            amounts = [
+                trim(part.partition("=")[2]) for part in text.split(",") if trim(part.partition("=")[0]) == "vcores"
+            ]
+            clear = clear and ("%" in text or all(int(amount) <= JAVA_INT_MAX for amount in amounts))
+        else:
+            clear = any(pattern.fullmatch(text) for pattern in _CLEAR_RESOURCES)
+        if not clear:
+            read = resource_text(limit)
+            self.error(line, queue, f"<{tag}>: {text[:60]!r} is read as {read}, the rest is dropped", f"write '{read}'")
+        return limit
