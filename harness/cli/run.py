@@ -181,15 +181,15 @@ def run(
         return
     loaded = load_experiment(experiment, document)
     if backend != "sim":
-        from harness.experiments.real import real_policies
+        from harness.experiments.real.start import real_policies
 
         policies = tuple(real_policies(loaded, policies))
     variants = variants_of(loaded, policies=policies, settings=given, seeds=seeds)
     check_programs(loaded, backend)
     target = None
     if backend != "sim":
-        from harness.experiments.real import real_variants
-        from harness.experiments.real_cluster import Target, check_target
+        from harness.experiments.real.cluster import Target, check_target
+        from harness.experiments.real.start import real_variants
 
         variants = real_variants(variants)
         target = Target(rm, admin, client, allocations, shared, inventory=inventory)

@@ -25,8 +25,8 @@ import harness
 from harness.base.errors import InputError
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
-from harness.experiments.real import real_runner
-from harness.experiments.real_cluster import Target
+from harness.experiments.real.cluster import Target
+from harness.experiments.real.runner import real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.run import Runner
 from harness.jobs.spec import Strict

@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.experiments.campaign_clusters import OpenCluster
 from harness.experiments.campaign_spec import Cell
-from harness.experiments.real_cluster import clean_abandoned
+from harness.experiments.real.abandoned import clean_abandoned
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import Step

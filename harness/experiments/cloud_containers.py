@@ -20,8 +20,8 @@ from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.site import write
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.cloud_spec import DockerCloud
-from harness.experiments.real_cluster import clean_abandoned, own_folder
-from harness.experiments.real_curves import JobRun
+from harness.experiments.real.abandoned import clean_abandoned, own_folder
+from harness.experiments.real.curves import JobRun
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
 from harness.model.data import data_path

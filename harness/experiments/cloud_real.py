@@ -25,7 +25,7 @@ from harness.base.errors import CallError, InputError, YarnfairError
 from harness.experiments.cloud import EndedCloud, counted_type, instance_types, resolved_cloud, speed_text
 from harness.experiments.cloud_containers import Cloud, Held, Served, node_type, open_cloud
 from harness.experiments.cloud_spec import CloudExperiment, DockerCloud, DriverSpec
-from harness.experiments.real_curves import tasks_table
+from harness.experiments.real.curves import tasks_table
 from harness.policies.cloud_driver import (
     InstanceType,
     Query,

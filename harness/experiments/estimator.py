@@ -28,8 +28,8 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.experiments.mrorder import as_mapreduce, slots_of
-from harness.experiments.real import real_runner
-from harness.experiments.real_cluster import Target
+from harness.experiments.real.cluster import Target
+from harness.experiments.real.runner import real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes

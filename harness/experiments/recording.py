@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import InputError
 from harness.experiments.history import History
-from harness.experiments.real_curves import JobRun
+from harness.experiments.real.curves import JobRun
 from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, StageLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec

@@ -26,7 +26,7 @@ from harness.results.store import RunDirectory
 from harness.results.summary import add_speedups
 
 if TYPE_CHECKING:
-    from harness.experiments.real_cluster import Target
+    from harness.experiments.real.cluster import Target
 
 #: What ``run --backend`` takes.
 BACKENDS = ("sim", "local", "docker", "ssh")
@@ -69,7 +69,7 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
     if backend == "local":
         return
     if backend == "docker":
-        from harness.experiments.real_programs import has_hive
+        from harness.experiments.real.programs import has_hive
 
         if has_hive(experiment):
             raise CallError(
@@ -139,8 +139,8 @@ def run_experiment(
         if runner is not None:
             _one_by_one(experiment, runs, backend, on_step, on_end, runner)
         elif backend != "sim":
-            from harness.experiments.real import real_runner
-            from harness.experiments.real_cluster import Target
+            from harness.experiments.real.cluster import Target
+            from harness.experiments.real.runner import real_runner
 
             with real_runner(experiment, variants, backend, target or Target(), on_progress) as runner:
                 _one_by_one(experiment, runs, backend, on_step, on_end, runner)

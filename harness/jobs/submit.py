@@ -1,7 +1,7 @@
 """Replayed jobs on a real ResourceManager: their files put where the nodes see them, submitted, collected, killed.
 
 The application master is workloads/replay/am.py, what it is told and what it records harness.jobs.replay's. When a job
-is submitted, and what its times mean, is the caller's business (harness.experiments.real_run).
+is submitted, and what its times mean, is the caller's business (harness.experiments.real.run).
 """
 
 from __future__ import annotations

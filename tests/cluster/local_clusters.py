@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.real_cluster import cluster_spec
+from harness.experiments.real.cluster import cluster_spec
 from harness.experiments.resolve import load_experiment
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient

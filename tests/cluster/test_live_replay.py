@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.experiments.real_cluster import clean_abandoned
+from harness.experiments.real.abandoned import clean_abandoned
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.jobs.recorded import read_trace
 from harness.jobs.replay import durations_ms, stages_in_order

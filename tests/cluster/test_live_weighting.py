@@ -13,7 +13,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
-from harness.experiments.real_curves import LostMaster
+from harness.experiments.real.curves import LostMaster
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, LocalFolder, Replayer, scheduler_address
 from harness.ledger.store import LedgerStore

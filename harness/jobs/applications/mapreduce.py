@@ -1,7 +1,7 @@
 """MapReduce programs on a real ResourceManager: put where the nodes see them, submitted, their tasks' times read.
 
 Through REST alone, without Hadoop's client (harness.jobs.applications.staging says what a job is made of).
-When a job is submitted, and what its times mean, is the caller's business (harness.experiments.real_run).
+When a job is submitted, and what its times mean, is the caller's business (harness.experiments.real.run).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.experiments.real_curves import JobRun, tasks_table
-from harness.experiments.real_programs import ProgramLoad, container_overhead_s
+from harness.experiments.real.curves import JobRun, tasks_table
+from harness.experiments.real.programs import ProgramLoad, container_overhead_s
 from harness.experiments.recording import run_jobs
 from harness.jobs.applications.history import Attempt, record_of
 from harness.jobs.applications.plan import ProgramJob

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from harness.base.errors import CallError, InputError
-from harness.experiments.real_curves import JobRun
+from harness.experiments.real.curves import JobRun
 from harness.experiments.recording import run_jobs
 from harness.jobs.applications import staging
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob

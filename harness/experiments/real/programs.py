@@ -1,6 +1,6 @@
 """Programs that compute in an experiment on a real cluster: their data, memory, submission, times, answers, trace.
 
-A run has one `ProgramLoad` beside its replayed load: harness.experiments.real_run asks it for the jobs that it knows.
+A run has one `ProgramLoad` beside its replayed load: harness.experiments.real.run asks it for the jobs that it knows.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters.jars import cache_folder
-from harness.experiments.real_cluster import RealCluster
-from harness.experiments.real_curves import JobRun
+from harness.experiments.real.cluster import RealCluster
+from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import available_mb, streaming_jar

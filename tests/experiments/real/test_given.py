@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments import real_given
-from harness.experiments.real_cluster import Target, clean_abandoned, open_cluster
+from harness.experiments.real import given as real_given
+from harness.experiments.real.abandoned import clean_abandoned
+from harness.experiments.real.cluster import Target, open_cluster
 from harness.experiments.resolve import load_experiment
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace
@@ -25,7 +26,7 @@ OURS = b"<allocations/>"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from harness.experiments.real_given import given_file
+from harness.experiments.real.given import given_file
 with given_file(Path(sys.argv[1]), sys.argv[2], print) as place:
     for data in sys.argv[3:]:
         place.write(data.encode())

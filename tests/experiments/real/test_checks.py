@@ -13,12 +13,11 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.experiments import real
 from harness.experiments.campaign_clusters import OpenCluster, Place
-from harness.experiments.real import real_runner
-from harness.experiments.real_checks import check_experiment, check_inside, check_policies
-from harness.experiments.real_cluster import Target
-from harness.experiments.real_kept import KeptCluster
+from harness.experiments.real import runner as real
+from harness.experiments.real.checks import check_experiment, check_inside, check_policies
+from harness.experiments.real.cluster import Target
+from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
 
 EXPERIMENT = """
@@ -69,7 +68,7 @@ def test_what_no_real_cluster_runs(tmp_path: Path, target: Target, more: str, sa
 
 @pytest.mark.usefixtures("nothing_comes_up")
 def test_a_trace_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.experiments.real_checks.jobs_of", lambda *_: (iter([]), None))
+    monkeypatch.setattr("harness.experiments.real.checks.jobs_of", lambda *_: (iter([]), None))
     with (
         pytest.raises(InputError, match="without an end"),
         real_runner(load(tmp_path), [], "local", Target(), print),

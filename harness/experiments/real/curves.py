@@ -6,7 +6,9 @@ replayed masters' records. Integrals over samples are by steps: what was seen ho
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,12 +19,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.base.errors import YarnfairError
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
 from harness.sim.longterm import shares_of
 from harness.sim.setup import Samples, SimResult
 from harness.yarn.answers import AppStatus, SchedulerStatus
+from harness.yarn.rest import RestClient
 
 
 class Curves:
@@ -337,3 +341,31 @@ def latencies(jobs: Sequence[JobRun]) -> dict[str, Any]:
         for name, values in of.items()
         if values
     }
+
+
+# --- after the last container ---
+
+#: As long as MapReduce's masters stay after their job, and a second for their nodes to say that they have gone.
+SETTLE_S = 6.0
+SETTLE_LOOK_S = 0.25
+
+
+def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S) -> None:
+    """What the applications of ended jobs used, read once more when no container is left, or after ``wait_s``.
+
+    The ResourceManager calls an application FINISHED as soon as its master has said so (RMServerUtils shows FINISHING
+    as FINISHED). The master's container goes on until its node says that it has ended, and what running containers
+    have used is up to 3 s old in every answer (SchedulerApplicationAttempt): read then, a job of some seconds lacks a
+    tenth. What the ResourceManager does not answer stays as it was.
+    """
+    ended = [job for job in jobs if job.app_id is not None and job.status is not None and job.status.final]
+    if not ended:
+        return
+    until = time.monotonic() + wait_s
+    with contextlib.suppress(YarnfairError):
+        while rest.metrics().containers_allocated > 0 and time.monotonic() < until:
+            time.sleep(SETTLE_LOOK_S)
+    for job in ended:
+        assert job.app_id is not None
+        with contextlib.suppress(YarnfairError):
+            job.status = rest.app(job.app_id)

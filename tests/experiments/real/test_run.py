@@ -19,10 +19,10 @@ from harness.base.files import read_json
 from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kinds import kind_of
-from harness.experiments.real import real_policies, real_variants
-from harness.experiments.real_cluster import Target, cluster_spec, file_text, open_cluster
-from harness.experiments.real_curves import Curves, JobRun, latencies, result_of, tasks_table
-from harness.experiments.real_run import RealRun
+from harness.experiments.real.cluster import Target, cluster_spec, file_text, open_cluster
+from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.real.run import RealRun
+from harness.experiments.real.start import real_policies, real_variants
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.recorded import JobLine, NodeLine

@@ -1,6 +1,6 @@
 """Before a variant runs on a real cluster: which variants there are, the policy's first plan, nodes, a job to warm up.
 
-The runs themselves are harness.experiments.real_run's.
+The runs themselves are harness.experiments.real.run's.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.base.errors import CallError, InputError
-from harness.experiments.real_cluster import RealCluster
-from harness.experiments.real_curves import LostMaster
+from harness.experiments.real.cluster import RealCluster
+from harness.experiments.real.curves import LostMaster
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.jobs.replay import NO_FAULTS, ReplayOptions
 from harness.jobs.submit import Replayer, scheduler_address
@@ -27,7 +27,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 
 USER = "yarnfair"
-#: So often is a job submitted whose masters get lost (harness.experiments.real_curves.LostMaster).
+#: So often is a job submitted whose masters get lost (harness.experiments.real.curves.LostMaster).
 MOST_TRIES = 3
 #: A machine that does much else launches slowly; a cluster that is broken is found by `doctor` sooner.
 WARM_UP_S = 600.0

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.experiments import real_settle
-from harness.experiments.real_curves import JobRun
-from harness.experiments.real_settle import settle
+from harness.experiments.real import curves as real_settle
+from harness.experiments.real.curves import JobRun, settle
 from harness.model.resources import ZERO
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import Unreachable
@@ -46,7 +45,7 @@ class Rm:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_settle, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(real_settle, "SETTLE_LOOK_S", 0.001)
 
 
 def used(jobs: list[Any]) -> list[int]:

@@ -1,7 +1,7 @@
 """A real cluster for an experiment: brought up for it and taken down after it, or a given ResourceManager.
 
-What runs on it is harness.experiments.real_run's. A cluster that a killed run left behind is cleaned away by the next
-one; so that a given one has its allocation file back is harness.experiments.real_given's.
+What runs on it is harness.experiments.real.run's. A cluster that a killed run left behind is cleaned away by the next
+one; so that a given one has its allocation file back is harness.experiments.real.given's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
-from harness.clusters import inrm, processes
+from harness.clusters import inrm
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import read_inventory, restored
 from harness.clusters.local import LocalCluster
 from harness.clusters.site import write
 from harness.clusters.ssh import SshCluster
-from harness.clusters.state import ClusterSpec, StateFolder, default_folder
-from harness.experiments import real_given
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
+from harness.experiments.real.given import given_file
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
@@ -243,7 +244,7 @@ def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Ite
     assert target.allocations is not None
     assert target.shared is not None
     address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
-    with real_given.given_file(_runs_folder(), target.allocations, progress) as place:
+    with given_file(runs_folder(), target.allocations, progress) as place:
         named = parse_allocations(place.read(), source=target.allocations)
         root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
         shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
@@ -252,38 +253,3 @@ def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Ite
             yield RealCluster(backend, address, place, shared, python, document, root_named)
         finally:
             shared.remove()
-
-
-# --- folders of runs --------------------------------------------------------------------------------------------------
-
-
-def _runs_folder() -> Path:
-    return default_folder("runs")
-
-
-def own_folder(backend: str) -> Path:
-    """A folder that says whose it is: backend, pid and start time of this process."""
-    me = next(iter(processes.of_pid(os.getpid())))
-    return _runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
-
-
-def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Takes down the clusters of runs whose process is gone, and puts back the allocation files of given clusters that
-    such runs have left replaced; their folders' names. ``progress`` is told of a file that could not be put back."""
-    root = _runs_folder()
-    cleaned = real_given.put_back_abandoned(root, progress)
-    for folder in sorted(root.iterdir()) if root.is_dir() else []:
-        backend, _, rest = folder.name.partition("-")
-        pid, _, ticks = rest.partition("-")
-        if backend not in ("local", "docker", "ssh") or not (pid.isdigit() and ticks.isdigit()):
-            continue
-        if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
-            continue
-        state = StateFolder(folder / "cluster")
-        with contextlib.suppress(InputError, CallError):
-            kinds: dict[str, type[LocalCluster] | type[DockerCluster] | type[SshCluster]]
-            kinds = {"local": LocalCluster, "docker": DockerCluster, "ssh": SshCluster}
-            if not kinds[backend](state).down():
-                StateFolder(folder).remove()
-                cleaned.append(folder.name)
-    return cleaned

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import CallError, InputError
-from harness.experiments.real_programs import (
+from harness.experiments.real.programs import (
     allow_memory,
     check_memory,
     has_hive,

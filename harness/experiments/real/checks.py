@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
 from harness.control.settings import check_counting
-from harness.experiments.real_cluster import Target
-from harness.experiments.real_programs import check_memory
+from harness.experiments.real.cluster import Target
+from harness.experiments.real.programs import check_memory
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy
 

@@ -1,0 +1,48 @@
+"""What real runs leave behind when they are killed: clusters of their own, and a given cluster's replaced file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.base.errors import CallError, InputError
+from harness.clusters import processes
+from harness.clusters.compose import DockerCluster
+from harness.clusters.local import LocalCluster
+from harness.clusters.ssh import SshCluster
+from harness.clusters.state import StateFolder, default_folder
+from harness.experiments.real.given import put_back_abandoned
+
+
+def runs_folder() -> Path:
+    return default_folder("runs")
+
+
+def own_folder(backend: str) -> Path:
+    """A folder that says whose it is: backend, pid and start time of this process."""
+    me = next(iter(processes.of_pid(os.getpid())))
+    return runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
+
+
+def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Takes down the clusters of runs whose process is gone, and puts back the allocation files of given clusters that
+    such runs have left replaced; their folders' names. ``progress`` is told of a file that could not be put back."""
+    root = runs_folder()
+    cleaned = put_back_abandoned(root, progress)
+    for folder in sorted(root.iterdir()) if root.is_dir() else []:
+        backend, _, rest = folder.name.partition("-")
+        pid, _, ticks = rest.partition("-")
+        if backend not in ("local", "docker", "ssh") or not (pid.isdigit() and ticks.isdigit()):
+            continue
+        if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
+            continue
+        state = StateFolder(folder / "cluster")
+        with contextlib.suppress(InputError, CallError):
+            kinds: dict[str, type[LocalCluster] | type[DockerCluster] | type[SshCluster]]
+            kinds = {"local": LocalCluster, "docker": DockerCluster, "ssh": SshCluster}
+            if not kinds[backend](state).down():
+                StateFolder(folder).remove()
+                cleaned.append(folder.name)
+    return cleaned

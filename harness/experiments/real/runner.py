@@ -1,0 +1,128 @@
+"""The backends with a real ResourceManager: an experiment's variants one after another on a cluster.
+
+Each is a `RealRun` (harness.experiments.real.run); the cluster is harness.experiments.real.cluster's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Self
+
+from harness.clusters import inrm
+from harness.experiments.real.checks import check_alike, check_experiment, check_policies
+from harness.experiments.real.cluster import RealCluster, Target, open_cluster
+from harness.experiments.real.programs import Programs, allow_memory, has_programs, make_data
+from harness.experiments.real.run import RealRun
+from harness.experiments.real.start import await_nodes, warm_up
+from harness.experiments.resolve import LoadedExperiment, Variant
+from harness.experiments.simulated import Outcome, Step
+from harness.results.store import RunDirectory
+
+#: Brings up a cluster, warm, whose RM has the jar for this variant inside it (None: no jar).
+Opens = Callable[[Variant | None], AbstractContextManager[RealCluster]]
+
+
+def _choice(variant: Variant | None) -> tuple[str, Mapping[str, str]] | None:
+    return None if variant is None else (variant.policy, inrm.own_settings(variant.policy, variant.settings))
+
+
+class KeptCluster:
+    """The cluster of an experiment's runs, kept up from one to the next where the one leaves nothing for the other.
+
+    A policy inside the ResourceManager leaves something: its accounts, and its settings, last as long as the RM. So
+    each such run gets an RM that has not had one. As a context: the cluster is down at its end.
+    """
+
+    def __init__(self, opens: Opens, target: Target, progress: Callable[[str], None]) -> None:
+        self._opens, self._given, self._progress = opens, target.rm is not None, progress
+        self._stack = contextlib.ExitStack()
+        self._cluster: RealCluster | None = None
+        #: For which policy inside the RM it was brought up, and whether one has run there.
+        self._inside: Variant | None = None
+        self._has_accounts = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self, inside: Variant | None) -> RealCluster:
+        """Brings the cluster up. ``inside``: the variant inside the RM that is to run there, if any."""
+        self._cluster = self._stack.enter_context(self._opens(inside))
+        self._inside, self._has_accounts = inside, False
+        return self._cluster
+
+    def cluster_for(self, variant: Variant) -> RealCluster:
+        """Where a variant is to run now; raises what bringing up a cluster raises."""
+        inside = variant if variant.in_rm else None
+        if self._cluster is not None and inside is not None:
+            if self._given:
+                if self._inside is not None:
+                    check_alike([self._inside, inside])
+                self._inside = inside
+                if self._has_accounts:
+                    self._progress(
+                        f"{variant.name}: the accounts inside the given RM go on from the run before; "
+                        "restart the RM between such runs"
+                    )
+            elif self._has_accounts or _choice(self._inside) != _choice(inside):
+                self._progress(f"{variant.name}: a policy inside the RM begins with one of its own")
+                self.close()
+        cluster = self._cluster if self._cluster is not None else self.open(inside)
+        self._has_accounts = self._has_accounts or variant.in_rm
+        return cluster
+
+    def close(self) -> None:
+        """Takes the cluster down, if it is up."""
+        stack, self._stack, self._cluster = self._stack, contextlib.ExitStack(), None
+        stack.close()
+
+
+@contextlib.contextmanager
+def real_runner(
+    experiment: LoadedExperiment,
+    variants: Sequence[Variant],
+    backend: str,
+    target: Target,
+    progress: Callable[[str], None],
+) -> Iterator[Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]]:
+    """Runs variants one after another on a cluster, which lasts as long as the context.
+
+    ``variants``: those of which is known that they come; others may follow. Raises InputError and CallError for what
+    the cluster could not run, before it is brought up.
+    """
+    check_experiment(experiment, backend, target)
+    check_policies(variants, backend, target)
+    programs_here = has_programs(experiment)
+    data = make_data(experiment, progress) if programs_here else {}
+
+    @contextlib.contextmanager
+    def opens(inside: Variant | None) -> Iterator[RealCluster]:
+        with open_cluster(experiment, backend, target, progress, inside=inside) as cluster:
+            progress("warming up: one small job")
+            warm_up(experiment, cluster)
+            yield cluster
+
+    with contextlib.ExitStack() as stack:
+        if programs_here and backend == "docker" and target.rm is None:
+            stack.enter_context(allow_memory(experiment))
+        kept = stack.enter_context(KeptCluster(opens, target, progress))
+        kept.open(next((variant for variant in variants if variant.in_rm), None))
+
+        def run(
+            experiment: LoadedExperiment,
+            variant: Variant,
+            directory: RunDirectory,
+            on_step: Callable[[Step], None] | None = None,
+        ) -> Outcome:
+            check_policies([variant], backend, target)
+            cluster = kept.cluster_for(variant)
+            await_nodes(cluster)
+            programs = Programs(experiment, cluster, data, progress)
+            with RealRun(experiment, variant, directory, cluster, programs) as one:
+                return one.run(on_step)
+
+        yield run
