@@ -2,6 +2,7 @@
 # make test       sets up, then every test that this machine can run; says what it left out and why
 # make test-long  the long series in full
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
+# make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make lint       ruff, mypy, import rules
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
@@ -11,10 +12,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-installed
 JOBS ?= 2
 
-.PHONY: help setup run test test-long lint format lock clean
+.PHONY: help setup run test test-long bench-check records lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -6
+	@sed -n 's/^# //p' Makefile | head -7
 
 setup: $(STAMP)
 
@@ -31,8 +32,8 @@ run: setup
 	$(BIN)/yarnfair run experiments/ltyarn.yaml
 
 lint: setup
-	$(BIN)/ruff check harness tests
-	$(BIN)/ruff format --check harness tests
+	$(BIN)/ruff check harness studies tests
+	$(BIN)/ruff format --check harness studies tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -48,9 +49,12 @@ bench-check: setup
 	$(BIN)/yarnfair bench --engine --json > build/bench.json
 	$(BIN)/yarnfair check build/bench.json --baseline build/bench-baseline.json
 
+records: setup
+	$(BIN)/python -m studies.remake $(addprefix --only ,$(ONLY))
+
 format: setup
-	$(BIN)/ruff check --fix harness tests
-	$(BIN)/ruff format harness tests
+	$(BIN)/ruff check --fix harness studies tests
+	$(BIN)/ruff format harness studies tests
 
 # Pins every dependency with hashes and without any registry's address.
 lock:
@@ -59,4 +63,4 @@ lock:
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
-	find harness tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find harness studies tests -name __pycache__ -type d -prune -exec rm -rf {} +

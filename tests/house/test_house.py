@@ -24,7 +24,8 @@ def yarnfair(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[s
 
 
 def test_the_top_level_has_the_shape_that_users_were_promised() -> None:
-    for name in ("harness", "templates", "yarn-policy", "workloads", "docker", "tests", "docs", "experiments"):
+    folders = ("harness", "studies", "templates", "yarn-policy", "workloads", "docker", "tests", "docs", "experiments")
+    for name in folders:
         assert (ROOT / name).is_dir(), name
     for name in ("pyproject.toml", "Makefile", "README.md", "CHANGELOG.md", "LICENSE", "requirements.txt"):
         assert (ROOT / name).is_file(), name
