@@ -17,7 +17,7 @@ from harness.jobs.recorded import read_trace
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster
 
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live-programs")]
+pytestmark = pytest.mark.xdist_group("live-programs")
 
 EXPERIMENT = """
 experiment: programs
@@ -87,6 +87,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "harness", *arguments]
 
 
+@pytest.mark.java
+@pytest.mark.live
 @pytest.mark.long
 def test_programs_run_and_are_measured(given: Given, tmp_path: Path) -> None:
     path, out = experiment(tmp_path, MORE), tmp_path / "out"
@@ -171,6 +173,8 @@ limits: {time_limit_s: 1500}
 """
 
 
+@pytest.mark.java
+@pytest.mark.live
 @pytest.mark.long
 def test_queries_by_hive_run_and_are_measured(given: Given, tmp_path: Path) -> None:
     path, out = tmp_path / "queries.yaml", tmp_path / "out"
@@ -205,6 +209,8 @@ def test_queries_by_hive_run_and_are_measured(given: Given, tmp_path: Path) -> N
     assert [found.name for found in (Path(given.options[-1])).glob("hive-*")] == []
 
 
+@pytest.mark.java
+@pytest.mark.live
 def test_interrupted_programs_end_and_what_was_measured_stays(given: Given, tmp_path: Path) -> None:
     path, out = experiment(tmp_path), tmp_path / "out"
     call = command("run", str(path), "--backend", "local", "--out", str(out), "--no-report", *given.options)

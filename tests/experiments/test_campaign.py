@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments import campaign as runner
 from harness.experiments.campaign_spec import load_campaign
-from harness.experiments.campaign_work import Processes, Told, run_cell
+from harness.experiments.campaign_work import Processes, Told, _unpack, run_cell
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
 
@@ -382,6 +384,20 @@ def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.Capt
         assert far.summary["makespan_s"] == near.summary["makespan_s"]
         for table in ("jobs.parquet", "allocations.parquet"):
             assert (far.path / table).read_bytes() == (near.path / table).read_bytes()
+
+
+def test_what_a_far_worker_sends_stays_in_the_folder_of_its_cell(tmp_path: Path) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name in ("run.json", "deep/er.txt", "../../evil", "/evil"):
+            packed.writestr(name, name)
+    folder = tmp_path / "out" / "cell"
+    folder.mkdir(parents=True)
+    (folder / "of-the-last-attempt").touch()
+    _unpack(archive.getvalue(), folder)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {f"out/cell/{name}" for name in ("run.json", "deep/er.txt", "evil")}
+    assert folder.stat().st_mode & 0o777 == 0o755
 
 
 def test_wrong_executors(write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,7 @@ def test_estimates_of_real_cells_come_from_simulated_ones(
     assert real["estimate_s"] == plan["estimate_s"] == pytest.approx(runner.CLUSTER_START_S + makespan_s)
 
 
+@pytest.mark.java
 @pytest.mark.xdist_group("campaign")
 def test_a_cluster_that_does_not_come_up_fails_its_cells_in_a_line_each_after_its_turn(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
