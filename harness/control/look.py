@@ -6,6 +6,7 @@ from one look to the next, so a `Watcher` remembers the last look. Times are the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -162,7 +163,18 @@ class Watcher:
 
 def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
     """Applications as the accounts take them."""
-    return [AppLook(app.id, app.queue, app.memory_seconds, app.vcore_seconds, app.allocated, app.final) for app in apps]
+    return [
+        AppLook(
+            app.id,
+            app.queue,
+            app.memory_seconds,
+            app.vcore_seconds,
+            app.allocated,
+            app.final,
+            math.inf if app.elapsed_ms is None else app.elapsed_ms / 1000.0,
+        )
+        for app in apps
+    ]
 
 
 def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float) -> None:

@@ -11,8 +11,9 @@ from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RmAccounts
+from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, AppList
+from harness.yarn.answers import FINAL_STATES, AppList, SchedulerStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.rmclient import RmClient
@@ -32,6 +33,7 @@ class RmLook:
     client, settings, clock : the controller's.
     accounts : brought up to each look.
     rm : which RM was seen last (`identity`), None: none yet.
+    capacity : the cluster's, when it was seen last.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class RmLook:
         clock: Callable[[], float],
         accounts: RmAccounts,
         rm: list[Any] | None,
+        capacity: Resource = ZERO,
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
         #: Which RM answered last: address, id, when it was started.
@@ -53,6 +56,10 @@ class RmLook:
         self._apps_again_s = -math.inf
         self._last_apps = AppList()
         self._counts_again_s = -math.inf
+        #: The most that the cluster has held or offered.
+        self._largest = capacity
+        #: Whether an empty list of applications was doubted at the last look.
+        self._doubted = False
 
     def look(self, owner: FileOwner) -> Observed:
         """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
@@ -69,21 +76,24 @@ class RmLook:
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
         asking = full or asked_s >= self._apps_again_s
         apps = self._apps(full) if asking else self._last_apps
+        if asking:
+            self._doubt(apps, status, identity)
         answered_s = self.clock()
         # The moment that the figures are of lies within the call.
         now_s = (asked_s + answered_s) / 2
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
         counts = self._counts(answered_s, base)
+        self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
             self._last_apps, self._apps_again_s = apps, answered_s + settings.ask_again * (answered_s - asked_s)
-            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news))
+            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news), capacity=self._largest)
         else:
             self.accounts.pass_by(now_s)
         if full:
             # Who made no sense this time has not gone.
-            self.accounts.forget([*(app.id for app in apps), *apps.skipped])
+            self.accounts.forget([*(app.id for app in apps), *apps.skipped], now_s)
             self._full_look_s = now_s
         self._latest_end_ms = max([self._latest_end_ms, *(app.finished_ms for app in apps)])
         snapshot = self._watcher.snapshot(
@@ -107,7 +117,26 @@ class RmLook:
     @property
     def skipped(self) -> Mapping[str, str]:
         """Applications of which the last look's answer made no sense: id (or place in the answer) -> why."""
-        return self._last_apps.skipped
+        return self._last_apps.skipped | self.accounts.refused
+
+    def _doubt(self, apps: AppList, status: SchedulerStatus, identity: list[Any]) -> None:
+        """Raises BadAnswer for an empty list of applications that cannot be, or that is new and stands alone."""
+        doubted, self._doubted = self._doubted, False
+        if apps or apps.skipped:
+            return
+        where = self.client.rest.http.current
+        shown = sum(queue.active_apps + queue.pending_apps for queue in status.queues.values() if queue.leaf)
+        if shown:
+            raise BadAnswer(
+                f"the list of applications is empty, the queues show {shown}",
+                where=where,
+                mend="let this user see everybody's applications (`http.user`, yarn.admin.acl)",
+            )
+        # Of the same RM: another one may know none.
+        known = sum(account.missing_s is None for account in self.accounts.apps.values())
+        if known and identity == self.identity and not doubted:
+            self._doubted = True
+            raise BadAnswer(f"the list of applications is empty, a moment ago it had {known}", where=where)
 
     def _observed(self, snapshot: Snapshot) -> Observed:
         leaves = {queue.name for queue in snapshot.leaves()}

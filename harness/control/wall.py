@@ -42,7 +42,7 @@ from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
 from harness.control.settings import ControlSettings
 from harness.ledger.store import LedgerStore, StoreFull
-from harness.model.resources import ZERO
+from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 from harness.yarn.files import AllocationPlace
@@ -135,7 +135,7 @@ class Controller:
         self._verified_s = -math.inf
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
-        self._look = RmLook(client, settings, self.clock, self.accounts, known)
+        self._look = RmLook(client, settings, self.clock, self.accounts, known, _capacity(state))
         self._tick = _Tick(0.0)
 
     # --- the driver's surface ---
@@ -446,3 +446,11 @@ class Controller:
             holds=self.holds,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],
         )
+
+
+def _capacity(ledger: Any) -> Resource:
+    """The cluster's when the ledger was kept; nothing where there is none."""
+    try:
+        return Resource(*ledger["capacity"])
+    except (KeyError, TypeError):
+        return ZERO

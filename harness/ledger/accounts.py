@@ -7,9 +7,13 @@ What ended is exact in them, what runs is computed anew at most every `CACHE_S`.
 - that has not is assumed to grow by what the application holds, until it moves (no longer than it can stand still);
 - that fell, because the RM began anew and recovers its applications, is a new base: what was counted stays, and what
   the application used meanwhile is estimated by what it holds when its containers are back; if it has ended by then, by
-  what it held before.
+  what it held before;
+- that rose by more than the cluster can have given since is refused, and `RmAccounts.refused` says so. One that stays
+  so is a new base; what the application used meanwhile is estimated by what it holds.
 
-A leaf's sum never falls: what was assumed too much is made up by what the leaf uses next.
+An application that one list of all lacks is kept for `GONE_S`: a list may be wrong for a moment, and who was forgotten
+would count whole when it is shown again. A leaf's sum never falls: what was assumed too much is made up by what the leaf
+uses next.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.ledger.ledger import Usage
-from harness.model.resources import ZERO, Resource
+from harness.model.resources import UNBOUNDED, ZERO, Resource
 
 #: SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS.
 CACHE_S = 3.0
@@ -29,6 +33,8 @@ CACHE_S = 3.0
 RECOVERY_S = 600.0
 #: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
 FALLEN_S = 15.0
+#: Who is missing in the lists of all applications for so long is gone.
+GONE_S = 300.0
 
 
 _NOTHING = Usage()
@@ -43,6 +49,8 @@ class AppLook(NamedTuple):
     vcore_s: int
     held: Resource
     final: bool
+    #: How long ago it was started, by the RM's own clock (until its end, of one that has ended).
+    age_s: float = math.inf
 
 
 @dataclass(slots=True)
@@ -55,12 +63,14 @@ class AppAccount:
     moved_s: float
     held: Resource
     final: bool
-    #: Since when its figure lies below the one that was counted (None: it does not).
+    #: Since when its figure cannot be: it lies below the one that was counted, or too far above (None: it does not).
     fallen_s: float | None = None
     #: While it is being recovered: until when it had been counted when the RM began anew.
     lost_from_s: float | None = None
     #: And what it held then that has not come back.
     lost_held: Resource = ZERO
+    #: Since when lists of all applications lack it (not kept in a store).
+    missing_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -93,6 +103,9 @@ class RmAccounts:
         self.changed_apps: set[str] = set()
         self.changed_queues: set[str] = set()
         self.gone_apps: set[str] = set()
+        #: Figures of the last look that were not taken: application -> why.
+        self.refused: dict[str, str] = {}
+        self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
         self._reach_s = CACHE_S
         self._shown_s = looked_s
@@ -104,7 +117,14 @@ class RmAccounts:
             self.looked_s = now_s
             self._report(now_s)
 
-    def observe(self, now_s: float, looks: Iterable[AppLook], *, rm_began_anew: bool = False) -> None:
+    def observe(
+        self,
+        now_s: float,
+        looks: Iterable[AppLook],
+        *,
+        rm_began_anew: bool = False,
+        capacity: Resource | None = None,
+    ) -> None:
         """Account for one look.
 
         Parameters
@@ -112,7 +132,10 @@ class RmAccounts:
         now_s : the controller's clock; never decreases.
         looks : the applications that were seen. Who is missing has not been looked at; `forget` says who is gone.
         rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
+        capacity : what the cluster can have held at most at any moment since the last look (None: not known).
         """
+        self.refused.clear()
+        self._possible = UNBOUNDED if capacity is None else capacity
         first = self.looked_s is None
         gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
@@ -122,24 +145,25 @@ class RmAccounts:
         for look in looks:
             account = self.apps.get(look.app)
             if account is None:
-                account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
-                self.apps[look.app] = account
-                # What was used before the first look does not count; whoever comes later counts whole.
-                if not first:
-                    self._add(look.queue, look.memory_mb_s, look.vcore_s)
+                self.apps[look.app] = self._new(look, now_s, first)
             elif not self._update(account, look, now_s):
                 continue
             self.changed_apps.add(look.app)
         self.looked_s = self._shown_s = now_s
         self._report(now_s)
 
-    def forget(self, listed: Iterable[str]) -> None:
-        """Of a look at *all* applications that the RM retains: who is not among them is gone for good."""
+    def forget(self, listed: Iterable[str], now_s: float) -> None:
+        """Of a look at *all* applications that the RM retains: who is missing in such looks for `GONE_S` is gone."""
         for app in set(self.apps) - set(listed):
-            account = self.apps.pop(app)
-            if not account.final and self.looked_s is not None:
+            account = self.apps[app]
+            if account.missing_s is None:
+                account.missing_s = now_s
+            if now_s - account.missing_s < GONE_S:
+                continue
+            del self.apps[app]
+            if not account.final:
                 # Its last seconds were never shown.
-                self._add(account.queue, *self._assumed(account, self.looked_s))
+                self._add(account.queue, *self._assumed(account, now_s))
             self.gone_apps.add(app)
             self.changed_apps.discard(app)
 
@@ -155,16 +179,43 @@ class RmAccounts:
 
     # --- one application ---
 
+    def _new(self, look: AppLook, now_s: float, first: bool) -> AppAccount:
+        """What was used before the first look does not count; whoever comes later counts whole."""
+        account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
+        if first:
+            return account
+        if self._too_much(look, look.memory_mb_s, look.vcore_s, look.age_s):
+            account.memory_mb_s = account.vcore_s = 0
+            account.fallen_s = now_s
+        else:
+            self._add(look.queue, look.memory_mb_s, look.vcore_s)
+        return account
+
+    def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
+        """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
+        # A figure may be older than the look that took it.
+        most = _held_for(self._possible, seconds + 2 * CACHE_S)
+        if not math.isfinite(seconds) or (memory <= most[0] and vcores <= most[1]):
+            return False
+        used = f"{memory:,} MiB s and {vcores:,} vcore s"
+        self.refused[look.app] = f"{used} in {seconds:,.0f} s are more than the cluster could give"
+        return True
+
     def _update(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
         """Bring one account up to a look; whether anything of it changed."""
         memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
         recovering = now_s < self._recovering_until_s
         before = (account.queue, account.held, account.final, account.fallen_s)
+        account.missing_s = None
         # What it uses from now on is its new queue's.
         account.queue = look.queue
         moved = False
         if memory < 0 or vcores < 0:
             moved = self._fell(account, look, now_s, recovering)
+        elif (account.lost_from_s is None or not recovering) and self._too_much(
+            look, memory, vcores, now_s - account.moved_s
+        ):
+            moved = self._cannot_be(account, look, now_s)
         elif memory > 0 or vcores > 0:
             self._moved(account, look, now_s, memory, vcores, recovering)
             moved = True
@@ -188,13 +239,18 @@ class RmAccounts:
                 if any(used):
                     self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
                     account.lost_held, account.held, account.moved_s = before - back, look.held, now_s
-        else:
-            if account.fallen_s is None:
-                account.fallen_s = now_s
-            if now_s - account.fallen_s < FALLEN_S:
-                return False
-            self._add(look.queue, *_held_for(look.held, now_s - account.moved_s))
-            account.moved_s = now_s
+            account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
+            return True
+        return self._cannot_be(account, look, now_s)
+
+    def _cannot_be(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
+        """A figure that cannot be is not taken; one that stays so is a new base. Whether it is."""
+        if account.fallen_s is None:
+            account.fallen_s = now_s
+        if now_s - account.fallen_s < FALLEN_S:
+            return False
+        self._add(look.queue, *_held_for(look.held, now_s - account.moved_s))
+        account.moved_s = now_s
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
         return True
 
@@ -225,7 +281,8 @@ class RmAccounts:
         """What an application has used since its figure moved, as far as the RM can have kept it to itself."""
         if account.final:
             return 0.0, 0.0
-        return _held_for(account.held, min(now_s - account.moved_s, self._reach_s))
+        until_s = now_s if account.missing_s is None else account.missing_s
+        return _held_for(account.held, min(until_s - account.moved_s, self._reach_s))
 
     def _add(self, queue: str, memory_mb_s: float, vcore_s: float) -> None:
         account = self.queues.setdefault(queue, QueueAccount())

@@ -36,6 +36,11 @@ class Fields:
             raise BadAnswer(f"{path} is {_kind(value)}, not an object", where=where)
         self._value, self._where, self._path = value, where, path
 
+    @property
+    def where(self) -> str:
+        """Whose answer it is."""
+        return self._where
+
     def _bad(self, name: str, value: Any, wanted: str) -> BadAnswer:
         return BadAnswer(f"{self._path}.{name} is {_kind(value)}, not {wanted}", where=self._where)
 
@@ -96,14 +101,17 @@ class Fields:
         inner = self.object(name)
         return Resource(inner.integer("memory"), inner.integer("vCores"))
 
-    def objects(self, name: str, item: str) -> Iterator[Fields]:
-        """The members of ``{name: {item: [...]}}``. Jersey writes null, {} or nothing for none, an object for one."""
-        for path, value in self.members(name, item):
+    def objects(self, name: str, item: str, default: Any = None) -> Iterator[Fields]:
+        """The members of ``{name: {item: [...]}}``. Jersey writes null, {} or nothing for none, an object for one.
+
+        ``default``: as in `integer`, where an answer without the name is none.
+        """
+        for path, value in self.members(name, item, default):
             yield Fields(value, self._where, path)
 
-    def members(self, name: str, item: str) -> Iterator[tuple[str, Any]]:
+    def members(self, name: str, item: str, default: Any = None) -> Iterator[tuple[str, Any]]:
         """As `objects`: the path to each member and the member, whatever it is."""
-        outer = self._get(name, None)
+        outer = self._get(name, default)
         if outer is None:
             return
         inner = Fields(outer, self._where, f"{self._path}.{name}")._get(item, None)
@@ -225,7 +233,8 @@ class AppStatus:
     """An application. `memory_seconds` and `vcore_seconds` are the RM's own accumulated resources.
 
     `finished_ms` and `launched_ms` are 0 until then, and `master_at` (its node's HTTP address) is empty until the RM
-    has taken the master's container. What a finished application holds is 0 (the RM writes -1).
+    has taken the master's container. `elapsed_ms`: from its start until its end, or until now by the RM's own clock
+    (None: the RM does not say it, or its clock was set back). What a finished application holds is 0 (the RM: -1).
     """
 
     id: str
@@ -249,6 +258,7 @@ class AppStatus:
     preempted_vcore_seconds: int
     diagnostics: str
     master_at: str = ""
+    elapsed_ms: int | None = None
 
     @property
     def final(self) -> bool:
@@ -356,7 +366,7 @@ def scheduler(document: Any, where: str) -> SchedulerStatus:
 def _queue(fields: Fields, parent: str | None) -> QueueStatus:
     leaf = fields.text("type", "") == "fairSchedulerLeafQueueInfo"
     return QueueStatus(
-        path=fields.text("queueName"),
+        path=_possible_queue(fields.text("queueName"), fields.where),
         parent=parent,
         leaf=leaf,
         policy=fields.text("schedulingPolicy"),
@@ -395,7 +405,7 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
             used=Resource(node.integer("usedMemoryMB"), node.integer("usedVirtualCores")),
             available=Resource(node.integer("availMemoryMB"), node.integer("availableVirtualCores")),
         )
-        for node in Fields(document, where, "answer").objects("nodes", "node")
+        for node in Fields(document, where, "answer").objects("nodes", "node", _REQUIRED)
     ]
     return sorted(found, key=lambda node: node.id)
 
@@ -403,12 +413,13 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
 def apps(document: Any, where: str) -> AppList:
     """``/apps``, by id (which is the order of submission within one RM's life).
 
-    An application that makes no sense is passed over; BadAnswer where all of them do.
+    An application that makes no sense is passed over; BadAnswer where all of them do, and where the answer has no
+    ``apps`` at all (an RM without applications says null or {} there).
     """
     found: list[AppStatus] = []
     skipped: dict[str, str] = {}
     first: BadAnswer | None = None
-    for path, value in Fields(document, where, "answer").members("apps", "app"):
+    for path, value in Fields(document, where, "answer").members("apps", "app", _REQUIRED):
         try:
             found.append(_app(Fields(value, where, path), where))
         except BadAnswer as error:
@@ -436,7 +447,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
         id=identity,
         user=_spare(fields.text, "user", ""),
         name=_spare(fields.text, "name", ""),
-        queue=fields.text("queue", ""),
+        queue=_possible_queue(fields.text("queue", ""), where),
         state=fields.text("state"),
         final_status=fields.text("finalStatus", "UNDEFINED"),
         type=_spare(fields.text, "applicationType", ""),
@@ -454,7 +465,15 @@ def _app(fields: Fields, where: str) -> AppStatus:
         preempted_vcore_seconds=_spare(fields.count, "preemptedVcoreSeconds", 0),
         diagnostics=_spare(fields.text, "diagnostics", ""),
         master_at=fields.text("amHostHttpAddress", ""),
+        elapsed_ms=_spare(lambda name, default: fields.integer(name, default, least=0), "elapsedTime", None),
     )
+
+
+def _possible_queue(name: str, where: str) -> str:
+    """A queue's name or path as it is; BadAnswer for what no scheduler takes as one."""
+    if any(not part or part != part.strip() for part in name.split(".")):
+        raise BadAnswer(f"{name[:60]!r} is no queue", where=where)
+    return name
 
 
 def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:

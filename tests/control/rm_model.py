@@ -40,6 +40,7 @@ class Container:
 @dataclass
 class App:
     queue: str
+    submitted_s: float = 0.0
     containers: list[Container] = field(default_factory=list)
     final: bool = False
     finished_s: float = 0.0
@@ -48,6 +49,8 @@ class App:
     cached: tuple[int, int] = (0, 0)
     #: What an RM that began anew does not know of: containers that ended before, and those whose node is not back.
     forgotten: set[int] = field(default_factory=set)
+    #: What its figures say beyond the truth.
+    lie: tuple[int, int] = (0, 0)
 
     def live(self) -> list[Container]:
         return [c for c in self.containers if c.ended_s is None and id(c) not in self.forgotten]
@@ -98,6 +101,8 @@ class RmModel:
         self.extra_queues: list[str] = []
         #: Applications of which the list of all says nonsense -> why.
         self.senseless: dict[str, str] = {}
+        #: Whether the list of applications is empty, whatever there is.
+        self.hides_apps = False
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
         self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
@@ -109,7 +114,7 @@ class RmModel:
         return self.now_s
 
     def submit(self, app: str, queue: str) -> App:
-        self.apps[app] = found = App(queue)
+        self.apps[app] = found = App(queue, self.now_s)
         return found
 
     def start(self, app: str, memory_mb: int = 1024, vcores: int = 1) -> Container:
@@ -201,6 +206,8 @@ class RmModel:
 
     def _apps(self, *, states: Any = (), finished_from_ms: int | None = None) -> AppList:
         self._check()
+        if self.hides_apps:
+            return AppList()
         found, skipped = AppList(), self.senseless
         found.skipped = skipped
         for name, app in self.apps.items():
@@ -211,7 +218,7 @@ class RmModel:
                 continue
             if finished_from_ms is not None and app.finished_s * 1000 < finished_from_ms:
                 continue
-            memory, vcores = app.figure(self.now_s)
+            memory, vcores = (figure + more for figure, more in zip(app.figure(self.now_s), app.lie, strict=True))
             found.append(
                 AppStatus(
                     id=name,
@@ -234,6 +241,7 @@ class RmModel:
                     preempted_memory_seconds=0,
                     preempted_vcore_seconds=0,
                     diagnostics="",
+                    elapsed_ms=round(((app.finished_s if app.final else self.now_s) - app.submitted_s) * 1000),
                 )
             )
         return found

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.control.look import looks_of
-from harness.ledger.accounts import CACHE_S, AppLook, RmAccounts
+from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppLook, RmAccounts
 from harness.model.resources import ZERO, Resource
-from tests.control.rm_model import MemoryPlace, RmModel
+from tests.control.rm_model import CAPACITY, MemoryPlace, RmModel
 
 FILE = b"<allocations><queue name='a'/><queue name='b'/></allocations>"
 
 
 def looked(rm: RmModel, accounts: RmAccounts, **options: bool) -> None:
-    accounts.observe(rm.now_s, looks_of(rm.rest.apps()), **options)
+    accounts.observe(rm.now_s, looks_of(rm.rest.apps()), capacity=CAPACITY, **options)
 
 
 def wander(rm: RmModel, rng: random.Random, number: int) -> None:
@@ -277,7 +277,10 @@ def test_an_application_that_the_rm_forgets_keeps_what_it_was_counted() -> None:
     rm.apps.clear()
     rm.now_s += 1
     looked(rm, accounts)
-    accounts.forget([])
+    accounts.forget([], rm.now_s)
+    rm.now_s += GONE_S
+    looked(rm, accounts)
+    accounts.forget([], rm.now_s)
     assert accounts.apps == {}
     # Its last second was never shown: what it held then counts.
     assert accounts.consumed()["root.a"][0] == 51 * 1024
@@ -296,3 +299,52 @@ def test_looks_that_pass_applications_by_count_what_they_hold() -> None:
         else:
             looked(rm, accounts)
         assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2)
+
+
+def test_an_application_that_one_list_lacks_is_not_counted_anew() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    rm.submit("x", "root.a")
+    rm.start("x")
+    rm.now_s += 4000
+    looked(rm, accounts)
+    rm.now_s += 10
+    accounts.observe(rm.now_s, [])
+    accounts.forget([], rm.now_s)
+    rm.now_s += 10
+    looked(rm, accounts)
+    accounts.forget(["x"], rm.now_s)
+    assert accounts.consumed()["root.a"][0] == 20 * 1024
+    rm.now_s += GONE_S
+    accounts.observe(rm.now_s, [])
+    accounts.forget([], rm.now_s)
+    assert "x" in accounts.apps, "it was there in between"
+
+
+@pytest.mark.parametrize("lasts_s", [1, 60])
+def test_a_counter_that_jumps_by_more_than_the_cluster_could_give_is_refused(lasts_s: int) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x", 2048, 2)
+    for second in range(120):
+        rm.now_s += 1.0
+        rm.apps["x"].lie = (10**9, 10**6) if 30 <= second < 30 + lasts_s else (0, 0)
+        looked(rm, accounts)
+        assert bool(accounts.refused) == (30 <= second < 30 + min(lasts_s, FALLEN_S + 1))
+        assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * (FALLEN_S + 2))
+    assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * 3)
+
+
+def test_a_new_application_cannot_have_used_more_than_its_age_allows() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a").lie = (10**9, 10**6)
+    rm.start("x")
+    rm.now_s += 10
+    looked(rm, accounts)
+    assert accounts.refused["x"].startswith("1,000,010,240 MiB s")
+    rm.apps["x"].lie = (0, 0)
+    rm.now_s += 1
+    looked(rm, accounts)
+    assert accounts.refused == {}
+    assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=4096)

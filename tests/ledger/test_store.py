@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.ledger.accounts import AppLook, RmAccounts
+from harness.ledger.accounts import GONE_S, AppLook, RmAccounts
 from harness.ledger.store import LedgerStore, StoreFull, _errors, copy_ledger, read_decisions, read_documents
 from harness.model.resources import Resource
 
@@ -123,7 +123,8 @@ def test_applications_that_are_gone_are_gone_from_the_file(tmp_path: Path) -> No
         accounts = store.accounts()
         filled(accounts, 1)
         store.commit(accounts=accounts)
-        accounts.forget(["x1"])
+        accounts.forget(["x1"], 1.0)
+        accounts.forget(["x1"], 1.0 + GONE_S)
         store.commit(accounts=accounts)
         assert set(store.accounts().apps) == {"x1"}
 

@@ -75,7 +75,27 @@ def test_metrics_and_info_of_a_real_rm() -> None:
 @pytest.mark.parametrize("nothing", [{}, None, {"app": []}, {"app": None}])
 def test_no_applications_are_written_in_several_ways(nothing: Any) -> None:
     assert answers.apps({"apps": nothing}, "x") == []
-    assert answers.apps({}, "x") == []
+
+
+@pytest.mark.parametrize("document", [{}, {"RemoteException": {"exception": "StandbyException"}}, {"app": []}])
+def test_an_answer_without_its_key_is_no_answer(document: Any) -> None:
+    with pytest.raises(BadAnswer, match="has no apps"):
+        answers.apps(document, "x")
+    with pytest.raises(BadAnswer, match="has no nodes"):
+        answers.nodes(document, "x")
+
+
+@pytest.mark.parametrize("queue", ["", "..", "root.", "root..a", " ", "root. a"])
+def test_an_application_of_a_queue_that_cannot_be_is_passed_over(queue: str) -> None:
+    document = recorded("apps")
+    document["apps"]["app"][0]["queue"] = queue
+    found = answers.apps(document, "x")
+    assert len(found) == len(document["apps"]["app"]) - 1
+    assert "is no queue" in next(iter(found.skipped.values()))
+    tree = recorded("scheduler")
+    tree["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]["queue"][0]["queueName"] = f"root.{queue}"
+    with pytest.raises(BadAnswer):
+        answers.scheduler(tree, "x")
 
 
 def test_one_item_may_come_without_a_list() -> None:
