@@ -12,8 +12,8 @@ What ended is exact in them, what runs is computed anew at most every `CACHE_S`.
   so is a new base; what the application used meanwhile is estimated by what it holds.
 
 An application that one list of all lacks is kept for `GONE_S`: a list may be wrong for a moment, and who was forgotten
-would count whole when it is shown again. A leaf's sum never falls: what was assumed too much is made up by what the leaf
-uses next.
+would count whole when it is shown again. A leaf's sum never falls: what was assumed too much is made up by what the
+leaf uses next.
 """
 
 from __future__ import annotations
