@@ -22,6 +22,7 @@ from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.cloud_spec import KINDS, CloudExperiment, InstanceSpec, RatesExperiment
 from harness.model.data import data_path
+from harness.paper.rates import play_rates, slot_chooser
 from harness.policies.base import Policy
 from harness.policies.cloud_driver import (
     InstanceType,
@@ -31,11 +32,9 @@ from harness.policies.cloud_driver import (
     period_cost,
 )
 from harness.policies.rates import NodeType, RateJob, RatesScenario
-from harness.policies.rates_scenario import answer_document, slot_chooser
 from harness.policies.registry import make_policy, settings_of
 from harness.results.store import RunDirectory
 from harness.sim.durations import exp_portable, job_key, normal_quantile, unit
-from harness.sim.rates import RatesResult, simulate_rates
 
 
 @dataclass(slots=True)
@@ -205,9 +204,8 @@ def rates_scenario(spec: RatesExperiment, types: Mapping[str, int], seed: int) -
 def _rates_summary(
     policy: Policy, scenario: RatesScenario
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame], list[dict[str, Any]]]:
-    choose, calibrate = slot_chooser(policy)
-    result: RatesResult = simulate_rates(scenario, choose, calibrate=calibrate)
-    answer = answer_document(policy, scenario, result)
+    played = play_rates(scenario, policy)
+    result, answer = played.result, played.document()
     queues = {
         job.name: {
             "jobs": 1,

@@ -23,14 +23,14 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.record_file import record_main
 from harness.model.data import data_path
+from harness.paper.rates import play_rates, read_rates
+from harness.paper.reader import read_top
+from harness.paper.steps import read_scenario
+from harness.paper.units import allocate
 from harness.policies import make_policy
-from harness.policies.allocate import allocate
-from harness.policies.rates_scenario import answer_document, read_rates, slot_chooser
-from harness.policies.scenario import read_scenario, read_top
 from harness.results.catalogue import flat
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.results.store import versions
-from harness.sim.rates import simulate_rates
 
 #: Measures of a summary that a record keeps, over seeds.
 MEASURES = (
@@ -260,9 +260,7 @@ def _rates_example(name: str) -> dict[str, Any]:
     """HotCloud 2011's two jobs on two slots of N1 and four of N2, without the single steps."""
     path = data_path("workloads", "scenarios", "progress-share.yaml")
     scenario = read_rates(*read_top(path.read_text(encoding="utf-8"), path.name))
-    policy = make_policy(name, {})
-    choose, calibrate = slot_chooser(policy)
-    answer = answer_document(policy, scenario, simulate_rates(scenario, choose, calibrate=calibrate))
+    answer = play_rates(scenario, make_policy(name, {})).document()
     return {key: value for key, value in answer.items() if key != "steps"}
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
 from harness.model.jobs import Duration, JobSpec, Stage
-from harness.policies.dynamicmr import rules_of
 from harness.policies.registry import make_policy
+from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import Faults, Late, Rules, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimResult
@@ -32,7 +32,7 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     if variant.mode != "inside":
         raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
     policy = make_policy(variant.policy, variant.settings)
-    rules = rules_of(policy, speculation=spec.faults.speculation)
+    rules = policy.slot_rules(speculation=spec.faults.speculation)
     if rules is None:
         mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
         raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)

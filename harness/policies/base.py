@@ -18,6 +18,8 @@ from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from harness.policies.rates import Choose
+    from harness.policies.slots import Rules
     from harness.policies.vectors import Division, VectorScenario
 
 #: Longer decimals are refused: nobody writes them, and exact arithmetic on them never ends.
@@ -133,6 +135,22 @@ class Policy(ABC):
             where="--policy",
             mend="static, drf, tetris and qknober do; or give capacity as a number of units",
         )
+
+    def slot_rules(self, *, speculation: bool) -> Rules | None:
+        """How MRv1's map and reduce slots are given out. None: the policy has no rule for them.
+
+        ``speculation``: whether the experiment asks for LATE's copies.
+        """
+        return None
+
+    def slot_choice(self) -> Choose | None:
+        """Who gets a free slot where slots have types with computing rates. None: the policy has no rule for them."""
+        return None
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether computing rates are measured first, with a task of each job on each node type."""
+        return False
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """What the policy goes by for a leaf that its ledger has ``counted`` for, ``time_s`` after accounting began.

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from harness.model.plan import Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.fair import Fair
 from harness.policies.fifo import Fifo
-from harness.sim.slots.model import Late, Rules, Sharing
+from harness.policies.slots import Late, Rules, Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,12 @@ class _Slots(Policy):
         base: Policy = Fifo() if self.settings.scheduler == "fifo" else Fair()
         return base.plan(snapshot, ledger)
 
-    def rules(self, *, speculation: bool) -> Rules:
-        """How slots are given out. ``speculation``: whether the experiment has LATE's copies."""
+    def slot_rules(self, *, speculation: bool) -> Rules:
         s = self.settings
         by_pool = s.sepb_mode == "poollevel"
         late = speculation if s.speculation == "cluster" else s.speculation == "on"
-        return slot_rules(
-            late,
+        return Rules(
+            late=Late(on=late),
             sharing=_SHARING[s.mode],
             fifo=s.scheduler == "fifo",
             borrowed_map=s.borrowed_map,
@@ -139,17 +138,3 @@ class DynamicMR(_Slots):
 
     name = "dynamicmr"
     Settings = DynamicMRSettings
-
-
-def slot_rules(late: bool, **of: Any) -> Rules:
-    """Rules with LATE on or off."""
-    return Rules(late=Late(on=late), **of)
-
-
-def rules_of(policy: Policy, *, speculation: bool) -> Rules | None:
-    """How a policy gives out slots: DynamicMR's own; ``fair`` and ``fifo`` with static slots; None: it cannot."""
-    if isinstance(policy, _Slots):
-        return policy.rules(speculation=speculation)
-    if policy.name in ("fair", "fifo"):
-        return slot_rules(speculation, sharing="static", fifo=policy.name == "fifo")
-    return None

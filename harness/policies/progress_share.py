@@ -16,7 +16,7 @@ from harness.model.plan import Order, Plan
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number
 from harness.policies.fair import entitlement_weights
-from harness.policies.rates import JobView, NodeType, affinity, known_rates, progress_share
+from harness.policies.rates import Choose, JobView, NodeType, affinity, known_rates, progress_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,9 @@ class ProgressShare(Policy):
     @property
     def calibrates(self) -> bool:
         return self.settings.calibrate
+
+    def slot_choice(self) -> Choose:
+        return self.choose
 
     def choose(self, slot: str, jobs: Sequence[JobView], types: Sequence[NodeType]) -> JobView | None:
         if not jobs:

@@ -6,10 +6,9 @@ Source: Lee, Chun, Katz, "Heterogeneity-Aware Resource Allocation and Scheduling
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,8 @@ class JobView:
         return sum(self.held.values())
 
 
-class SlotPolicy(Protocol):
-    """A policy that hands out slots one by one."""
-
-    def choose(self, slot: str, jobs: Sequence[JobView], types: Sequence[NodeType]) -> JobView | None:
-        """Who gets a free slot of this type, among jobs with pending tasks (by name); None: it stays free."""
-        ...
+#: (type of the free slot, jobs, node types) -> the job that gets it; None: nobody.
+Choose = Callable[[str, Sequence[JobView], Sequence[NodeType]], JobView | None]
 
 
 def known_rates(job: JobView) -> dict[str, Fraction]:

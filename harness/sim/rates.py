@@ -7,17 +7,14 @@ end. Source of the model: HotCloud 2011, section 3.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from harness.base.errors import InputError
-from harness.policies.rates import JobView, NodeType, RateJob, RatesScenario, progress_share
+from harness.policies.rates import Choose, JobView, RateJob, RatesScenario, progress_share
 
 #: A runaway scenario ends with an error.
 MAX_TASKS = 200_000
-
-Choose = Callable[[str, Sequence[JobView], Sequence[NodeType]], JobView | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli import main
+from harness.policies.slots import Rules, Sharing
 from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import Rules, Sharing, SlotCluster, SlotJob, SlotNode, SlotRun
+from harness.sim.slots.model import SlotCluster, SlotJob, SlotNode, SlotRun
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "workloads" / "scenarios"
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
+from harness.paper.units import allocate
 from harness.policies import make_policy
-from harness.policies.allocate import Allocation, allocate
-from harness.policies.scenario import ScenarioQueue, StepsScenario
 
 ONE = Fraction(1)
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from harness.base.errors import CallError, InputError
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies import CountedLedger, fawkes_paper, make_policy
+from harness.paper import clusters as paper_clusters
+from harness.paper.clusters import allocate_clusters, read_clusters_scenario
+from harness.policies import CountedLedger, make_policy
 from harness.policies.fawkes import FawkesPolicy, Metrics
 from harness.policies.fawkes_manager import Manager, Remove, Resize, Start
-from harness.policies.fawkes_paper import allocate_clusters, read_clusters_scenario
 from harness.policies.fawkes_shares import ideal_shares, make_room, weights_of, whole_nodes
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -180,7 +181,7 @@ def test_bad_scenarios_are_one_line_with_the_place(text: str, message: str) -> N
 
 def test_a_scenario_without_end_says_so_and_until_s_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "nodes: 5\nsample_s: 1\nclusters: {a: {core: 1, metrics: [{waiting_tasks: 1}]}}"
-    monkeypatch.setattr(fawkes_paper, "MAX_LOOKS", 2_000)
+    monkeypatch.setattr(paper_clusters, "MAX_LOOKS", 2_000)
     with pytest.raises(InputError, match="give until_s"):
         allocate_clusters(read_clusters_scenario(text, "s"), policy())
     answer = allocate_clusters(read_clusters_scenario(text + "\nuntil_s: 600", "s"), policy())

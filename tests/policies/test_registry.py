@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
+from harness.paper.steps import ScenarioQueue, StepsScenario
+from harness.paper.units import allocate
 from harness.policies import POLICIES, make_policy, settings_of
-from harness.policies.allocate import allocate
 from harness.policies.base import describe_settings, read_decimal
 from harness.policies.registry import policy_class, read_settings
-from harness.policies.scenario import ScenarioQueue, StepsScenario
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

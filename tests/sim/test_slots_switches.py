@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.policies.dynamicmr import DynamicMR, PdDhsa, PiDhsa, SlotSettings, rules_of
+from harness.policies.dynamicmr import DynamicMR, PdDhsa, PiDhsa, SlotSettings
 from harness.policies.registry import make_policy
+from harness.policies.slots import Late, Rules, Sharing
 from harness.sim.slots import engine
 from harness.sim.slots.engine import Engine, run_slots
-from harness.sim.slots.model import Late, Rules, Sharing, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+from harness.sim.slots.model import SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
 
 def nodes(count: int, maps: int = 4, reduces: int = 2) -> tuple[SlotNode, ...]:
@@ -50,7 +51,7 @@ OTHER: dict[str, Any] = {
 
 
 def told(policy: str, sets: dict[str, str]) -> Rules:
-    rules = rules_of(make_policy(policy, sets), speculation=True)
+    rules = make_policy(policy, sets).slot_rules(speculation=True)
     assert rules is not None
     return rules
 
@@ -82,7 +83,7 @@ def test_what_the_policies_switch_on() -> None:
     assert told(PdDhsa.name, {}).sharing == "dependent"
     assert (told("dynamicmr", {}).sepb, told("dynamicmr", {}).prescheduling) == (1.0, True)
     assert (told("pi-dhsa", {}).sepb, told("pi-dhsa", {}).prescheduling) == (0.0, False)
-    assert rules_of(make_policy("fair", {}), speculation=False) == Rules()
+    assert make_policy("fair", {}).slot_rules(speculation=False) == Rules()
 
 
 # --- who is first -----------------------------------------------------------------------------------------------------

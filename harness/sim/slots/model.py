@@ -1,21 +1,16 @@
-"""A cluster of map and reduce slots, MapReduce jobs on it, and the rules they are scheduled by. Values only.
+"""A cluster of map and reduce slots, and MapReduce jobs on it. The rules are harness.policies.slots'. Values only.
 
 Times are whole milliseconds; a slot's weight is what it takes of its node (tang-thesis section 4.2.2.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
-from typing import Literal
 
 from harness.base.errors import InputError
-
-#: static: tasks stay in slots of their kind. independent, dependent: PI-DHSA (Algorithm 6) and PD-DHSA (Algorithm 7).
-#: containers: no kinds at all, as in YARN.
-Sharing = Literal["static", "independent", "dependent", "containers"]
+from harness.policies.slots import Rules
 
 #: More is taken for a mistake: this engine is for clusters of the thesis' size.
 MAX_NODES, MAX_SLOTS, MAX_TASKS = 10_000, 10_000, 5_000_000
@@ -115,20 +110,6 @@ class SlotJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
-    """Speculative execution by LATE: a copy of the task with the longest time left, if it is slow among its job's.
-
-    A task is slow when its progress rate lies ``slow_task`` standard deviations below the mean of its job's; it must
-    have run for ``lag_ms``. At most the part ``cap`` of the slots runs copies.
-    """
-
-    on: bool = False
-    lag_ms: int = 60_000
-    slow_task: float = 1.0
-    cap: float = 0.1
-
-
-@dataclass(frozen=True, slots=True)
 class Faults:
     """What goes wrong with attempts, drawn with the run's seed: failing at a uniform point, straggling."""
 
@@ -136,43 +117,6 @@ class Faults:
     max_attempts: int = 4
     straggler: float = 0.0
     straggler_factor: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How free slots are given out: Table 4.3's arguments, and what the Fair Scheduler does without them.
-
-    borrowed_map, borrowed_reduce
-        percentageOfBorrowedMapSlots and percentageOfBorrowedReduceSlots (0 to 1): how much of the map slots reduces may
-        borrow, and the other way round.
-    sepb, sepb_pool
-        percentageOfJobsCheckedForPendingTasks over all jobs, or (``sepb_pool``) over those of the pool. 0: no SEPB.
-    kill_factor
-        With SEPB an attempt that has run so many times its job's average is killed, once a task. 0: never.
-    prescheduling, borrowable
-        Slot PreScheduling, and maximumBorrowableReduceSlots.
-    """
-
-    sharing: Sharing = "static"
-    fifo: bool = False
-    borrowed_map: float = 1.0
-    borrowed_reduce: float = 1.0
-    sepb: float = 0.0
-    sepb_pool: bool = False
-    kill_factor: float = 2.0
-    prescheduling: bool = False
-    borrowable: int = 100_000
-    delay_scheduling: bool = True
-    late: Late = field(default_factory=Late)
-    #: `containers`: the most of a job's containers that its reduces take while maps wait (MRAppMaster's 0.5).
-    ramp_up: float = 0.5
-    #: `containers`: mapreduce.job.running.map.limit and .reduce.limit, of each job; 0: none.
-    map_limit: int = 0
-    reduce_limit: int = 0
-    #: Pool -> weight; a pool that is not named has 1.
-    weights: Mapping[str, Fraction] = field(default_factory=dict)
-    #: Pools whose jobs go by submission; in the others the job that runs least goes first.
-    fifo_pools: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from harness.ledger.decay import LN2, half_life_factor
 from harness.model.plan import Order
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
+from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
 from harness.policies.base import CountedLedger, Policy
-from harness.policies.scenario import ScenarioQueue, StepsScenario
 from harness.policies.tree import Tree, tree_of
 from harness.policies.weights import long_term_shares
 
@@ -30,21 +30,6 @@ UNIT_LOOKS = 10
 #: Whole numbers where nothing needs fractions (they are ten times quicker), fractions elsewhere. Never a float.
 Exact = Fraction | int
 MAX_STEPS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """What each leaf got: units per step (zeros too), totals, and counted accumulated resources at the end."""
-
-    policy: str
-    steps: list[dict[str, int]]
-    totals: dict[str, int]
-    counted: dict[str, Fraction]
-
-    def document(self) -> dict[str, object]:
-        """For ``--json``: whole counts as integers, others as floats."""
-        counted = {leaf: int(c) if c.denominator == 1 else float(c) for leaf, c in self.counted.items()}
-        return {"policy": self.policy, "steps": self.steps, "totals": self.totals, "counted": counted}
 
 
 @dataclass(slots=True)

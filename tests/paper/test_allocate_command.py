@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.policies.scenario import read_scenario
+from harness.paper.steps import read_scenario
 
 TABLE_1 = """\
 capacity: 100

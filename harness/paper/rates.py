@@ -1,28 +1,22 @@
-"""Scenarios of computing rates: reading their YAML, and the answer of ``yarnfair allocate``.
+"""Scenarios of computing rates: their YAML, and the answer.
 
 The format: docs/reference/progress-share.md. The virtual time that runs them is harness.sim.rates.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from harness.base.errors import CallError
+from harness.paper.reader import Fields, Reader, shown
 from harness.policies.base import Policy
-from harness.policies.fair import Fair
-from harness.policies.progress_share import ProgressShare
-from harness.policies.rates import JobView, NodeType, RateJob, RatesScenario, fewest_slots
-from harness.policies.scenario import Reader, shown
+from harness.policies.rates import Choose, NodeType, RateJob, RatesScenario
+from harness.sim.rates import RatesResult, simulate_rates
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from harness.sim.rates import RatesResult
-
-Fields = dict[str, tuple[yaml.Node, yaml.Node]]
 JOB_FIELDS = ("tasks", "seconds", "rates", "weight", "submit")
 
 
@@ -95,19 +89,39 @@ def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list
     )
 
 
-def slot_chooser(
-    policy: Policy,
-) -> tuple[Callable[[str, Sequence[JobView], Sequence[NodeType]], JobView | None], bool]:
-    """(how the policy hands out slots, whether it measures rates first). CallError where it has no rule for slots."""
-    if isinstance(policy, ProgressShare):
-        return policy.choose, policy.calibrates
-    if isinstance(policy, Fair):
-        return lambda _slot, jobs, _types: fewest_slots(jobs), False
-    raise CallError(
-        f"{policy.name} does not hand out slots of several node types",
-        where="--policy",
-        mend="fair (equal numbers of slots) or progress-share",
-    )
+def slot_chooser(policy: Policy) -> Choose:
+    """How the policy hands out slots of several types. CallError where it has no rule for them."""
+    choose = policy.slot_choice()
+    if choose is None:
+        raise CallError(
+            f"{policy.name} does not hand out slots of several node types",
+            where="--policy",
+            mend="fair (equal numbers of slots) or progress-share",
+        )
+    return choose
+
+
+@dataclass(frozen=True, slots=True)
+class RatesAnswer:
+    """When each job ended, and the progress shares until then."""
+
+    policy: Policy
+    scenario: RatesScenario
+    result: RatesResult
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return answer_document(self.policy, self.scenario, self.result)
+
+    def table(self) -> str:
+        """The answer for a terminal of 80 columns."""
+        return answer_table(self.document())
+
+
+def play_rates(scenario: RatesScenario, policy: Policy) -> RatesAnswer:
+    """The jobs in virtual time to their ends. CallError for a policy without a rule for slots of several types."""
+    result = simulate_rates(scenario, slot_chooser(policy), calibrate=policy.calibrates)
+    return RatesAnswer(policy, scenario, result)
 
 
 def answer_document(policy: Policy, scenario: RatesScenario, result: RatesResult) -> dict[str, Any]:

@@ -12,13 +12,11 @@ from typing import Any
 import yaml
 
 from harness.base.errors import CallError, InputError
+from harness.paper.reader import Fields, Reader, shown
 from harness.policies.base import Policy
-from harness.policies.dynamicmr import rules_of
-from harness.policies.scenario import Reader, shown
 from harness.sim.slots.engine import run_slots
 from harness.sim.slots.model import MAX_SLOTS, MAX_TASKS, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
-Fields = dict[str, tuple[yaml.Node, yaml.Node]]
 #: More tasks on paper take longer than anybody waits.
 MOST_TASKS = 200_000
 
@@ -197,7 +195,7 @@ def _seconds(time_ms: int) -> int | float:
 
 def allocate_slots(scenario: SlotsScenario, policy: Policy) -> SlotsAllocation:
     """Plays the scenario under a policy that gives out slots. CallError for one that does not."""
-    rules = rules_of(policy, speculation=False)
+    rules = policy.slot_rules(speculation=False)
     if rules is None:
         mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
         raise CallError(f"policy {policy.name} does not give out map and reduce slots", where="--policy", mend=mend)

@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 
 from harness.base.errors import CallError, InputError
+from harness.paper.reader import Fields, Reader, read_top, shown
 from harness.policies.base import Policy
 from harness.policies.fawkes import FawkesPolicy, Metrics
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start
 from harness.policies.fawkes_shares import Number
-from harness.policies.scenario import Reader, read_top, shown
 
 #: A scenario's instants, and samples of one MR-cluster, at most together: some ten seconds.
 MAX_LOOKS = 100_000
@@ -110,7 +110,7 @@ def is_clusters(top: Mapping[str, object]) -> bool:
     return "clusters" in top
 
 
-def read_clusters(reader: Reader, top: dict[str, tuple[yaml.Node, yaml.Node]]) -> ClustersScenario:
+def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
     """A scenario of MR-clusters from its fields."""
     _known(reader, top, _TOP, "the scenario")
     for name in ("nodes", "clusters"):

@@ -1,0 +1,176 @@
+"""Scenarios of steps: unit tasks that arrive step by step. Their YAML, the tree of queues, and the answer.
+
+Who gets which unit: harness.paper.units. The format: docs/reference/scenario.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import yaml
+
+from harness.paper.reader import Fields, Reader, read_top, shown
+
+MAX_DEPTH = 60
+#: Columns of a terminal.
+WIDTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioQueue:
+    """A queue of a scenario: its name, entitlement, and children (none: a leaf)."""
+
+    name: str
+    weight: Fraction
+    children: tuple[ScenarioQueue, ...] = ()
+
+    def leaves(self) -> Iterator[ScenarioQueue]:
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+@dataclass(frozen=True, slots=True)
+class StepsScenario:
+    """Unit tasks of one step: ``arrivals[t]`` are the new tasks of step t + 1 by leaf name.
+
+    ``capacity`` is units a step. ``steps`` None: until everything has been served.
+    """
+
+    capacity: int
+    queues: tuple[ScenarioQueue, ...]
+    arrivals: tuple[dict[str, int], ...]
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What each leaf got: units per step (zeros too), totals, and counted accumulated resources at the end."""
+
+    policy: str
+    steps: list[dict[str, int]]
+    totals: dict[str, int]
+    counted: dict[str, Fraction]
+
+    def document(self) -> dict[str, object]:
+        """For ``--json``: whole counts as integers, others as floats."""
+        counted = {leaf: int(c) if c.denominator == 1 else float(c) for leaf, c in self.counted.items()}
+        return {"policy": self.policy, "steps": self.steps, "totals": self.totals, "counted": counted}
+
+    def table(self) -> str:
+        """Steps down, leaves across, in blocks that fit 80 columns; totals and counted below."""
+        rows: list[tuple[str, dict[str, str]]] = [
+            (str(number), {leaf: str(units) for leaf, units in step.items()})
+            for number, step in enumerate(self.steps, start=1)
+        ]
+        rows.append(("total", {leaf: str(units) for leaf, units in self.totals.items()}))
+        rows.append(("counted", {leaf: f"{float(c):.10g}" for leaf, c in self.counted.items()}))
+        first = max(len("counted"), *(len(label) for label, _ in rows))
+        lines = [f"policy {self.policy}: units per step"]
+        block: list[str] = []
+        used = first
+        blocks: list[list[str]] = []
+        widths = {leaf: max(len(leaf), *(len(cells[leaf]) for _, cells in rows)) for leaf in self.totals}
+        for leaf, width in widths.items():
+            if block and used + 2 + width > WIDTH:
+                blocks.append(block)
+                block, used = [], first
+            block.append(leaf)
+            used += 2 + width
+        blocks.append(block)
+        for block in blocks:
+            lines.append("")
+            lines.append("step".ljust(first) + "".join("  " + leaf.rjust(widths[leaf]) for leaf in block))
+            for label, cells in rows:
+                if label == "total":
+                    lines.append("-" * (first + sum(2 + widths[leaf] for leaf in block)))
+                lines.append(label.ljust(first) + "".join("  " + cells[leaf].rjust(widths[leaf]) for leaf in block))
+        return "\n".join(lines)
+
+
+def read_scenario(text: str, source: str) -> StepsScenario:
+    """The scenario in a YAML text. ``source`` names the file in messages. InputError for whatever is wrong with it."""
+    return read_steps(*read_top(text, source))
+
+
+def read_steps(reader: Reader, top: Fields) -> StepsScenario:
+    """A scenario of steps from its fields."""
+    known = ("capacity", "queues", "arrivals", "steps", "description")
+    for name, (key, _) in top.items():
+        if name not in known:
+            raise reader.fail(key, f"unknown field {shown(name)}", f"a scenario has {', '.join(known)}")
+    for name in ("capacity", "queues", "arrivals"):
+        if name not in top:
+            raise reader.fail(None, f"has no {name}", "a scenario of steps has capacity, queues and arrivals")
+    capacity_node = top["capacity"][1]
+    if isinstance(capacity_node, yaml.MappingNode):
+        raise reader.fail(
+            capacity_node,
+            "a capacity of several resources makes a scenario of vectors, which has no arrivals",
+            "give capacity as a number of units, or every queue its task",
+        )
+    capacity = reader.whole(capacity_node, "capacity", least=1)
+    queues = _queues(reader, top["queues"][1], "queues", ())
+    if not queues:
+        raise reader.fail(top["queues"][1], "no queues", "name at least one")
+    names: dict[str, None] = {}
+    for queue in queues:
+        for leaf in queue.leaves():
+            if leaf.name in names:
+                raise reader.fail(top["queues"][1], f"two leaves are called {shown(leaf.name)}", "rename one")
+            names[leaf.name] = None
+    arrivals = _arrivals(reader, top["arrivals"][1], names)
+    steps = reader.whole(top["steps"][1], "steps", least=0) if "steps" in top else None
+    return StepsScenario(capacity, queues, arrivals, steps)
+
+
+def _queues(reader: Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue, ...]:
+    if any(node is ancestor for ancestor in above):
+        raise reader.fail(node, f"{what} contains itself", "a queue tree has no cycles: remove the anchor")
+    if len(above) >= MAX_DEPTH:
+        raise reader.fail(node, f"queues nest deeper than {MAX_DEPTH}")
+    found = []
+    for name, (key, body) in reader.mapping(node, what).items():
+        if not name or "." in name:
+            raise reader.fail(key, f"{shown(name)} is no queue name", "a name is not empty and has no dot")
+        fields = reader.mapping(body, f"queue {shown(name)}")
+        for field, (field_key, _) in fields.items():
+            if field not in ("weight", "children"):
+                raise reader.fail(
+                    field_key, f"unknown field {shown(field)} of queue {shown(name)}", "a queue has weight and children"
+                )
+        weight = Fraction(1)
+        if "weight" in fields:
+            weight_node = fields["weight"][1]
+            weight = reader.number(weight_node, f"the weight of {shown(name)}")
+            if weight <= 0:
+                raise reader.fail(
+                    weight_node, f"the weight of {shown(name)} is {shown(weight_node.value)}", "weights are above 0"
+                )
+        children: tuple[ScenarioQueue, ...] = ()
+        if "children" in fields:
+            children = _queues(reader, fields["children"][1], f"children of {shown(name)}", (*above, node))
+            if not children:
+                raise reader.fail(fields["children"][0], f"{shown(name)} has no children", "drop the field or fill it")
+        found.append(ScenarioQueue(name, weight, children))
+    # Ties are broken by name in byte order, at each level.
+    return tuple(sorted(found, key=lambda queue: queue.name.encode()))
+
+
+def _arrivals(reader: Reader, node: yaml.Node, leaves: dict[str, None]) -> tuple[dict[str, int], ...]:
+    reader.count(node)
+    if not isinstance(node, yaml.SequenceNode):
+        raise reader.fail(node, "arrivals is not a list", "write one {queue: tasks} per step")
+    found = []
+    for position, item in enumerate(node.value):
+        step: dict[str, int] = {}
+        for name, (key, value) in reader.mapping(item, f"arrivals of step {position + 1}").items():
+            if name not in leaves:
+                offer = ", ".join(list(leaves)[:8]) + (", ..." if len(leaves) > 8 else "")
+                raise reader.fail(key, f"arrivals for {shown(name)}, which is no leaf queue", f"leaves: {offer}")
+            step[name] = reader.whole(value, f"arrivals of {shown(name)} in step {position + 1}", least=0)
+        found.append(step)
+    return tuple(found)
