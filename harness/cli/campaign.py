@@ -13,10 +13,10 @@ from harness.base.errors import RunInvalid, RunTimedOut
 from harness.cli.output import echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
-    from harness.experiments.campaign import Estimate, Outcome
-    from harness.experiments.campaign_spec import Cell, LoadedCampaign
-    from harness.experiments.campaign_state import Standing
-    from harness.experiments.campaign_work import Told
+    from harness.experiments.campaign.executors import Told
+    from harness.experiments.campaign.run import Estimate, Outcome
+    from harness.experiments.campaign.spec import Cell, LoadedCampaign
+    from harness.experiments.campaign.state import Standing
     from harness.experiments.simulated import Step
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -58,9 +58,9 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     """List the cells of FILE and how long they may take. Nothing is run."""
     import os
 
-    from harness.experiments.campaign import estimates, folder_of, standings
-    from harness.experiments.campaign_spec import load_campaign
-    from harness.experiments.campaign_state import CampaignState
+    from harness.experiments.campaign.run import estimates, folder_of, standings
+    from harness.experiments.campaign.spec import load_campaign
+    from harness.experiments.campaign.state import CampaignState
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
@@ -206,8 +206,8 @@ def run(
     Goes on past failed cells and lists them at the end (exit code 4, or 5 when all of them timed out). Interrupted or
     killed, the same call goes on.
     """
-    from harness.experiments.campaign import Watch, executor_of, folder_of, run_campaign, standings
-    from harness.experiments.campaign_spec import load_campaign
+    from harness.experiments.campaign.run import Watch, executor_of, folder_of, run_campaign, standings
+    from harness.experiments.campaign.spec import load_campaign
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
@@ -246,8 +246,8 @@ def run(
 @json_option
 def status(file: Path, out: Path | None, as_json: bool) -> None:
     """How the cells of FILE stand. Changes nothing; also while the campaign runs."""
-    from harness.experiments.campaign import folder_of, standings
-    from harness.experiments.campaign_spec import load_campaign
+    from harness.experiments.campaign.run import folder_of, standings
+    from harness.experiments.campaign.spec import load_campaign
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
@@ -263,7 +263,7 @@ def status(file: Path, out: Path | None, as_json: bool) -> None:
 
 def _outdated(loaded: LoadedCampaign, folder: Path) -> list[str]:
     """Says that there are results which are not these cells', if there are."""
-    from harness.experiments.campaign import outdated
+    from harness.experiments.campaign.run import outdated
 
     count = outdated(loaded, folder)
     whose = "another version of these files, of yarnfair, or of what it stands on"

@@ -6,6 +6,7 @@ An experiment file without a kind is harness.experiments.spec's. A kind's rooms 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,38 +49,6 @@ def kind_of(document: YamlDocument) -> str | None:
     return kind if isinstance(kind, str) and kind in KINDS else None
 
 
-def _mr(document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]) -> KindRuns:
-    """MR-clusters (docs/reference/fawkes.md)."""
-    from harness.experiments.mrrun import load_mr, mr_variants, run_mr
-    from harness.experiments.mrtables import comparison_mr
-
-    loaded = load_mr(document)
-    variants = mr_variants(loaded, policies, settings, seeds)
-    return KindRuns(
-        loaded.name,
-        loaded.hash,
-        len(variants),
-        lambda folder, on_end: run_mr(loaded, variants, folder, on_end),
-        comparison_mr,
-    )
-
-
-def _cloud(
-    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
-) -> KindRuns:
-    """Computing rates and pools (docs/reference/progress-share.md)."""
-    from harness.experiments.cloud import comparison_cloud, load_cloud, run_cloud
-
-    loaded = load_cloud(document, policies, settings, seeds)
-    return KindRuns(
-        loaded.name,
-        loaded.hash,
-        len(loaded.runs),
-        lambda folder, on_end: run_cloud(loaded, folder, on_end),
-        lambda ended: comparison_cloud(loaded, ended),
-    )
-
-
 def prepare_docker(
     kind: str,
     document: YamlDocument,
@@ -91,38 +60,25 @@ def prepare_docker(
     """The same on containers, for kinds that can (pools: docs/reference/progress-share.md); None for the others."""
     if kind != "cloud":
         return None
-    from harness.experiments.cloud_real import comparison_docker, load_docker_cloud, run_docker_cloud
-
-    loaded = load_docker_cloud(document, policies, settings, seeds)
-    return KindRuns(
-        loaded.name,
-        loaded.hash,
-        loaded.count,
-        lambda folder, on_end: run_docker_cloud(loaded, folder, on_end, progress),
-        lambda ended: comparison_docker(loaded, ended),
-    )
+    prepare: Any = importlib.import_module("harness.kinds.pools").prepare_docker
+    found: KindRuns = prepare(document, policies, settings, seeds, progress)
+    return found
 
 
-def _vectors(
-    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
-) -> KindRuns:
-    """Several resources on servers (docs/reference/vectors.md)."""
-    from harness.experiments.vector_runs import comparison_vectors, load_vectors, run_vectors
+def _lazily(module: str) -> Prepare:
+    def prepare(
+        document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
+    ) -> KindRuns:
+        found: KindRuns = importlib.import_module(module).prepare(document, policies, settings, seeds)
+        return found
 
-    loaded = load_vectors(document, policies, settings, seeds)
-    return KindRuns(
-        loaded.name,
-        loaded.hash,
-        len(loaded.variants),
-        lambda folder, on_end: run_vectors(loaded, folder, on_end),
-        lambda ended: comparison_vectors(loaded, ended),
-    )
+    return prepare
 
 
 KINDS: Mapping[str, Prepare] = {
-    "mr-clusters": _mr,
-    "mr-layouts": _mr,
-    "computing-rates": _cloud,
-    "cloud": _cloud,
-    "vectors": _vectors,
+    "mr-clusters": _lazily("harness.kinds.mrclusters"),
+    "mr-layouts": _lazily("harness.kinds.mrclusters"),
+    "computing-rates": _lazily("harness.kinds.rates"),
+    "cloud": _lazily("harness.kinds.rates"),
+    "vectors": _lazily("harness.kinds.vectors"),
 }

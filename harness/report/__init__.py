@@ -12,7 +12,8 @@
     tables    the page's tables
     page      sections, words
     templating the templates, and how names break
-    kinds     the pages of runs of another kind (MR-clusters, vectors, rates, pools), each with its findings
+    kinds     which page runs of another kind have (harness.kinds)
+    tools     what these pages share
     comparing the page of `compare --html`
 """
 

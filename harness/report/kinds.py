@@ -1,8 +1,4 @@
-"""Pages of runs of another kind than YARN's: which page, and what all of them use. The experiments: docs/reference.
-
-The page of ``mr-clusters`` and ``mr-layouts`` is harness.report.kind_mr's, that of ``computing-rates`` and ``cloud``
-harness.report.kind_cloud's, that of ``vectors`` harness.report.kind_vectors'.
-"""
+"""Pages of runs of another kind than YARN's: which page. Each is in its kind's folder (harness.kinds)."""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from harness.report.page import Content
 
 #: kind -> "module:how its functions are called": ``content_...(runs)`` and ``findings_...(runs)``.
 PAGES: dict[str, str] = {
-    "mr-clusters": "harness.report.kind_mr:clusters",
-    "mr-layouts": "harness.report.kind_mr:layouts",
-    "computing-rates": "harness.report.kind_cloud:rates",
-    "cloud": "harness.report.kind_cloud:pools",
-    "vectors": "harness.report.kind_vectors:vectors",
+    "mr-clusters": "harness.kinds.mrclusters.page:clusters",
+    "mr-layouts": "harness.kinds.mrclusters.page:layouts",
+    "computing-rates": "harness.kinds.rates.page:rates",
+    "cloud": "harness.kinds.pools.page:pools",
+    "vectors": "harness.kinds.vectors.page:vectors",
 }
 
 

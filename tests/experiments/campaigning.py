@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.experiments.campaign_spec import Cell
-from harness.experiments.campaign_work import Told
+from harness.experiments.campaign.executors import Told
+from harness.experiments.campaign.spec import Cell
 from harness.experiments.resolve import LoadedExperiment
 from harness.results.store import RunDirectory
 

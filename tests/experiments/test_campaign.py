@@ -21,8 +21,8 @@ import yaml
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments import campaign as runner
-from harness.experiments.campaign_spec import load_campaign
-from harness.experiments.campaign_work import Processes, Told, _unpack, run_cell
+from harness.experiments.campaign.executors import Processes, Told, _unpack, run_cell
+from harness.experiments.campaign.spec import load_campaign
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
 
@@ -84,7 +84,7 @@ def test_an_identity_changes_with_all_that_figures_depend_on(write: Any, monkeyp
     assert not first & ids(experiment={"sample_s": 2.0})
     assert not first & ids(seeds=[3, 4])
     assert len(first & ids(settings={"horizon_s": 10})) == 4, "static and fair know no horizon"
-    monkeypatch.setattr("harness.experiments.campaign_spec.versions", lambda: {"yarnfair": "9"})
+    monkeypatch.setattr("harness.experiments.campaign.spec.versions", lambda: {"yarnfair": "9"})
     assert not first & ids()
 
 
@@ -162,7 +162,7 @@ def test_results_of_another_version_are_told_of(
     path, out = write(seeds=[1], policies=["fair"]), tmp_path / "out"
     assert call(capsys, "run", path, "--out", out)[0] == 0
     assert "warning" not in call(capsys, "status", path, "--out", out)[2]
-    monkeypatch.setattr("harness.experiments.campaign_spec.versions", lambda: {"yarnfair": "9"})
+    monkeypatch.setattr("harness.experiments.campaign.spec.versions", lambda: {"yarnfair": "9"})
     code, printed, err = call(capsys, "status", path, "--out", out)
     assert (code, printed) == (0, "1 cells: 1 waiting\n")
     assert "1 cell(s) done by another version" in err
@@ -179,8 +179,8 @@ def test_a_state_that_cannot_be_written_is_one_line(
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("harness.experiments.campaign_state.CampaignState.end", full)
-        patched.setattr("harness.experiments.campaign_state.CampaignState.interrupted", full)
+        patched.setattr("harness.experiments.campaign.state.CampaignState.end", full)
+        patched.setattr("harness.experiments.campaign.state.CampaignState.interrupted", full)
         with pytest.raises(InputError, match="disk is full; check the disk"):
             runner.run_campaign(loaded, out, Scripted({}, out))
     executor = Scripted({}, out)
@@ -340,7 +340,7 @@ def test_an_attempt_that_was_interrupted_does_not_count(
         with monkeypatch.context() as patched:
             if how == "killed":
                 # Nobody is left to note anything.
-                patched.setattr("harness.experiments.campaign_state.CampaignState.interrupted", lambda *_: None)
+                patched.setattr("harness.experiments.campaign.state.CampaignState.interrupted", lambda *_: None)
             with pytest.raises(KeyboardInterrupt):
                 runner.run_campaign(loaded, out, Interrupted({}, out))
     died = Told("", "died", why="gone", passing=True)

@@ -10,11 +10,11 @@ from harness.base.documents import read_yaml
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.accelerators import Node, NodeType
-from harness.experiments.cloud import EndedCloud
-from harness.experiments.cloud_containers import Held, demand, node_type
-from harness.experiments.cloud_real import LoadedDockerCloud, comparison_docker, load_docker_cloud
 from harness.experiments.kinds import prepare_docker
 from harness.experiments.resolve import experiment_path
+from harness.kinds.pools.containers import Held, demand, node_type
+from harness.kinds.pools.real import LoadedDockerCloud, comparison_docker, load_docker_cloud
+from harness.kinds.rates.run import EndedCloud
 from harness.model.resources import Resource
 from harness.policies.cloud_driver import InstanceType, Query
 

@@ -12,9 +12,9 @@ import yaml
 from harness.base.documents import YamlDocument, read_yaml
 from harness.cli import main
 from harness.experiments.kinds import kind_of
-from harness.experiments.mrrun import load_mr, mr_variants
-from harness.experiments.mrspec import KINDS, MRExperiment, jobs_of_cluster, read_applications
 from harness.experiments.resolve import experiment_path
+from harness.kinds.mrclusters.run import load_mr, mr_variants
+from harness.kinds.mrclusters.spec import KINDS, MRExperiment, jobs_of_cluster, read_applications
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from harness.experiments.campaign import _speedups
-from harness.experiments.campaign_spec import load_campaign
+from harness.experiments.campaign.run import _speedups
+from harness.experiments.campaign.spec import load_campaign
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
 from harness.experiments.run import Ended, plainness, run_experiment
 from harness.experiments.simulated import Outcome, Step

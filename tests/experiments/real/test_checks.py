@@ -13,7 +13,7 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.experiments.campaign_clusters import OpenCluster, Place
+from harness.experiments.campaign.clusters import OpenCluster, Place
 from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
 from harness.experiments.real.cluster import Target

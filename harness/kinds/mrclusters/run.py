@@ -1,4 +1,4 @@
-"""Runs experiments of MR-clusters: variants, run directories, summaries. Printing: `harness.experiments.mrtables`.
+"""Runs experiments of MR-clusters: variants, run directories, summaries. Printing: `harness.kinds.mrclusters.columns`.
 
 The simulator is `harness.sim.mrclusters`; nothing here depends on the wall clock but ``wall_s`` and ``run.json``.
 """
@@ -21,7 +21,7 @@ from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.base.files import write_json
 from harness.experiments.ended import EndedVariant
-from harness.experiments.mrspec import (
+from harness.kinds.mrclusters.spec import (
     Applications,
     LayoutExperiment,
     LayoutSpec,

@@ -19,9 +19,9 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import read_json, write_json
-from harness.experiments.campaign_spec import Cell, LoadedCampaign
-from harness.experiments.campaign_state import CampaignState, Standing, locked
-from harness.experiments.campaign_work import Clusters, Dask, Executor, Processes, Told
+from harness.experiments.campaign.executors import Clusters, Dask, Executor, Processes, Told
+from harness.experiments.campaign.spec import Cell, LoadedCampaign
+from harness.experiments.campaign.state import CampaignState, Standing, locked
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.experiments.run import plainness
 from harness.experiments.simulated import Step

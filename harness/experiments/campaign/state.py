@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.base.errors import InputError
-from harness.experiments.campaign_spec import Cell
+from harness.experiments.campaign.spec import Cell
 
 FORMAT = 1
 State = Literal["waiting", "running", "done", "failed"]

@@ -1,7 +1,7 @@
 """A Docker cluster as a cloud: core nodes, accelerators that join and leave and are paid for, jobs that compute.
 
 Instance types become CPU limits and what NodeManagers advertise (`node_type`); hours become seconds. Which nodes are
-there when is harness.experiments.cloud_real's to say. Times are seconds since 1970.
+there when is harness.kinds.pools.real's to say. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.clusters.accelerators import Accelerators, Node, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.site import write
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.cloud_spec import DockerCloud
 from harness.experiments.real.abandoned import clean_abandoned, own_folder
 from harness.experiments.real.curves import JobRun
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
+from harness.kinds.pools.spec import DockerCloud
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource

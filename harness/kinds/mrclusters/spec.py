@@ -1,6 +1,6 @@
 """Experiment files of MR-clusters (``kind: mr-clusters`` and ``mr-layouts``) as models, and their workloads as jobs.
 
-The keys: docs/reference/fawkes.md. What is run: `harness.experiments.mrrun`.
+The keys: docs/reference/fawkes.md. What is run: `harness.kinds.mrclusters.run`.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ import pandas as pd
 
 from harness.base.documents import YamlDocument, validated
 from harness.base.errors import CallError, InputError, YarnfairError
-from harness.experiments.cloud import EndedCloud, counted_type, instance_types, resolved_cloud, speed_text
-from harness.experiments.cloud_containers import Cloud, Held, Served, node_type, open_cloud
-from harness.experiments.cloud_spec import CloudExperiment, DockerCloud, DriverSpec
 from harness.experiments.real.curves import tasks_table
+from harness.kinds.pools.containers import Cloud, Held, Served, node_type, open_cloud
+from harness.kinds.pools.spec import CloudExperiment, DockerCloud, DriverSpec
+from harness.kinds.rates.run import EndedCloud, counted_type, instance_types, resolved_cloud, speed_text
 from harness.policies.cloud_driver import (
     InstanceType,
     Query,

@@ -22,7 +22,7 @@ from pydantic import Field
 import harness
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.campaign_clusters import ClusterUse, Place, identity_of, place_of
+from harness.experiments.campaign.clusters import ClusterUse, Place, identity_of, place_of
 from harness.experiments.kinds import kind_of
 from harness.experiments.real.start import real_policies, real_variants
 from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of

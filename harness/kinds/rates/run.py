@@ -20,7 +20,8 @@ import pandas as pd
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.cloud_spec import KINDS, CloudExperiment, InstanceSpec, RatesExperiment
+from harness.kinds.pools.spec import CloudExperiment, InstanceSpec
+from harness.kinds.rates.spec import RatesExperiment
 from harness.model.data import data_path
 from harness.paper.rates import play_rates, slot_chooser
 from harness.policies.base import Policy
@@ -77,7 +78,11 @@ def load_cloud(
     document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
 ) -> LoadedCloud:
     """What is to run. InputError with file and line, CallError for options that do not fit."""
-    spec = validated(KINDS[document.data["kind"]], document)
+    models: dict[str, type[RatesExperiment | CloudExperiment]] = {
+        "computing-rates": RatesExperiment,
+        "cloud": CloudExperiment,
+    }
+    spec = validated(models[document.data["kind"]], document)
     if isinstance(spec, RatesExperiment):
         runs = _rates_runs(spec, document, policies, settings, seeds)
         resolved = spec.model_dump(mode="json", exclude={"seed", "policies"})

@@ -1,7 +1,7 @@
 """One cell of a campaign, wherever it runs: in a process of this machine, on a Dask cluster's worker, on real clusters.
 
 Executors start cells and tell what became of them; which cell is next, and what is tried again, is
-harness.experiments.campaign's.
+harness.experiments.campaign.run's.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.base.errors import CallError, InputError, YarnfairError
-from harness.experiments.campaign_clusters import OpenCluster
-from harness.experiments.campaign_spec import Cell
+from harness.experiments.campaign.clusters import OpenCluster
+from harness.experiments.campaign.spec import Cell
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.experiments.resolve import LoadedExperiment
 from harness.experiments.run import run_experiment

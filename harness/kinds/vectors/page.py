@@ -13,7 +13,10 @@ from harness.report.curves import Curve, bucket_means
 from harness.report.data import Run, read_table
 from harness.report.figures import BUCKETS, Group, Legend, shared
 from harness.report.findings import Finding, verdict
-from harness.report.kind_tools import (
+from harness.report.page import Content, part_of
+from harness.report.svg import Line, LineChart
+from harness.report.tables import figure_text
+from harness.report.tools import (
     Column,
     Variant,
     bars,
@@ -22,9 +25,6 @@ from harness.report.kind_tools import (
     table_of,
     variants_of,
 )
-from harness.report.page import Content, part_of
-from harness.report.svg import Line, LineChart
-from harness.report.tables import figure_text
 
 KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
 #: The order in which the paper has them, slowest first.

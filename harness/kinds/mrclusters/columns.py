@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.experiments.mrrun import EndedMR
+from harness.kinds.mrclusters.run import EndedMR
 
 WIDTH, _LABEL, _CELL = 80, 29, 12
 

@@ -14,10 +14,10 @@ from harness.report.curves import Curve, bucket_means, steps
 from harness.report.data import Run, read_decisions, read_table
 from harness.report.figures import BUCKETS, Group, Legend, averaging, shared
 from harness.report.findings import Finding, verdict
-from harness.report.kind_tools import Column, Variant, bars, first_seed, number_at, per_cent, table_of, variants_of
 from harness.report.page import Content, Part, part_of
 from harness.report.svg import AreaChart, Line, LineChart
 from harness.report.tables import Head, Table, decision_tables, figure_text
+from harness.report.tools import Column, Variant, bars, first_seed, number_at, per_cent, table_of, variants_of
 
 NONE, TD = "fawkes-none", "fawkes-td"
 #: "Not much changed" (section 7.3), as a rule: the mean slowdown by less than this part.

@@ -1,0 +1,1 @@
+"""The kinds of experiment, a folder each. Which there are: harness.experiments.kinds."""

@@ -1,0 +1,152 @@
+"""The pages of computing rates and of pools (HotCloud 2011, progress share and the cloud driver)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.report.data import Run
+from harness.report.figures import Group, Legend
+from harness.report.findings import Finding, verdict
+from harness.report.page import Content, part_of
+from harness.report.svg import BarChart
+from harness.report.tables import ABSENT, Head, Table, decision_tables, figure_text
+from harness.report.tools import (
+    Variant,
+    number_at,
+    seeds_note,
+    spread_text,
+    variants_of,
+)
+
+PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
+POOLS_SOURCES: tuple[tuple[str, str], ...] = (
+    (
+        "Cost",
+        f"{PAPER}, section 4: core nodes for the whole period, accelerators by the started hour. Prices, cores and "
+        "computing units are those of the instance types in the experiment.",
+    ),
+    ("Times", "Work of all queries over the computing units of the nodes; docs/reference/progress-share.md."),
+)
+
+
+def content_pools(runs: Sequence[Run]) -> Content:
+    """The page of ``kind: cloud``."""
+    variants = variants_of(runs)
+    slowest = max((v.mean("makespan_s") or 0.0 for v in variants), default=0.0)
+    rows = []
+    for variant in variants:
+        run, hours = variant.runs[0], variant.mean("makespan_s")
+        rows.append(
+            [
+                variant.name,
+                _nodes(run, "core"),
+                _nodes(run, "accelerators"),
+                figure_text(hours / 3600 if hours is not None else None, 2),
+                figure_text(slowest / hours if hours else None, 2),
+                spread_text(variant, 2, "cost_dollars"),
+                spread_text(variant, 0, "accelerator_billed_h"),
+                {True: "yes", False: "no"}.get(bool(run.summary.get("overloaded")), ABSENT),
+            ]
+        )
+    heads = [
+        Head("configuration"),
+        Head("core nodes"),
+        Head("accelerators"),
+        Head("all queries end after", "h"),
+        Head("speed over the slowest", ""),
+        Head("cost of a period", "$"),
+        Head("accelerators billed", "h"),
+        Head("longer than the period"),
+    ]
+    tables = [Table("Each configuration", heads, rows, seeds_note(variants))]
+    charts = []
+    listed = [variant for variant in variants if variant.name != "driver"]
+    names = [variant.name for variant in listed]
+    driver = next((variant for variant in variants if variant.name == "driver"), None)
+    measures: tuple[tuple[str, str, Callable[[Variant], float | None]], ...] = (
+        ("time", "hours", _hours),
+        ("cost", "dollars a period", lambda variant: variant.mean("cost_dollars")),
+    )
+    for title, label, value_of in measures:
+        # One bar a configuration; their names find no room below and stand in the legend.
+        chosen = value_of(driver) if driver is not None else None
+        levels = ((chosen, "the driver's choice"),) if chosen is not None else ()
+        charts.append(BarChart(title, label, [""], names, [[value_of(v) for v in listed]], levels))
+    text = "The bars of Fig. 4: how long the queries of a period take, and what the nodes cost in that period."
+    text += " The level line is the driver's choice." if driver is not None else ""
+    legend = Legend([(name, k) for k, name in enumerate(names)])
+    groups = [Group("cost", "Time and cost of each configuration", text, legend, charts)] if len(names) <= 12 else []
+    parts = [part_of("pools", "Pools", groups, decision_tables(runs))]
+    return Content(tables, [part for part in parts if part.groups or part.tables], "", POOLS_SOURCES)
+
+
+def _hours(variant: Variant) -> float | None:
+    makespan = variant.mean("makespan_s")
+    return makespan / 3600 if makespan is not None else None
+
+
+def _nodes(run: Run, pool: str) -> str:
+    count, kind = number_at(run.summary, "nodes", pool), (run.summary.get("types") or {}).get(pool)
+    return f"{count:.0f} {kind}" if count and isinstance(kind, str) else ABSENT
+
+
+def findings_pools(runs: Sequence[Run]) -> list[Finding]:
+    """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
+    # A run without a time or a cost, as one that never ends, is neither fast nor cheap.
+    runs = [run for run in runs if run.figure("makespan_s") is not None and run.figure("cost_dollars") is not None]
+    found = []
+    holds, evidence = [], []
+    for own in runs:
+        if not number_at(own.summary, "nodes", "accelerators"):
+            continue
+        for other in runs:
+            same = (own.summary.get("types") or {}).get("accelerators") == (other.summary.get("types") or {}).get(
+                "core"
+            )
+            count = (number_at(own.summary, "nodes", "core") or 0) + (
+                number_at(own.summary, "nodes", "accelerators") or 0
+            )
+            alone = not number_at(other.summary, "nodes", "accelerators")
+            core = (own.summary.get("types") or {}).get("core") == (other.summary.get("types") or {}).get("core")
+            if same and core and alone and number_at(other.summary, "nodes", "core") == count:
+                holds.append(own.number("cost_dollars") < other.number("cost_dollars"))
+                evidence.append(
+                    f"{own.label}: $ {own.number('cost_dollars'):.2f} a period, {other.label}: "
+                    f"$ {other.number('cost_dollars'):.2f}, in {own.number('makespan_s') / 3600:.2f} h"
+                )
+    if holds:
+        found.append(
+            Finding(
+                "Accelerators cost less than as many core nodes",
+                "HotCloud 2011, section 4, Fig. 4",
+                "Nodes that are there only while they are needed cut the cost of the same performance.",
+                "a configuration with accelerators costs less than one with as many core nodes of the same type",
+                verdict(holds),
+                tuple(evidence),
+            )
+        )
+    driver = next((run for run in runs if run.policy == "driver"), None)
+    if driver is not None:
+        experiment = driver.info.get("experiment")
+        deadline = number_at(experiment, "driver", "deadline_h") if isinstance(experiment, Mapping) else None
+        others = [r for r in runs if r is not driver and deadline and r.number("makespan_s") <= deadline * 3600]
+        if deadline is not None:
+            cheapest = min((r.number("cost_dollars") for r in others), default=None)
+            meets = driver.number("makespan_s") <= deadline * 3600
+            cheap = cheapest is None or driver.number("cost_dollars") <= cheapest + 0.005
+            listed = ", ".join(f"{r.label} $ {r.number('cost_dollars'):.2f}" for r in others) or "none"
+            found.append(
+                Finding(
+                    "The cloud driver meets the deadline at the least cost",
+                    "HotCloud 2011, section 2",
+                    "The driver allocates what the queries need by their deadlines, at the lowest cost.",
+                    "its choice ends by the deadline, and no listed configuration that does is cheaper",
+                    verdict([meets, cheap]),
+                    (
+                        f"driver: {driver.number('makespan_s') / 3600:.2f} h (deadline {deadline:g} h), "
+                        f"$ {driver.number('cost_dollars'):.2f} a period",
+                        f"configurations that end by then: {listed}",
+                    ),
+                )
+            )
+    return found

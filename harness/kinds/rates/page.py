@@ -1,0 +1,161 @@
+"""The pages of computing rates and of pools (HotCloud 2011, progress share and the cloud driver)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.report.curves import steps
+from harness.report.data import Run, read_table
+from harness.report.figures import Group, Legend, shared
+from harness.report.findings import Finding, verdict
+from harness.report.page import Content, part_of
+from harness.report.svg import Line, LineChart
+from harness.report.tables import figure_text
+from harness.report.tools import (
+    Column,
+    bars,
+    first_seed,
+    number_at,
+    per_cent,
+    table_of,
+    variants_of,
+)
+
+PAPER = "Lee, Chun, Katz: Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud, HotCloud 2011"
+RATES_SOURCES: tuple[tuple[str, str], ...] = (
+    (
+        "Progress share",
+        f"{PAPER}: the sum of a job's computing rates on the slots that it holds over that on all slots. Its share is "
+        "its weight over the sum of all weights. Least, sum, and the time below the share are over the contended time, "
+        "in which every job has tasks waiting.",
+    ),
+    ("Curves", "allocations.parquet of each run directory: a row for each job whenever a slot changed hands."),
+    ("Everything else", "summary.json of each run directory; virtual seconds."),
+)
+
+
+def content_rates(runs: Sequence[Run]) -> Content:
+    """The page of ``kind: computing-rates``."""
+    variants = variants_of(runs)
+    jobs = list(dict.fromkeys(name for run in runs for name in run.summary_queues()))
+    overall = [
+        Column("makespan", "s", 1, ("makespan_s",)),
+        *(Column(f"completion of {job}", "s", 1, ("queues", job, "mean_completion_s")) for job in jobs),
+        Column("sum of the progress shares", "", 3, ("sum_progress_share",)),
+        Column("contended for", "s", 1, ("contended_s",)),
+    ]
+    tables = [table_of("Each policy on each configuration", "configuration, policy", variants, overall)]
+    for caption, key, unit, digits, scale in (
+        ("Progress share, least", "min", "", 3, 1.0),
+        ("Progress share, mean from start to end of the job", "mean", "", 3, 1.0),
+        ("Part of the contended time below its share", "below_share", "%", 1, 100.0),
+    ):
+        columns = [Column(job, unit, digits, ("queues", job, "progress_share", key), scale) for job in jobs]
+        tables.append(table_of(caption, "configuration, policy", variants, columns))
+    groups = []
+    made = bars(
+        "each job",
+        "completion (s)",
+        variants,
+        [*jobs],
+        lambda variant, job: variant.mean("queues", job, "mean_completion_s"),
+        digits=0,
+    )
+    if made is not None:
+        text = "From submission to end, means over the seeds (the bars of Fig. 5)."
+        groups.append(Group("completion", "Completion time of each job", text, made[1], [made[0]]))
+    drawn, said = first_seed([run for run in runs if run.summary])
+    shares = _share_charts(drawn, jobs)
+    text = (
+        "Its computing rate over that of all slots (Figs. 2 and 3). The level line: the smallest share that a job has."
+    )
+    legend = Legend([(job, k) for k, job in enumerate(jobs)])
+    parts = [
+        part_of("speed", "Completion", groups),
+        part_of("shares", "Progress shares over time", [Group("progress", "Progress share", text, legend, shares)]),
+    ]
+    return Content(tables, [part for part in parts if part.groups], said, RATES_SOURCES)
+
+
+def _least_share(run: Run) -> float | None:
+    experiment = run.info.get("experiment")
+    jobs = experiment.get("jobs") if isinstance(experiment, Mapping) else None
+    weights = [number_at(job, "weight") or 1.0 for job in jobs.values()] if isinstance(jobs, Mapping) and jobs else []
+    return min(weights) / sum(weights) if weights else None
+
+
+def _share_charts(runs: Sequence[Run], jobs: Sequence[str]) -> list[LineChart]:
+    charts = []
+    for run in runs:
+        table = read_table(run.path / "allocations.parquet", ("time_s", "queue", "progress_share"))
+        if table is None or table.empty:
+            continue
+        lines = []
+        for k, job in enumerate(jobs):
+            own = table[table["queue"].astype(str) == job]
+            if own.empty:
+                continue
+            end = number_at(run.summary, "queues", job, "mean_completion_s") or float(own["time_s"].max())
+            time_s, share = own["time_s"].to_numpy(dtype=np.float64), own["progress_share"].to_numpy(dtype=np.float64)
+            inside = time_s <= end
+            lines.append(Line(job, steps(time_s[inside], share[inside], end), k))
+        least = _least_share(run)
+        levels = ((least, "its share"),) if least is not None else ()
+        charts.append(LineChart(run.label, "time (s)", "progress share", lines, levels=levels))
+    return shared(charts)
+
+
+def findings_rates(runs: Sequence[Run]) -> list[Finding]:
+    """Sections 3 and 4: nobody below its share, and sooner than with equal numbers of slots."""
+    below: dict[str, list[bool]] = {}
+    lines: dict[str, list[str]] = {"fair": [], "progress-share": []}
+    makespans: dict[tuple[Any, Any], dict[str, float]] = {}
+    for variant in variants_of(runs):
+        policy = variant.runs[0].policy
+        if policy not in lines:
+            continue
+        jobs = variant.runs[0].summary_queues()
+        parts = {job: variant.mean("queues", job, "progress_share", "below_share") for job in jobs}
+        known = {job: part for job, part in parts.items() if part is not None}
+        if known:
+            listed = ", ".join(f"{job} {per_cent(part)}" for job, part in known.items())
+            lines[policy].append(f"{variant.name}: below its share for {listed} of the contended time")
+            below.setdefault(policy, []).append(all(part == 0 for part in known.values()))
+        mean = variant.mean("makespan_s")
+        if mean is not None and not variant.runs[0].settings.get("calibrate"):
+            makespans.setdefault((variant.runs[0].info.get("configuration"), None), {})[policy] = mean
+    found = []
+    if below.get("progress-share"):
+        found.append(
+            Finding(
+                "Progress-share scheduling keeps every job at its share",
+                "HotCloud 2011, section 3, Fig. 3",
+                "With progress share, each job's share is at least what it would get on its part of the cluster.",
+                "no job is below its share at any time in which all have tasks waiting, with any seed",
+                verdict(below["progress-share"]),
+                tuple(lines["progress-share"]),
+            )
+        )
+    holds, evidence = [], []
+    for (configuration, _), own in makespans.items():
+        if set(own) == {"fair", "progress-share"}:
+            holds.append(own["progress-share"] <= own["fair"] * 1.001)
+            evidence.append(
+                f"{configuration}: {figure_text(own['fair'], 1)} s with equal slots, "
+                f"{figure_text(own['progress-share'], 1)} s with progress share"
+            )
+    if holds:
+        found.append(
+            Finding(
+                "It ends no later than equal numbers of slots",
+                "HotCloud 2011, section 4, Fig. 5",
+                "Both jobs are faster: each runs where it has the higher rate.",
+                "on every configuration the mean makespan is at most that of equal slots, up to a thousandth",
+                verdict(holds),
+                tuple(evidence),
+            )
+        )
+    return found
