@@ -20,7 +20,7 @@ import yaml
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.experiments import campaign as runner
+from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.executors import Processes, Told, _unpack, run_cell
 from harness.experiments.campaign.spec import load_campaign
 from harness.results.runs import read_runs

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.experiments import campaign as runner
+from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.clusters import turn
 from harness.experiments.campaign.executors import Processes
 from harness.experiments.campaign.spec import Cell, load_campaign
