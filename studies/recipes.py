@@ -24,52 +24,56 @@ def _run(arguments: str, writer: str) -> Recipe:
     return Recipe(
         (
             f"yarnfair run {arguments} --no-report --jobs 1 --out {{out}}",
-            f"python -m harness.experiments.{writer} {{out}} -o {{file}}",
+            f"python -m studies.{writer} {{out}} -o {{file}}",
         )
     )
 
 
 def _study(arguments: str, *of_the_machine: str) -> Recipe:
-    return Recipe((f"python -m harness.experiments.{arguments}",), of_the_machine)
+    return Recipe((f"python -m studies.{arguments}",), of_the_machine)
 
 
 #: Records that this machine can remake alone: the same commands give the same values everywhere.
 SIMULATED: dict[str, Recipe] = {
-    "worked-examples": _study("records examples -o {file}"),
-    "ltyarn-small-simulated": _run("ltyarn-small", "records"),
-    "ltyarn": _run("ltyarn", "records"),
-    "ltyarn-hierarchy": _run("ltyarn-hierarchy", "records"),
-    "t-wait": _run("t-wait", "records"),
-    "quantum": _run("quantum", "records"),
-    "outside": _run("outside", "records"),
-    "outside-60s": _run("outside-60s", "records"),
-    "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto", "records"),
-    "outside-hierarchy": _run("outside-hierarchy", "records"),
+    "worked-examples": _study("runs_record examples -o {file}"),
+    "ltyarn-small-simulated": _run("ltyarn-small", "runs_record"),
+    "ltyarn": _run("ltyarn", "runs_record"),
+    "ltyarn-hierarchy": _run("ltyarn-hierarchy", "runs_record"),
+    "t-wait": _run("t-wait", "runs_record"),
+    "quantum": _run("quantum", "runs_record"),
+    "outside": _run("outside", "runs_record"),
+    "outside-60s": _run("outside-60s", "runs_record"),
+    "outside-bound": _run(
+        "outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto", "runs_record"
+    ),
+    "outside-hierarchy": _run("outside-hierarchy", "runs_record"),
     "last-loss": _study("last_loss -o {file}"),
-    "mrorder": _run("mrorder", "records"),
-    "cloud-production": _run("cloud-production", "records"),
-    "progress-share-crypto": _run("progress-share-crypto", "records"),
-    "fawkes-node-types": _run("fawkes-node-types", "mrrecords"),
-    "fawkes-co-allocation": _run("fawkes-co-allocation", "mrrecords"),
-    "fawkes-growing": _run("fawkes-growing", "mrrecords"),
-    "fawkes-growing-st": _run("fawkes-growing-st", "mrrecords"),
-    "fawkes-growing-wc": _run("fawkes-growing-wc", "mrrecords"),
-    "fawkes-shrinking": _run("fawkes-shrinking", "mrrecords"),
-    "fawkes-shrinking-idle": _run("fawkes-shrinking-idle", "mrrecords"),
-    "fawkes-arriving": _run("fawkes-arriving", "mrrecords"),
-    "fawkes-d": _run("fawkes-d", "mrrecords"),
-    "fawkes-e": _run("fawkes-e", "mrrecords"),
-    "fawkes-yarn": _run("fawkes-yarn --policy fair,fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "records"),
+    "mrorder": _run("mrorder", "runs_record"),
+    "cloud-production": _run("cloud-production", "runs_record"),
+    "progress-share-crypto": _run("progress-share-crypto", "runs_record"),
+    "fawkes-node-types": _run("fawkes-node-types", "mr_record"),
+    "fawkes-co-allocation": _run("fawkes-co-allocation", "mr_record"),
+    "fawkes-growing": _run("fawkes-growing", "mr_record"),
+    "fawkes-growing-st": _run("fawkes-growing-st", "mr_record"),
+    "fawkes-growing-wc": _run("fawkes-growing-wc", "mr_record"),
+    "fawkes-shrinking": _run("fawkes-shrinking", "mr_record"),
+    "fawkes-shrinking-idle": _run("fawkes-shrinking-idle", "mr_record"),
+    "fawkes-arriving": _run("fawkes-arriving", "mr_record"),
+    "fawkes-d": _run("fawkes-d", "mr_record"),
+    "fawkes-e": _run("fawkes-e", "mr_record"),
+    "fawkes-yarn": _run(
+        "fawkes-yarn --policy fair,fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "runs_record"
+    ),
     "fawkes-yarn-preemption": _run(
-        "fawkes-yarn-preemption --policy fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "records"
+        "fawkes-yarn-preemption --policy fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "runs_record"
     ),
     "fawkes-real-simulated": _run("fawkes-real", "weighting_record"),
     "others-real-simulated": _run("others-real", "weighting_record"),
-    "qknober": _run("qknober", "records"),
-    "qknober-soft-fairness": _run("qknober", "mrrecords"),
-    "qknober-few-apps": _run("qknober-few-apps", "mrrecords"),
-    "qknober-users": _run("qknober-users", "mrrecords"),
-    "qknober-users-1000": _run("qknober-users-1000 --seed 1", "mrrecords"),
+    "qknober": _run("qknober", "runs_record"),
+    "qknober-soft-fairness": _run("qknober", "mr_record"),
+    "qknober-few-apps": _run("qknober-few-apps", "mr_record"),
+    "qknober-users": _run("qknober-users", "mr_record"),
+    "qknober-users-1000": _run("qknober-users-1000 --seed 1", "mr_record"),
     "qknober-synthetic": Recipe(("python -m studies.synthetic -o {file}",)),
     **{
         f"dynamicmr-{what}": _study(f"dynamicmr {what} --seeds {1 if what == 'static' else 5}")

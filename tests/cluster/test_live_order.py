@@ -16,7 +16,6 @@ import pytest
 
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import StateFolder
-from harness.experiments import estimator
 from harness.experiments.earlier_runs import earlier_runs
 from harness.experiments.mrorder import slots_of
 from harness.experiments.real.cluster import Target, cluster_spec, file_text
@@ -25,6 +24,7 @@ from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes
 from harness.policies import make_policy
 from harness.policies.ordering.engines import engine
+from studies import estimator
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-order")]
 
@@ -174,7 +174,7 @@ def test_mrorder_holds_jobs_and_orders_them_by_earlier_runs(slotted: Slotted, tm
 @pytest.mark.long
 def test_the_estimator_against_all_orders(tmp_path: Path) -> None:
     """Fig. 3.10 whole: some 30 minutes on a machine that has nothing else to do."""
-    run = [sys.executable, "-m", "harness.experiments.estimator", "run", str(tmp_path / "orders")]
+    run = [sys.executable, "-m", "studies.estimator", "run", str(tmp_path / "orders")]
     subprocess.run(run, check=True, timeout=4 * 3600)
     values = estimator.compare(load_experiment("estimator"), tmp_path / "orders")
     assert values["orders"] == 24

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 #: Programs of ours that are called as modules, and take their arguments without a parser.
-UNPARSED = {"harness.experiments.dynamicmr_tables"}
-MODULE = "python -m harness."
+UNPARSED = {"studies.dynamicmr_tables"}
+MODULES = ("python -m harness.", "python -m studies.")
 #: What stands for something of the user's.
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\.\.\.|\[-")
 
@@ -32,11 +32,11 @@ class Parsed(Exception):
 def commands(page: Path) -> Iterator[str]:
     """Calls of modules wherever they stand; those of `yarnfair` in blocks and in the figures' column of commands."""
     for line in page.read_text(encoding="utf-8").replace("\\\n", "").splitlines():
-        yield from (text for text in re.findall(r"`([^`]*)`", line) if text.startswith(MODULE))
+        yield from (text for text in re.findall(r"`([^`]*)`", line) if text.startswith(MODULES))
         cells = line.strip("| ").split(" | ")
         if line.startswith("|") and page.name.startswith("figures") and len(cells) > 1:
             yield from (text for text in re.findall(r"`([^`]*)`", cells[1]) if text.startswith("yarnfair "))
-        shown = re.match(r"(?:    )?\$ (.*)|    (yarnfair .*|python -m harness.*)", line)
+        shown = re.match(r"(?:    )?\$ (.*)|    (yarnfair .*|python -m (?:harness|studies).*)", line)
         if shown is not None:
             yield (shown.group(1) or shown.group(2)).removesuffix("&").strip()
 
@@ -72,7 +72,9 @@ def parse(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         if words[0] == "yarnfair":
             walked(cli, words[1:], "yarnfair")
-        elif words[:2] == ["python", "-m"] and words[2].startswith("harness.") and words[2] not in UNPARSED:
+        elif (
+            words[:2] == ["python", "-m"] and words[2].startswith(("harness.", "studies.")) and words[2] not in UNPARSED
+        ):
             module(words[2], words[3:], monkeypatch)
     except click.BadParameter as error:
         if "does not exist" not in error.format_message():  # files of the user's are not here
@@ -115,7 +117,7 @@ def test_a_command_on_a_page_passes_its_parser(
 
 @pytest.mark.parametrize(
     "wrong",
-    ["python -m harness.experiments.control_figures effect", "yarnfair order", "yarnfair run ltyarn --polcy fair"],
+    ["python -m studies.control_times effect", "yarnfair order", "yarnfair run ltyarn --polcy fair"],
 )
 def test_a_command_that_does_not_would_be_noticed(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises((SystemExit, click.UsageError)):

@@ -66,3 +66,9 @@ def test_the_table_fits_80_columns() -> None:
     )
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "1,234,567" in text
+
+
+def test_job_ordering_s_figures() -> None:
+    found = bench.measure_order(limit_s=0.2)
+    assert 0 < found["jobs_9_s"] < 20
+    assert 5 <= found["jobs_in_60_s"] <= 20

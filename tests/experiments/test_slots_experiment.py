@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from harness.base.errors import CallError, InputError
-from harness.experiments.dynamicmr import alone, play, several
 from harness.experiments.mrorder import as_mapreduce, hold
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
@@ -178,19 +177,6 @@ def test_map_slots_is_a_part_of_the_sum(small: Path) -> None:
     of = variants_of(loaded, policies=("pi-dhsa",), settings={"map_slots": "7"})[0]
     with pytest.raises(CallError, match="map_slots is 7 of 6"):
         slot_run(loaded, of, jobs)
-
-
-def test_the_study_s_loads_and_two_of_its_findings() -> None:
-    """Sort alone: DHSA does not care how slots are configured, static slots do (Fig. 4.10)."""
-    loaded = load_experiment("dynamicmr-slots")
-    assert [job.name for job in several(loaded, 11, 1)][-2:] == ["WordCount", "Sort"]
-    assert len({job.id for job in several(loaded, 20, 1)}) == 20
-    sort = alone(loaded, "Sort", 1)
-    static = [play(loaded, sort, "pi-dhsa", 1, map_slots=maps, mode="static").makespan_ms for maps in (2, 6, 11)]
-    lent = [play(loaded, sort, "pi-dhsa", 1, map_slots=maps).makespan_ms for maps in (2, 6, 11)]
-    assert max(static) > 2 * min(static)
-    assert max(lent) < 1.02 * min(lent)
-    assert max(lent) < min(static)
 
 
 def mapreduce(name: str, maps: int, map_s: float, reduces: int, reduce_s: float, at_s: float) -> JobSpec:

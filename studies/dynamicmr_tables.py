@@ -1,6 +1,6 @@
 """The tables of docs/figures-dynamicmr.md, and MROrder's of docs/figures-ordering.md, from their records.
 
-``python -m harness.experiments.dynamicmr_tables docs/records docs/figures-dynamicmr.md`` (or the other page) fills in
+``python -m studies.dynamicmr_tables docs/records docs/figures-dynamicmr.md`` (or the other page) fills in
 what stands between the page's markers. It measures nothing.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.experiments.ordering_tables import filled, markdown
-from harness.experiments.over_seeds import half_width_of, shown
+from studies.ordering_tables import filled, markdown
+from studies.over_seeds import half_width_of, shown
 
 Values = dict[str, Any]
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.base.errors import InputError
-from harness.experiments.dynamicmr_real import TOLD, _file, figures, record, study
 from harness.jobs.applications.history import Attempt
+from studies.dynamicmr_real import TOLD, _file, figures, record, study
 
 
 def attempt(kind: str, number: int, started_ms: int, ended_ms: int, outcome: str = "finished") -> Attempt:

@@ -1,4 +1,4 @@
-"""The tables of docs/figures-ordering.md, from the records of harness.experiments.ordering. It measures nothing."""
+"""The tables of docs/figures-ordering.md, from the records of studies.ordering. It measures nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.experiments.over_seeds import shown
+from studies.over_seeds import shown
 
 #: Table 3.5 of the thesis: makespan ALG, SIM; total completion time ALG, SIM; seconds taken by SIM.
 TABLE_3_5 = (

@@ -1,7 +1,7 @@
 """Figures of the controller on a real ResourceManager: from decision to effect, and what a control period costs.
 
-    python -m harness.experiments.control_figures effect -o docs/records/control-effect.json
-    python -m harness.experiments.control_figures cost -o docs/records/control-cost.json
+    python -m studies.control_times effect -o docs/records/control-effect.json
+    python -m studies.control_times cost -o docs/records/control-cost.json
 
 Each brings a cluster of local processes up and takes it down. The records say how many were measured, and the machine's
 load: on one that has other work to do the times are longer.
@@ -214,8 +214,8 @@ SIZES = ((10, 10), (10, 1000), (100, 100), (100, 1000), (1000, 1000), (1000, 500
 
 
 def main(argv: list[str] | None = None) -> None:
-    """``python -m harness.experiments.control_figures effect|cost -o FILE``."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.control_figures")
+    """``python -m studies.control_times effect|cost -o FILE``."""
+    parser = argparse.ArgumentParser(prog="python -m studies.control_times")
     parser.add_argument("what", choices=["effect", "cost"])
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=30)
@@ -229,7 +229,7 @@ def main(argv: list[str] | None = None) -> None:
             values = cost(sizes)  # type: ignore[arg-type]
         loads = [round(load, 1) for load in os.getloadavg()]
         values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
-        command = f"python -m harness.experiments.control_figures {given.what} -o {given.out}"
+        command = f"python -m studies.control_times {given.what} -o {given.out}"
         write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": values})
     except YarnfairError as error:
         print(f"control_figures: {error.line()}", file=sys.stderr)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_json
-from harness.experiments.records import main, record
+from studies.runs_record import main, record
 
 
 def run(folder: Path, variant: str, loss_s: float, *, seed: int = 1, name: str = "pairs", digest: str = "ab") -> None:

@@ -1,6 +1,6 @@
 """When the last sharing loss comes, and when it can come at the earliest: the record behind docs/decisions/horizon.md.
 
-    python -m harness.experiments.last_loss -o docs/records/last-loss.json
+    python -m studies.last_loss -o docs/records/last-loss.json
 
 The load of experiments/outside.yaml (tasks of 20 s) or outside-60s.yaml. Per seed and control period: LTRF decided at
 every allocation, LTRF from outside with and without ``reserve_s=auto``, and, queue by queue, a controller that puts
@@ -121,7 +121,7 @@ def values(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.last_loss", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m studies.last_loss", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--experiment", choices=("outside", "outside-60s"), default="outside")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"seed {seed}", file=sys.stderr, flush=True)
     words = ["" if given.experiment == "outside" else f" --experiment {given.experiment}"]
     words.append("" if tuple(given.seeds) == SEEDS else f" --seeds {' '.join(map(str, given.seeds))}")
-    command = f"python -m harness.experiments.last_loss{''.join(words)} -o docs/records/{given.out.name}"
+    command = f"python -m studies.last_loss{''.join(words)} -o docs/records/{given.out.name}"
     found = {"experiment": given.experiment, **values(by_seed)}
     write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": found})
     return 0

@@ -1,6 +1,6 @@
 """How long QKnober's decisions take, by users and resources: docs/figures-qknober.md.
 
-    python -m harness.experiments.vector_figures -o docs/records/qknober-decisions.json
+    python -m studies.qknober_times -o docs/records/qknober-decisions.json
 
 CPU time of one process (milliseconds, the least of some rounds), so that other work on the machine tells little.
 ``yarn``: both stages in floats for two resources, what a decision in YARN needs. ``program``: the linear program of
@@ -81,13 +81,13 @@ def measure(users: Sequence[int] = USERS, resources: Sequence[int] = RESOURCES) 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the record."""
-    parser = argparse.ArgumentParser(prog="python -m harness.experiments.vector_figures", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m studies.qknober_times", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--users", type=int, nargs="+", default=USERS, help="numbers of users [4 100 1000 10000]")
     given = parser.parse_args(arguments)
     values = {"unit": "ms of CPU time", "knob": KNOB, "machine": platform.machine(), **measure(given.users)}
     users = "" if tuple(given.users) == USERS else " --users " + " ".join(map(str, given.users))
-    command = f"python -m harness.experiments.vector_figures{users} -o docs/records/qknober-decisions.json"
+    command = f"python -m studies.qknober_times{users} -o docs/records/qknober-decisions.json"
     write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": values})
     return 0
 

@@ -1,7 +1,7 @@
 """The record of how near the simulator comes to real containers, for docs/figures.md.
 
     yarnfair run sim-against-real --backend local --out runs/real
-    python -m harness.experiments.real_record runs/real --command "..." -o docs/records/sim-against-real.json
+    python -m studies.sim_against_real runs/real --command "..." -o docs/records/sim-against-real.json
 
 Every real run's trace (task times and what the cluster's parts took, no completion times) is simulated under the policy
 of every real run of the folder, and compared with that run. Of further folders, with repeats of the same experiment,
@@ -20,12 +20,12 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.record_file import record_main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import read_trace
 from harness.results.store import versions
+from studies.record_file import record_main
 
 _DIGITS = 4
 
@@ -107,8 +107,8 @@ def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.real_record FOLDER... --command TEXT -o FILE``."""
-    return record_main("harness.experiments.real_record", __doc__, record, argv, many=True)
+    """``python -m studies.sim_against_real FOLDER... --command TEXT -o FILE``."""
+    return record_main("studies.sim_against_real", __doc__, record, argv, many=True)
 
 
 if __name__ == "__main__":

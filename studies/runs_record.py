@@ -1,7 +1,7 @@
 """Committed records of experiments: folders of run directories as one small JSON file, for docs/figures.md.
 
     yarnfair run outside --no-report --out runs/outside
-    python -m harness.experiments.records runs/outside --command "yarnfair run outside ..." -o docs/records/outside.json
+    python -m studies.runs_record runs/outside --command "yarnfair run outside ..." -o docs/records/outside.json
 
 A record says which command made it, with which version, and holds the values; nothing is measured here.
 """
@@ -21,7 +21,6 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.record_file import record_main
 from harness.model.data import data_path
 from harness.paper.rates import play_rates, read_rates
 from harness.paper.reader import read_top
@@ -31,6 +30,7 @@ from harness.policies import make_policy
 from harness.results.catalogue import flat
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.results.store import versions
+from studies.record_file import record_main
 
 #: Measures of a summary that a record keeps, over seeds.
 MEASURES = (
@@ -281,17 +281,17 @@ def examples() -> dict[str, Any]:
             )
     for policy in ("fair", "progress-share"):
         values[f"progress-share {policy}"] = _rates_example(policy)
-    command = "python -m harness.experiments.records examples -o docs/records/worked-examples.json"
+    command = "python -m studies.runs_record examples -o docs/records/worked-examples.json"
     return {"command": command, "version": versions()["yarnfair"], "values": values}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.records FOLDER...|examples --command TEXT -o FILE``."""
+    """``python -m studies.runs_record FOLDER...|examples --command TEXT -o FILE``."""
 
     def make(sources: list[Path], command: str) -> dict[str, Any]:
         return examples() if sources == [Path("examples")] else record(sources, command)
 
-    return record_main("harness.experiments.records", __doc__, make, arguments, many=True)
+    return record_main("studies.runs_record", __doc__, make, arguments, many=True)
 
 
 if __name__ == "__main__":

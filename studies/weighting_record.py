@@ -1,7 +1,7 @@
 """The record of runs whose policies act through minimum shares and preemption, for docs/figures-fawkes.md.
 
     yarnfair run fawkes-real --backend local --out runs/fawkes-real
-    python -m harness.experiments.weighting_record runs/fawkes-real --command "..." -o docs/records/fawkes-real.json
+    python -m studies.weighting_record runs/fawkes-real --command "..." -o docs/records/fawkes-real.json
 
 Of each run directory: the papers' metrics of summary.json, how often minimum shares were rewritten and what was killed
 for them, and how far a queue that asked was below its minimum share. Nothing is measured here.
@@ -20,8 +20,8 @@ import pandas as pd
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.experiments.record_file import record_main
 from harness.results.store import versions
+from studies.record_file import record_main
 
 _DIGITS = 4
 
@@ -116,8 +116,8 @@ def record(folder: Path, command: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.weighting_record FOLDER --command TEXT -o FILE``."""
-    return record_main("harness.experiments.weighting_record", __doc__, lambda found, by: record(found[0], by), argv)
+    """``python -m studies.weighting_record FOLDER --command TEXT -o FILE``."""
+    return record_main("studies.weighting_record", __doc__, lambda found, by: record(found[0], by), argv)
 
 
 if __name__ == "__main__":

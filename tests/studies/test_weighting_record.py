@@ -10,8 +10,8 @@ import pytest
 
 from harness.experiments.real.cluster import file_text
 from harness.experiments.resolve import allocation_file, load_experiment
-from harness.experiments.weighting_record import main, shortfall
 from harness.yarn.fair.parse import parse_allocations
+from studies.weighting_record import main, shortfall
 
 
 def curve(*rows: tuple[float, int, int]) -> pd.DataFrame:

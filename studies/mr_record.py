@@ -1,7 +1,7 @@
 """Committed records of experiments of MR-clusters, for docs/figures-fawkes.md.
 
     yarnfair run fawkes-d --out runs/fawkes-d
-    python -m harness.experiments.mrrecords runs/fawkes-d --command "yarnfair run fawkes-d" -o fawkes-d.json
+    python -m studies.mr_record runs/fawkes-d --command "yarnfair run fawkes-d" -o fawkes-d.json
 
 Every number of a summary over the seeds (mean, least, greatest), and slowdowns and times over those under None.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.experiments.record_file import record_main
-from harness.experiments.records import Runs, collect, spread
+from studies.record_file import record_main
+from studies.runs_record import Runs, collect, spread
 
 #: What of a summary depends on the machine, or says nothing by itself.
 LEFT_OUT = ("wall_s", "events", "finished")
@@ -63,8 +63,8 @@ def record(folder: Path, command: str) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m harness.experiments.mrrecords FOLDER --command TEXT -o FILE``."""
-    return record_main("harness.experiments.mrrecords", __doc__, lambda found, by: record(found[0], by), arguments)
+    """``python -m studies.mr_record FOLDER --command TEXT -o FILE``."""
+    return record_main("studies.mr_record", __doc__, lambda found, by: record(found[0], by), arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The estimator against real runs: a few jobs in every order on a YARN (tang-thesis section 3.4.3.5, Fig. 3.10).
 
-``python -m harness.experiments.estimator run OUT`` runs the orders, ``... compare OUT`` prints one JSON record. What is
+``python -m studies.estimator run OUT`` runs the orders, ``... compare OUT`` prints one JSON record. What is
 run is ``experiments/estimator.yaml``; orders that OUT already holds are not run again. Real makespan and total
 completion time count from the submission; the estimator is told each job's numbers of tasks and their mean times:
 
@@ -250,7 +250,7 @@ def run(out: Path, backend: str, orders: int, now: int, name: str) -> None:
 def compare_(out: Path, name: str) -> None:
     """Print what the runs in OUT took and what the estimator says of them."""
     values = compare(load_experiment(name), out)
-    command = "python -m harness.experiments.estimator run OUT; python -m harness.experiments.estimator compare OUT"
+    command = "python -m studies.estimator run OUT; python -m studies.estimator compare OUT"
     print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
 
 

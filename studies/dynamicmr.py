@@ -1,6 +1,6 @@
 """DynamicMR studied: sections 4.3.2 to 4.3.6 of the thesis beyond what one experiment file says.
 
-``python -m harness.experiments.dynamicmr WHAT`` measure and print one JSON
+``python -m studies.dynamicmr WHAT`` measure and print one JSON
 record each. The clusters, loads and variants are those of ``experiments/dynamicmr-*.yaml``, with other sets of jobs.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 import harness
-from harness.experiments.over_seeds import over_seeds
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.slots import slot_run
 from harness.model.jobs import JobSpec, Stage
 from harness.sim.slots.engine import run_slots
 from harness.sim.slots.model import SlotResult, SlotRun
+from studies.over_seeds import over_seeds
 
 BENCHMARKS = (
     "WordCount",
@@ -405,7 +405,7 @@ def study(what: str, seeds: int) -> None:
         "outside": measure_outside,
     }
     values = over_seeds(measures[what], seeds)
-    command = f"python -m harness.experiments.dynamicmr {what} --seeds {seeds}"
+    command = f"python -m studies.dynamicmr {what} --seeds {seeds}"
     print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
 
 

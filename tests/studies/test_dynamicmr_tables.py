@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiments.dynamicmr_tables import TABLES, main, page_with_tables
+from studies.dynamicmr_tables import TABLES, main, page_with_tables
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.experiments.last_loss import First, values
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger
+from studies.last_loss import First, values
 
 
 def look(time_s: float) -> Snapshot:

@@ -1,8 +1,8 @@
 """What a stock YARN can be told of a job's maps and reduces at once, with real MapReduce (tang-thesis section 4.3.6).
 
-``python -m harness.experiments.dynamicmr_real run OUT`` runs one program of the catalogue under each of `TOLD` on a
+``python -m studies.dynamicmr_real run OUT`` runs one program of the catalogue under each of `TOLD` on a
 local cluster of one node, and ``... record OUT`` prints one JSON record. Runs that OUT already holds are not run again.
-The same in the slot model: ``python -m harness.experiments.dynamicmr outside``.
+The same in the slot model: ``python -m studies.dynamicmr outside``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import harness
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.estimator import most_at_once
 from harness.jobs.applications.catalogue import APPLICATIONS
 from harness.jobs.applications.client import Client, Done, Request, Sizes
 from harness.jobs.applications.history import Attempt, attempts_table
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
+from studies.estimator import most_at_once
 
 _SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 _MAPS, _REDUCES = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
@@ -141,9 +141,7 @@ def run(out: Path, runs: int) -> None:
 @click.argument("out", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def record_(out: Path) -> None:
     """Print what the runs in OUT came to."""
-    command = (
-        "python -m harness.experiments.dynamicmr_real run OUT; python -m harness.experiments.dynamicmr_real record OUT"
-    )
+    command = "python -m studies.dynamicmr_real run OUT; python -m studies.dynamicmr_real record OUT"
     print(json.dumps({"command": command, "version": harness.__version__, "values": record(out)}, indent=1))
 
 

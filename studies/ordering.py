@@ -1,6 +1,6 @@
 """Job ordering studied: the thesis' workloads as files for `yarnfair order`, and what its chapter 3 measures on them.
 
-``python -m harness.experiments.ordering workloads DIR`` writes the job files; ``search``, ``greedy`` and ``variation``
+``python -m studies.ordering workloads DIR`` writes the job files; ``search``, ``greedy`` and ``variation``
 measure and print one JSON record each (command, version, values); ``tables`` fills in the page that shows them. The
 algorithms are in harness.policies.ordering.
 """
@@ -22,7 +22,6 @@ from typing import Any
 import click
 
 import harness
-from harness.experiments.over_seeds import merged
 from harness.policies.ordering import (
     GREEDY,
     Estimate,
@@ -33,6 +32,7 @@ from harness.policies.ordering import (
     lower_bound,
     upper_bound,
 )
+from studies.over_seeds import merged
 
 #: Section 3.3.6.1: 19 slaves with 3 map slots and 1 reduce slot each.
 EC2 = Slots(57, 19)
@@ -159,19 +159,6 @@ def measure_search(limit_s: float) -> dict[str, Any]:
     return {"limit_s": limit_s, "most_jobs_proven": proven, "rows": rows}
 
 
-def measure_bench(limit_s: float = 60.0) -> dict[str, float | int]:
-    """The figures of `yarnfair bench`: seconds for the best orders of Table 3.2's nine jobs, both objectives together
-    (the thesis: 97 s), and for how many of the testbed's first jobs the best total completion time is proven within
-    `limit_s`, counting up until one count is not.
-    """
-    _search(testbed(4), "makespan", limit_s)  # compiled before anything is timed
-    nine = sum(_search(testbed(9), objective, limit_s)["wall_s"] for objective in ("makespan", "tct"))
-    count = 1
-    while _search(testbed(count + 1), "tct", limit_s)["proven"]:
-        count += 1
-    return {"jobs_9_s": round(nine, 3), "jobs_in_60_s": count}
-
-
 def measure_greedy(limit_s: float, seeds: int) -> dict[str, Any]:
     """Rules, bounds and best orders on every job file, and MK_JR against the lower bound over further seeds."""
     files = {}
@@ -279,7 +266,7 @@ def workloads(directory: str) -> None:
 
 
 def _record(values: dict[str, Any], *arguments: str) -> None:
-    command = " ".join(["python -m harness.experiments.ordering", *arguments])
+    command = " ".join(["python -m studies.ordering", *arguments])
     print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
 
 
@@ -310,8 +297,8 @@ def variation(seeds: int) -> None:
 @click.argument("page", type=click.Path(exists=True, dir_okay=False))
 def tables(records: str, page: str) -> None:
     """Fill in PAGE's tables from the records in RECORDS (ordering-{search,greedy,variation}.json)."""
-    from harness.experiments.ordering_tables import filled
-    from harness.experiments.ordering_tables import tables as made
+    from studies.ordering_tables import filled
+    from studies.ordering_tables import tables as made
 
     temporary = Path(f"{page}.part")
     temporary.write_text(filled(Path(page).read_text(encoding="utf-8"), made(Path(records))), encoding="utf-8")

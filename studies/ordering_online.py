@@ -1,6 +1,6 @@
 """MROrder studied online (tang-thesis section 3.4.3): Table 3.4 and Fig. 3.9 on the estimator, as in the thesis.
 
-``python -m harness.experiments.ordering_online intervals`` and ``... online`` measure and print one JSON record each.
+``python -m studies.ordering_online intervals`` and ``... online`` measure and print one JSON record each.
 The dispatching queue is harness.policies.ordering.online's.
 """
 
@@ -16,13 +16,13 @@ from typing import Any
 import click
 
 import harness
-from harness.experiments.ordering import EC2, MAP_MS, REDUCE_MS, testbed
-from harness.experiments.over_seeds import mean_of, spread
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
 from harness.policies.ordering import MapReduceJob, estimate_released
 from harness.policies.ordering.engines import engine
 from harness.policies.ordering.online import Dispatching, Submission, When, dispatch
+from studies.ordering import EC2, MAP_MS, REDUCE_MS, testbed
+from studies.over_seeds import mean_of, spread
 
 Arrivals = list[tuple[MapReduceJob, Fraction]]
 
@@ -143,7 +143,7 @@ def study() -> None:
 
 
 def _record(values: dict[str, Any], *arguments: str) -> None:
-    command = " ".join(["python -m harness.experiments.ordering_online", *arguments])
+    command = " ".join(["python -m studies.ordering_online", *arguments])
     print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
 
 
