@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.base.errors import InputError
 
@@ -23,6 +23,18 @@ MAX_VALUES = 200_000
 
 KeyPath = tuple[str | int, ...]
 M = TypeVar("M", bound=BaseModel)
+
+#: Times beyond it are a slip of the pen: no experiment comes near.
+LONGEST_S = 1e9
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 @dataclass(frozen=True, slots=True)

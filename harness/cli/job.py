@@ -359,7 +359,7 @@ def _cluster(rm: str | None, state: str | None, backend: str) -> Iterator[AnyClu
         yield AnyCluster(found.rest)
         return
     from harness.clusters.compose import docker_client
-    from harness.jobs.submit import ContainerFolder
+    from harness.clusters.shared import ContainerFolder
 
     with docker_client() as client:
         labels = [f"com.docker.compose.project={found.mark}", "com.docker.compose.service=rm"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from harness.base.errors import InputError
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote
-from harness.jobs.submit import SharedFolder
+from harness.clusters.shared import SharedFolder
 from harness.yarn.errors import Unreachable
 
 _MOST = 64 << 20

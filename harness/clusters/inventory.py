@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.base.documents import read_yaml, validated
+from harness.base.documents import Strict, read_yaml, validated
 from harness.base.errors import InputError
-from harness.jobs.spec import Strict
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 #: Names go into shell commands, file names and Hadoop's configuration.

@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from harness.base.documents import read_yaml, validated
+from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError
 from harness.control.settings import ControlSettings, check_counting
-from harness.jobs.spec import Name, Strict
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from harness.base.documents import read_yaml, validated
+from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import InputError
 from harness.experiments.spec import Scalar
-from harness.jobs.spec import Name, Strict
 
 
 class PolicyFile(Strict):

@@ -19,8 +19,8 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.kinds import kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
-from harness.jobs.build import LoadedWorkload, Scale, build_jobs, check_scale, demands, load_workload, workload_of
-from harness.jobs.spec import RecordedWorkload, SlsWorkload
+from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
+from harness.jobs.workloads.base import LoadedWorkload, Scale
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
@@ -208,8 +208,8 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
 
 def _sizes(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
     """(what it is, size) of every kind of container that a workload asks for."""
-    yield from demands(load.workload.spec)
-    if isinstance(load.workload.spec, SlsWorkload | RecordedWorkload):
+    yield from load.workload.spec.demands()
+    if load.workload.spec.lists_tasks:
         for job in build_jobs(load.workload, queue=load.queue, seed=0):
             yield f"job {job.id}, am", job.am
             for stage in job.stages:

@@ -21,7 +21,7 @@ from harness.base.errors import CallError, YarnfairError
 from harness.base.files import plain, read_json, write_json
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step, capacity_of, check_stages, run_variant
-from harness.jobs.spec import ProgramsWorkload
+from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.results.store import RunDirectory
 from harness.results.summary import add_speedups
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
-from harness.jobs.build import build_jobs
-from harness.jobs.spec import BinsWorkload, TraceWorkload
+from harness.jobs.workloads import build_jobs
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder
@@ -83,7 +82,7 @@ def check_stages(experiment: LoadedExperiment) -> None:
     if experiment.spec.slots is not None:
         return
     for load in experiment.loads:
-        if isinstance(load.workload.spec, BinsWorkload | TraceWorkload):
+        if not load.workload.spec.has_stages:
             continue  # maps and reduces
         for job in build_jobs(load.workload, queue=load.queue, seed=0, scale=load.scale):
             if len(job.stages) > MAX_STAGES:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.jobs.spec import Name, Positive, Seconds, Strict
+from harness.base.documents import Name, Positive, Seconds, Strict
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

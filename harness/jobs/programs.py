@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.base.errors import CallError, InputError
+from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.applications import client as mapreduce
 from harness.jobs.applications.catalogue import APPLICATIONS, Application
 from harness.jobs.applications.catalogue import settings_of as mapreduce_settings
@@ -24,7 +25,6 @@ from harness.jobs.spark import catalogue as spark
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.site import SparkSite, site_of
-from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

@@ -16,8 +16,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from harness.base.documents import Name, Seconds, Strict
 from harness.base.errors import InputError
-from harness.jobs.spec import MOST_TASKS, DemandSpec, Name, Seconds, Strict, check_order
+from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES

@@ -1,4 +1,4 @@
-"""Workload files as models: what may stand in ``workloads/*/*.yaml`` (docs/reference/workloads.md).
+"""What the kinds of workloads share: models of containers, task durations, stages, submissions, data, programs.
 
 Strict: unknown keys are errors, numbers are finite and in range, stages name earlier stages only (so no cycles).
 """
@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from harness.base.documents import Name, Positive, Seconds, Strict
 from harness.model.jobs import Duration
 from harness.model.resources import Resource
 
 #: Bounds that no experiment here comes near; beyond them a number is a slip of the pen.
-MOST_TASKS, MOST_JOBS, LONGEST_S = 10_000_000, 10_000_000, 1e9
+MOST_TASKS, MOST_JOBS = 10_000_000, 10_000_000
 
-Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False)]
 Tasks = Annotated[int, Field(ge=0, le=MOST_TASKS)]
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
-
-
-class Strict(BaseModel):
-    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DemandSpec(Strict):
@@ -148,33 +140,6 @@ class ExecutorsSpec(Strict):
     demand: DemandSpec
 
 
-class JobTemplate(Strict):
-    """One job of a ``sequence``: MapReduce (``maps``, ``reduces``), a DAG (``stages``) or Spark (``executors``)."""
-
-    name: Name
-    maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
-    reduces: Tasks = 0
-    map: TaskSpec | None = None
-    reduce: TaskSpec | None = None
-    stages: list[StageSpec] | None = Field(default=None, min_length=1, max_length=1000)
-    executors: ExecutorsSpec | None = None
-    iterations: int = Field(default=1, ge=1, le=10_000)
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if (self.maps is None) == (self.stages is None):
-            raise ValueError("give either maps (MapReduce) or stages (a DAG, or Spark with executors)")
-        if self.maps is not None and (self.executors is not None or self.iterations != 1):
-            raise ValueError("executors and iterations belong to stages, not to maps")
-        if self.stages is not None:
-            if self.reduces or self.map is not None or self.reduce is not None:
-                raise ValueError("reduces, map and reduce belong to maps, not to stages")
-            if len(self.stages) * self.iterations > 100_000:
-                raise ValueError("more than 100,000 stages")
-            check_order(self.stages)
-        return self
-
-
 class SubmissionSpec(Strict):
     """When the jobs of a sequence are submitted: at a fixed interval, or each some time after the one before ended."""
 
@@ -188,17 +153,6 @@ class SubmissionSpec(Strict):
         return self
 
 
-class BinSpec(Strict):
-    """One row of LTYARN Table 3; with demands of its own, of QKnober's Table 1."""
-
-    type: Name
-    maps: int = Field(ge=1, le=MOST_TASKS)
-    reduces: Tasks = 0
-    jobs: int = Field(ge=1, le=MOST_JOBS)
-    map_demand: DemandSpec | None = None
-    reduce_demand: DemandSpec | None = None
-
-
 class ArrivalsSpec(Strict):
     """Submission times: of a SWIM trace's first jobs, or at random with a mean gap (exponential, by the seed)."""
 
@@ -210,77 +164,6 @@ class ArrivalsSpec(Strict):
         if (self.trace is None) == (self.mean_gap_s is None):
             raise ValueError("give either trace or mean_gap_s")
         return self
-
-
-class Common(Strict):
-    """What every workload says."""
-
-    about: str = ""
-    am: DemandSpec
-    start_s: Seconds = 0.0
-    slow_start: float = Field(default=0.05, ge=0, le=1, allow_inf_nan=False)
-
-
-class BinsWorkload(Common):
-    """Bins of MapReduce jobs in an order shuffled by the seed (LTYARN section 7.2, Facebook)."""
-
-    kind: Literal["bins"]
-    arrivals: ArrivalsSpec
-    map: TaskSpec
-    reduce: TaskSpec
-    bins: list[BinSpec] = Field(min_length=1, max_length=10_000)
-
-
-class SequenceWorkload(Common):
-    """Jobs one after another, the list ``rounds`` times over (Purdue, TPC-H, Spark)."""
-
-    kind: Literal["sequence"]
-    submission: SubmissionSpec
-    task: TaskSpec
-    jobs: list[JobTemplate] = Field(min_length=1, max_length=10_000)
-    rounds: int = Field(default=1, ge=1, le=100_000)
-
-
-class TraceWorkload(Common):
-    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on.
-
-    With ``parts``, only every so-manieth job from number ``part`` on: the trace dealt out to that many queues.
-    """
-
-    kind: Literal["swim"]
-    trace: Name
-    map: TaskSpec
-    reduce: TaskSpec
-    first: int | None = Field(default=None, ge=1)
-    parts: int = Field(default=1, ge=1, le=100_000)
-    part: int = Field(default=1, ge=1)
-    time_scale: Positive = 1.0
-
-    @model_validator(mode="after")
-    def _part_is_one_of_them(self) -> Self:
-        if self.part > self.parts:
-            raise ValueError(f"part {self.part} of {self.parts}")
-        return self
-
-
-class SlsWorkload(Strict):
-    """Jobs of a Hadoop SLS trace (JSON); those of other queues than ``only`` are left out when it is given."""
-
-    kind: Literal["sls"]
-    about: str = ""
-    trace: Name
-    only: Name | None = None
-    start_s: Seconds = 0.0
-
-
-class RecordedWorkload(Strict):
-    """Jobs of a recorded trace (harness.jobs.recorded): those of the queue ``only``."""
-
-    kind: Literal["recorded"]
-    about: str = ""
-    trace: Name
-    only: Name
-    start_s: Seconds = 0.0
 
 
 class DataSpec(Strict):
@@ -318,47 +201,3 @@ class ProgramSpec(Strict):
         if self.executors is not None and (self.map_demand or self.reduce_demand):
             raise ValueError("Spark's tasks run in executors: give their demand")
         return self
-
-
-class ProgramsWorkload(Strict):
-    """Programs that compute, on a real cluster: in turn (``submission``), or in an order shuffled by the seed, as a
-    trace's first jobs arrive (``arrivals``)."""
-
-    kind: Literal["programs"]
-    about: str = ""
-    am: DemandSpec
-    task: DemandSpec
-    start_s: Seconds = 0.0
-    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
-    data: dict[Name, DataSpec] = Field(min_length=1, max_length=100)
-    submission: SubmissionSpec | None = None
-    arrivals: ArrivalsSpec | None = None
-    programs: list[ProgramSpec] = Field(min_length=1, max_length=10_000)
-    rounds: int = Field(default=1, ge=1, le=100_000)
-    #: A factor on how many jobs each program is; one at least stays.
-    jobs_factor: Positive = 1.0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if (self.submission is None) == (self.arrivals is None):
-            raise ValueError("give either submission or arrivals")
-        if self.arrivals is not None and self.rounds != 1:
-            raise ValueError("rounds belong to submission: with arrivals, say how many jobs each program is")
-        for one in self.programs:
-            for name in one.input:
-                if name not in self.data:
-                    raise ValueError(f"{one.application} reads {name!r}, which is not under data")
-        return self
-
-
-Workload = BinsWorkload | SequenceWorkload | TraceWorkload | SlsWorkload | RecordedWorkload | ProgramsWorkload
-
-#: By the value of ``kind``.
-KINDS: dict[str, type[Workload]] = {
-    "bins": BinsWorkload,
-    "sequence": SequenceWorkload,
-    "swim": TraceWorkload,
-    "sls": SlsWorkload,
-    "recorded": RecordedWorkload,
-    "programs": ProgramsWorkload,
-}

@@ -7,16 +7,11 @@ is submitted, and what its times mean, is the caller's business (harness.experim
 from __future__ import annotations
 
 import contextlib
-import io
-import shutil
 import sys
-import tarfile
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from typing import Any
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import YarnfairError
+from harness.clusters.shared import SharedFolder
 from harness.jobs.replay import NOTHING, JobRecord, ReplayOptions, job_file, read_records
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec
@@ -35,107 +30,6 @@ NODE_PROPERTIES: Mapping[str, str] = {
     # Without checksum files beside every script, whose permissions the NodeManager sets by starting a program each.
     "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
-
-
-class SharedFolder(ABC):
-    """A folder that every node of the cluster sees under the same path."""
-
-    #: Its path on the nodes.
-    path: str
-
-    @abstractmethod
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Puts files there. Raises InputError."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes | None:
-        """What a file holds now; None while there is none. Raises InputError."""
-
-    @abstractmethod
-    def remove(self) -> None:
-        """Takes the folder away."""
-
-    def troubles(self) -> list[str]:
-        """What went wrong since asked last without stopping anything; one line each."""
-        return []
-
-
-class LocalFolder(SharedFolder):
-    """A folder of this machine, which the nodes see as it is (local processes, NFS)."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()
-        self.path = str(self.folder)
-
-    def write(self, files: Mapping[str, bytes]) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            # The nodes' containers may be another user's, and write their records here.
-            self.folder.chmod(0o777)
-            for name, content in files.items():
-                (self.folder / name).write_bytes(content)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written: {error.strerror}", where=self.path, mend="check disk and rights"
-            ) from None
-
-    def read(self, name: str) -> bytes | None:
-        try:
-            return (self.folder / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=f"{self.path}/{name}") from None
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-class ContainerFolder(SharedFolder):
-    """A folder of a volume that all containers of a Docker cluster mount, reached through one of them."""
-
-    def __init__(self, container: Any, path: str) -> None:
-        self.container, self.path = container, path
-
-    def write(self, files: Mapping[str, bytes]) -> None:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            folder = tarfile.TarInfo(PurePosixPath(self.path).name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o777
-            archive.addfile(folder)
-            for name, content in files.items():
-                entry = tarfile.TarInfo(f"{folder.name}/{name}")
-                entry.size, entry.mode = len(content), 0o644
-                archive.addfile(entry, io.BytesIO(content))
-        with self._errors():
-            self.container.put_archive(str(PurePosixPath(self.path).parent), packed.getvalue())
-
-    def read(self, name: str) -> bytes | None:
-        import docker
-
-        with self._errors():
-            try:
-                parts, _ = self.container.get_archive(f"{self.path}/{name}")
-            except docker.errors.NotFound:
-                return None
-            with tarfile.open(fileobj=io.BytesIO(b"".join(parts))) as archive:
-                found = archive.extractfile(archive.next())  # type: ignore[arg-type]
-                return found.read() if found is not None else None
-
-    def remove(self) -> None:
-        with self._errors():
-            self.container.exec_run(["rm", "-rf", self.path])
-
-    @contextlib.contextmanager
-    def _errors(self) -> Any:
-        import requests
-
-        import docker
-
-        try:
-            yield
-        except (docker.errors.DockerException, requests.RequestException, tarfile.TarError) as error:
-            raise InputError(f"Docker: {str(error)[:200]}", where=self.path) from None
 
 
 def scheduler_address(rest: RestClient) -> str:

@@ -11,9 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from harness.base.documents import read_yaml, validated
+from harness.base.documents import Strict, read_yaml, validated
 from harness.base.errors import InputError
-from harness.jobs.spec import Strict
 from harness.results.catalogue import Key
 
 

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -19,9 +19,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from harness.base.errors import CallError
-
-if TYPE_CHECKING:
-    from harness.yarn.http import HttpOptions
 
 
 class Watch:
@@ -168,7 +165,20 @@ class Session(requests.Session):
             watch.end()
 
 
-def open_session(options: HttpOptions) -> Session:
+class Credentials(Protocol):
+    """What of harness.yarn.http.HttpOptions concerns a connection."""
+
+    @property
+    def auth(self) -> Literal["simple", "spnego"]: ...
+    @property
+    def ca_file(self) -> str | None: ...
+    @property
+    def cert_file(self) -> str | None: ...
+    @property
+    def key_file(self) -> str | None: ...
+
+
+def open_session(options: Credentials) -> Session:
     """A session with the options' certificates and authentication; the environment has no say. Raises CallError."""
     session = Session()
     session.trust_env = False

@@ -17,10 +17,11 @@ import pytest
 from harness.base.errors import InputError
 from harness.clusters.accelerators import Accelerators, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
+from harness.clusters.shared import ContainerFolder
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.real.abandoned import clean_abandoned
 from harness.jobs.replay import ReplayOptions
-from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
+from harness.jobs.submit import NODE_PROPERTIES, Replayer, scheduler_address
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError, RunInvalid
+from harness.clusters.shared import LocalFolder
 from harness.jobs.applications.client import Done
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.spark.catalogue import program
 from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import LocalSite
-from harness.jobs.submit import LocalFolder
 from harness.yarn.rest import RestClient
 from tests.cluster.local_clusters import one_queue
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.clusters.local import LocalCluster
+from harness.clusters.shared import LocalFolder
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.experiments.real.curves import LostMaster
 from harness.jobs.replay import ReplayOptions
-from harness.jobs.submit import NODE_PROPERTIES, LocalFolder, Replayer, scheduler_address
+from harness.jobs.submit import NODE_PROPERTIES, Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource

@@ -15,7 +15,6 @@ from harness.cli import main
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.jobs.build import Scale, build_jobs, load_workload
 from harness.jobs.recorded import (
     Header,
     NodeLine,
@@ -27,6 +26,8 @@ from harness.jobs.recorded import (
     write_trace,
 )
 from harness.jobs.replay import durations_ms, stages_in_order
+from harness.jobs.workloads import build_jobs, load_workload
+from harness.jobs.workloads.base import Scale
 from harness.model.jobs import JobSpec
 
 EXPERIMENT = """

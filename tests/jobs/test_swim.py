@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.jobs.build import build_jobs, load_workload
 from harness.jobs.swim import SwimRow, read_swim
+from harness.jobs.workloads import build_jobs, load_workload
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "workloads" / "facebook" / "FB-2009_samples_24_times_1hr_1.tsv"

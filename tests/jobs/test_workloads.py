@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.jobs.build import Scale, build_jobs, load_workload
+from harness.jobs.workloads import build_jobs, load_workload
+from harness.jobs.workloads.base import Scale
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 from harness.results.metrics import expected_s

@@ -12,19 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
-from harness.sim.slots import engine
+from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import Engine, run_slots
-from harness.sim.slots.model import (
-    Faults,
-    Late,
-    Rules,
-    Shuffle,
-    SlotCluster,
-    SlotJob,
-    SlotNode,
-    SlotResult,
-    SlotRun,
-)
+from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 from harness.sim.slots.shuffle import Network
 from harness.sim.slots.state import Attempt
 
@@ -237,7 +227,7 @@ def test_prescheduling_borrows_reduce_slots_up_to_its_limit(
     most: int, maps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six maps with every block on the first of two nodes: 3 by balancing, one more by case P1, the rest by P2."""
-    monkeypatch.setattr(engine, "place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
+    monkeypatch.setattr("harness.sim.slots.running.place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
     rules = Rules(sharing="independent", prescheduling=True, borrowable=most)
     result = run_slots(SlotRun(SlotCluster(nodes(2), replicas=1), (job("j", 6, map_ms=5000),), rules))
     assert result.counts.node_local == maps

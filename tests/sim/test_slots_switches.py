@@ -10,7 +10,6 @@ import pytest
 from harness.policies.dynamicmr import DynamicMR, PdDhsa, PiDhsa, SlotSettings
 from harness.policies.registry import make_policy
 from harness.policies.slots import Late, Rules, Sharing
-from harness.sim.slots import engine
 from harness.sim.slots.engine import Engine, run_slots
 from harness.sim.slots.model import SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
@@ -206,7 +205,7 @@ def test_kill_factor_says_what_is_too_long() -> None:
 @pytest.mark.parametrize(("most", "local"), [(100_000, 6), (1, 5), (0, 4)])
 def test_prescheduling_under_pd_dhsa(most: int, local: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fig. 4.8: six maps whose blocks lie on the first of two nodes; its four map slots, then its reduce slots."""
-    monkeypatch.setattr(engine, "place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
+    monkeypatch.setattr("harness.sim.slots.running.place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
 
     def play_it(**of: Any) -> SlotResult:
         rules = Rules(sharing="dependent", borrowable=most, **of)
@@ -227,7 +226,7 @@ def test_a_reduce_gets_a_map_slot_for_the_reduce_slot_that_was_lent(
 
     DHSA itself lends no map slot here.
     """
-    monkeypatch.setattr(engine, "place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
+    monkeypatch.setattr("harness.sim.slots.running.place_blocks", lambda job, cluster, draw: [(0,)] * len(job.maps_ms))
     jobs = (maps_only("j", 6, ms=5000), SlotJob("k", "p", (), (1000,) * 4, 10))
 
     def play_it(borrowable: int) -> SlotResult:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 import harness
+from harness.base.documents import Strict
 from harness.base.errors import InputError
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
@@ -29,7 +30,6 @@ from harness.experiments.real.cluster import Target
 from harness.experiments.real.runner import real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.run import Runner
-from harness.jobs.spec import Strict
 from harness.model.data import data_path
 
 Says = Callable[[str], None]

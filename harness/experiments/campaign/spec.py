@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 import harness
-from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.campaign.clusters import ClusterUse, Place, identity_of, place_of
 from harness.experiments.kinds import kind_of
@@ -28,7 +28,6 @@ from harness.experiments.real.start import real_policies, real_variants
 from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of
 from harness.experiments.run import BACKENDS
 from harness.experiments.spec import Scalar, Seed, Slug
-from harness.jobs.spec import Positive, Strict
 from harness.results.store import versions
 
 MOST_CELLS = 100_000

@@ -20,13 +20,14 @@ from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import read_inventory, restored
 from harness.clusters.local import LocalCluster
+from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.clusters.site import write
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
 from harness.experiments.real.given import given_file
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
-from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, LocalFolder, SharedFolder
+from harness.jobs.submit import NODE_PROPERTIES
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
 from harness.yarn.fair.parse import parse_allocations

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters.jars import cache_folder
+from harness.clusters.shared import LocalFolder
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
@@ -24,7 +25,6 @@ from harness.jobs.applications.client import available_mb, streaming_jar
 from harness.jobs.applications.hive_programs import HivePrograms
 from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import LocalPlace, place_of
-from harness.jobs.applications.plan import ProgramJob, programs_of
 from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
 from harness.jobs.hive.catalogue import programs as hive_programs
@@ -32,8 +32,8 @@ from harness.jobs.hive.server import BOTH_MB
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spark.site import site_of
-from harness.jobs.spec import DataSpec, ProgramsWorkload
-from harness.jobs.submit import LocalFolder
+from harness.jobs.spec import DataSpec
+from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, programs_of
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

@@ -1,7 +1,7 @@
 """One variant of an experiment on a real cluster, in wall-clock time, into its run directory.
 
-The same jobs as in the simulator (harness.jobs.build), each task as long as there, submitted by the same schedule as
-replayed load (workloads/replay) or as programs that compute. Stock policies are set in the allocation file once; the
+The same jobs as in the simulator (harness.jobs.workloads), each task as long as there, submitted by the same schedule
+as replayed load (workloads/replay) or as programs that compute. Stock policies are set in the allocation file once; the
 others act from outside, the control core on the wall clock (harness.control.wall).
 """
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
+from harness.clusters.shared import ContainerFolder
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import (
     Done,
@@ -29,12 +30,11 @@ from harness.jobs.applications.client import (
 from harness.jobs.applications.history import Attempt
 from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import ContainerPlace
-from harness.jobs.applications.plan import ProgramJob, jobs_of_program
 from harness.jobs.data.generate import read_manifest
 from harness.jobs.data.targets import FolderTarget
 from harness.jobs.spark.site import ContainerSite, check_limit
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
-from harness.jobs.submit import ContainerFolder
+from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
+from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, jobs_of_program
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 

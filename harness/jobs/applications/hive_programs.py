@@ -22,7 +22,6 @@ from harness.clusters.local import free_ports
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.client import Sizes, on_this_machine
 from harness.jobs.applications.history import Attempt
-from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.hive import engine
 from harness.jobs.hive.catalogue import programs, settings_of
@@ -35,6 +34,7 @@ from harness.jobs.spark.answers import check_queries
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec
+from harness.jobs.workloads.programs import ProgramJob
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient

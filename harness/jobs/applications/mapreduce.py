@@ -19,10 +19,10 @@ from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, s
 from harness.jobs.applications.client import cluster_properties, container_log, last_lines, told_of, write_centres
 from harness.jobs.applications.history import Attempt, read_history, record_of
 from harness.jobs.applications.places import Place
-from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.applications.storage import check_path
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec
+from harness.jobs.workloads.programs import ProgramJob
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec
 from harness.yarn.answers import AppStatus

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.base.errors import CallError, InputError
-from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
+from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.yarn.rest import LocalFile
 
 

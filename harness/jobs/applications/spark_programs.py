@@ -13,34 +13,19 @@ from typing import Any
 from harness.base.errors import RunInvalid
 from harness.jobs.applications.answers import Verdict
 from harness.jobs.applications.history import Attempt
-from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.client import SparkClient, SparkRequest, Submitted, engine_document
 from harness.jobs.spark.events import asked_ms, read_events
-from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import SparkSite, read_input
-from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
+from harness.jobs.spec import DataSpec
+from harness.jobs.workloads.programs import ProgramJob, spark_sizes
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
 #: What the driver does between its stages, as a stage of one task: the executors wait meanwhile.
 DRIVER = "driver"
-
-
-def sizes_of(workload: ProgramsWorkload, program: ProgramSpec, executors: int) -> SparkSizes:
-    """What a program asks for. Raises CallError for containers that are too small."""
-    assert program.executors is not None
-    demand = program.executors.demand
-    return SparkSizes(
-        executors=executors,
-        executor_mb=demand.memory_mb,
-        executor_cores=demand.vcores,
-        am_mb=workload.am.memory_mb,
-        read_tasks=program.maps or 4,
-        shuffle_tasks=program.reduces or 2,
-    )
 
 
 class SparkPrograms:
@@ -75,7 +60,7 @@ class SparkPrograms:
         for job in self.jobs.values():
             program = catalogue.program(job.application)
             self.site.data(read_input(program, self.data[job.inputs[0]]), self._progress)
-            self.client.check_room(sizes_of(job.workload, job.program, job.executors))
+            self.client.check_room(spark_sizes(job.workload, job.program, job.executors))
 
     def document(self) -> dict[str, Any]:
         """Version and settings of the engine, for ``run.json``."""
@@ -85,7 +70,7 @@ class SparkPrograms:
         """Submits a job (again, if it was before); the application's id."""
         job = self.jobs[job_id]
         sizes = replace(
-            sizes_of(job.workload, job.program, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
+            spark_sizes(job.workload, job.program, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
         )
         request = SparkRequest(
             catalogue.program(job.application),

@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.generate import FolderTarget, check_whole, read_manifest
 from harness.jobs.spark import engine
 from harness.jobs.spark.catalogue import TABLES, SparkProgram
 from harness.jobs.spark.plan import Input
-from harness.jobs.submit import ContainerFolder, LocalFolder, SharedFolder
 
 #: What a NodeManager takes beside its containers.
 NODE_MB = 300

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from harness.base.documents import YamlDocument, read_yaml, validated
+from harness.base.documents import Name, Positive, Seconds, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import InputError
 from harness.experiments.spec import Scalar, Seed, Slug
-from harness.jobs.spec import Name, Positive, Seconds, Strict
 from harness.model.data import data_path
 from harness.sim.mrclusters.model import Constants, MRJob, Profile
 

@@ -17,12 +17,13 @@ from typing import Any
 from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.accelerators import Accelerators, Node, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
+from harness.clusters.shared import ContainerFolder
 from harness.clusters.site import write
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.real.abandoned import clean_abandoned, own_folder
 from harness.experiments.real.curves import JobRun
 from harness.jobs.replay import ReplayOptions
-from harness.jobs.submit import NODE_PROPERTIES, ContainerFolder, Replayer, scheduler_address
+from harness.jobs.submit import NODE_PROPERTIES, Replayer, scheduler_address
 from harness.kinds.pools.spec import DockerCloud
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from harness.base.documents import Strict
 from harness.experiments.spec import Scalar, Seed, Slug
-from harness.jobs.spec import Strict
 
 Number = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=100_000)]

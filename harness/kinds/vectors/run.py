@@ -20,14 +20,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from harness.base.documents import YamlDocument, validated
+from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.base.files import write_json
 from harness.experiments.ended import EndedVariant
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.experiments.vectors import load_trace
 from harness.jobs.google import synthetic
-from harness.jobs.spec import Positive, Strict
 from harness.results.store import RunDirectory
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING
 
+from harness.sim.slots.order import jobs_in_order, jobs_of, pools_in_order
+from harness.sim.slots.running import Running
 from harness.sim.slots.speculate import copy_for
 from harness.sim.slots.state import ANY, NODE, RACK, Job, Node, Pool
-
-if TYPE_CHECKING:
-    from harness.sim.slots.engine import Engine
 
 MAP, REDUCE = 0, 1
 
@@ -30,7 +28,7 @@ class Loads:
     lend_reduce: int
 
 
-def loads(e: Engine) -> Loads:
+def loads(e: Running) -> Loads:
     """Load factors and borrowing of Algorithm 6, lines 1 to 21.
 
     Read literally, lines 13 and 14 count what is still to be borrowed into the load factor but not what has been, so
@@ -54,7 +52,7 @@ def loads(e: Engine) -> Loads:
     return Loads(maps, reduces, lend_map, lend_reduce)
 
 
-def lendable(e: Engine, kind: int, part: float) -> int:
+def lendable(e: Running, kind: int, part: float) -> int:
     """Units of the slots of a kind that tasks of the other kind may hold at once: within the part, whole tasks.
 
     A task that would hold more than the part with what is lent already gets nothing (Algorithm 6, lines 13 and 19).
@@ -68,7 +66,7 @@ def allowable(slots: int, load: float) -> int:
     return ceil(slots * min(load, 1.0) - 1e-9)
 
 
-def heartbeat(e: Engine, node: Node) -> int:
+def heartbeat(e: Running, node: Node) -> int:
     """Gives out the node's free slots; returns how many tasks were started."""
     before = e.counts.starts
     e.visited.clear()
@@ -86,7 +84,7 @@ def heartbeat(e: Engine, node: Node) -> int:
 # --- PI-DHSA, and static slots ----------------------------------------------------------------------------------------
 
 
-def _independent(e: Engine, node: Node) -> None:
+def _independent(e: Running, node: Node) -> None:
     load = loads(e)
     allow_map = allowable(node.map_slots, load.maps) * e.weight[MAP]
     allow_reduce = allowable(node.reduce_slots, load.reduces) * e.weight[REDUCE]
@@ -119,19 +117,19 @@ def _independent(e: Engine, node: Node) -> None:
             pass
 
 
-def _fits(e: Engine, node: Node, kind: int, on_map_slots: bool) -> bool:
+def _fits(e: Running, node: Node, kind: int, on_map_slots: bool) -> bool:
     """Whether a task of the kind has room in the node's slots of that kind."""
     if on_map_slots:
         return node.used[MAP] + e.weight[kind] <= node.map_units
     return node.used[REDUCE] + e.weight[kind] <= node.reduce_units
 
 
-def _may_lend(e: Engine, node: Node, to: int, most: int) -> bool:
+def _may_lend(e: Running, node: Node, to: int, most: int) -> bool:
     """Whether one more task of kind `to` may borrow slots of the other kind, `most` units being lent at most."""
     return e.borrowed[1 - to] < most and _fits(e, node, to, to == REDUCE)
 
 
-def _preschedule(e: Engine, node: Node, job: Job, allow_map: int) -> bool:
+def _preschedule(e: Running, node: Node, job: Job, allow_map: int) -> bool:
     """Cases P1 and P2: a local map of the job on idle slots that load balancing, or their kind, would deny it."""
     if not job.local_map(node.index) or node.used[MAP] < allow_map:
         return False
@@ -155,7 +153,7 @@ def _preschedule(e: Engine, node: Node, job: Job, allow_map: int) -> bool:
 # --- PD-DHSA ----------------------------------------------------------------------------------------------------------
 
 
-def _dependent(e: Engine, node: Node) -> None:
+def _dependent(e: Running, node: Node) -> None:
     """Algorithm 7, with the cases P1 to P3 of Fig. 4.8 where they stand there."""
     total = sum(
         (job.maps_waiting + job.running_maps) * e.weight[MAP]
@@ -178,7 +176,7 @@ def _dependent(e: Engine, node: Node) -> None:
 
 
 def _dependent_one(
-    e: Engine, node: Node, pool: Pool, below: bool, allow_map: int, most_map: int, most_reduce: int
+    e: Running, node: Node, pool: Pool, below: bool, allow_map: int, most_map: int, most_reduce: int
 ) -> bool:
     """One task for the pool, by the first case that applies."""
     if below and _fits(e, node, MAP, True) and assign(e, node, MAP, on_map_slots=True, only=pool):  # (1)
@@ -198,7 +196,7 @@ def _dependent_one(
     return _may_lend(e, node, REDUCE, most_map) and assign(e, node, REDUCE, on_map_slots=True, only=pool)  # (4)
 
 
-def _ignoring_locality(e: Engine, node: Node, most_reduce: int) -> bool:
+def _ignoring_locality(e: Running, node: Node, most_reduce: int) -> bool:
     """Case (5): a map from wherever its block lies, so that no slot stays empty for locality's sake."""
     for on_map_slots in (True, False):
         if on_map_slots and not _fits(e, node, MAP, True):
@@ -217,7 +215,7 @@ def _ignoring_locality(e: Engine, node: Node, most_reduce: int) -> bool:
 # --- YARN -------------------------------------------------------------------------------------------------------------
 
 
-def _containers(e: Engine, node: Node) -> None:
+def _containers(e: Running, node: Node) -> None:
     """Containers of no kind: the pool that holds least, in it the job, in it reduces before maps (MapReduce's AM)."""
     while True:
         room = node.map_units + node.reduce_units - sum(node.used)
@@ -225,7 +223,7 @@ def _containers(e: Engine, node: Node) -> None:
             return
 
 
-def _container(e: Engine, node: Node, job: Job, room: int) -> bool:
+def _container(e: Running, node: Node, job: Job, room: int) -> bool:
     if e.cluster.masters and job.master is None:
         # Half of the cluster at most for masters (queueMaxAMShareDefault), else they could fill it.
         if e.weight[MAP] > room or 2 * (e.masters + 1) * e.weight[MAP] > sum(e.capacity):
@@ -244,7 +242,7 @@ def _container(e: Engine, node: Node, job: Job, room: int) -> bool:
     return more_reduces and e.weight[REDUCE] <= room and _copy(e, node, job, REDUCE, _fits(e, node, REDUCE, True))
 
 
-def _ramped_up(e: Engine, job: Job) -> bool:
+def _ramped_up(e: Running, job: Job) -> bool:
     """MRAppMaster: while maps wait, reduces take at most the part of the maps that has ended, and at most half."""
     if not job.maps_waiting:
         return True
@@ -255,41 +253,7 @@ def _ramped_up(e: Engine, job: Job) -> bool:
 # --- pools and jobs ---------------------------------------------------------------------------------------------------
 
 
-def pools_in_order(e: Engine, kind: int | None) -> list[Pool]:
-    """The pools with jobs, the poorest first: tasks of the kind over weight, or (None) units held; then by name.
-
-    Under FIFO pools mean nothing: one list of all jobs, by submission.
-    """
-    if e.rules.fifo:
-        return e.everyone
-    busy = [pool for pool in e.pools if pool.jobs]
-    if kind is None:
-        return sorted(busy, key=lambda pool: (pool.held / pool.weight, pool.name))
-    if kind == MAP:
-        return sorted(busy, key=lambda pool: (pool.maps / pool.weight, pool.name))
-    return sorted(busy, key=lambda pool: (pool.reduces / pool.weight, pool.name))
-
-
-def jobs_of(e: Engine, pool: Pool, kind: int | None) -> list[Job]:
-    """The pool's jobs: the one that runs least of the kind first, in a FIFO pool (or under FIFO) by submission."""
-    if e.rules.fifo:
-        return e.active
-    if pool.fifo or len(pool.jobs) < 2:
-        return pool.jobs
-    if kind is None:
-        maps, reduces = e.weight
-        return sorted(pool.jobs, key=lambda job: (job.running_maps * maps + job.running_reduces * reduces, job.index))
-    if kind == MAP:
-        return sorted(pool.jobs, key=lambda job: (job.running_maps, job.index))
-    return sorted(pool.jobs, key=lambda job: (job.running_reduces, job.index))
-
-
-def jobs_in_order(e: Engine, kind: int | None) -> list[Job]:
-    """All jobs, pool by pool."""
-    return [job for pool in pools_in_order(e, kind) for job in jobs_of(e, pool, kind)]
-
-
-def assign(e: Engine, node: Node, kind: int, *, on_map_slots: bool, only: Pool | None = None) -> bool:
+def assign(e: Running, node: Node, kind: int, *, on_map_slots: bool, only: Pool | None = None) -> bool:
     """Starts one task of the kind, of the first job in order that has one for the node. Whether one was found."""
     for pool in (only,) if only is not None else pools_in_order(e, kind):
         for job in jobs_of(e, pool, kind):
@@ -306,7 +270,7 @@ def assign(e: Engine, node: Node, kind: int, *, on_map_slots: bool, only: Pool |
     return False
 
 
-def _map(e: Engine, node: Node, job: Job, on_map_slots: bool) -> bool:
+def _map(e: Running, node: Node, job: Job, on_map_slots: bool) -> bool:
     """A map of the job for the node, as near as delay scheduling still asks for, or a copy when none waits."""
     if job.maps_waiting:
         found = job.take_map(node, _level(e, job))
@@ -321,7 +285,7 @@ def _map(e: Engine, node: Node, job: Job, on_map_slots: bool) -> bool:
     return _copy(e, node, job, MAP, on_map_slots)
 
 
-def _level(e: Engine, job: Job) -> int:
+def _level(e: Running, job: Job) -> int:
     """Delay scheduling (FairScheduler.getAllowedLocalityLevel): how far the job's next map may lie from its block."""
     delay = e.cluster.locality_delay_ms
     if not e.rules.delay_scheduling or delay == 0 or e.rules.fifo:
@@ -333,7 +297,7 @@ def _level(e: Engine, job: Job) -> int:
     return ANY
 
 
-def _copy(e: Engine, node: Node, job: Job, kind: int, on_map_slots: bool) -> bool:
+def _copy(e: Running, node: Node, job: Job, kind: int, on_map_slots: bool) -> bool:
     """A speculative copy of one of the job's tasks on the node, where LATE and SEPB agree to one."""
     task = copy_for(e, node, job, kind)
     if task is None:

@@ -6,17 +6,15 @@ tang-thesis section 4.2.3, Algorithm 8; LATE as Hadoop has it: the slow task wit
 from __future__ import annotations
 
 from math import ceil, sqrt
-from typing import TYPE_CHECKING
 
+from harness.sim.slots.order import jobs_in_order, jobs_of
+from harness.sim.slots.running import Running
 from harness.sim.slots.state import Attempt, Job, Node
-
-if TYPE_CHECKING:
-    from harness.sim.slots.engine import Engine
 
 MAP, REDUCE = 0, 1
 
 
-def copy_for(e: Engine, node: Node, job: Job, kind: int) -> int | None:
+def copy_for(e: Running, node: Node, job: Job, kind: int) -> int | None:
     """The task of the job that a copy on the node should be made of, or None."""
     late = e.rules.late
     if not late.on:
@@ -31,7 +29,7 @@ def copy_for(e: Engine, node: Node, job: Job, kind: int) -> int | None:
     return slow.task
 
 
-def _slowest(e: Engine, node: Node, job: Job, kind: int) -> Attempt | None:
+def _slowest(e: Running, node: Node, job: Job, kind: int) -> Attempt | None:
     late, now = e.rules.late, e.now
     number, total, squares = job.rates[kind]
     if number < 2:
@@ -53,7 +51,7 @@ def _slowest(e: Engine, node: Node, job: Job, kind: int) -> Attempt | None:
     return found
 
 
-def others_have_work(e: Engine, job: Job, kind: int) -> bool:
+def others_have_work(e: Running, job: Job, kind: int) -> bool:
     """SEPB: whether one of the jobs from this one on, as many as are to be checked, has a task for the slot.
 
     The jobs are in the order in which slots are given out. A waiting task of the other kind counts when it may borrow
@@ -63,9 +61,9 @@ def others_have_work(e: Engine, job: Job, kind: int) -> bool:
     if rules.sepb <= 0:
         return False
     if rules.sepb_pool and not rules.fifo:
-        order = e.in_pool(job.pool, kind)
+        order = jobs_of(e, job.pool, kind)
     else:
-        order = e.in_order(kind)
+        order = jobs_in_order(e, kind)
     first = order.index(job)
     lends = rules.sharing in ("independent", "dependent", "containers")
     for other in order[first : first + ceil(rules.sepb * len(order) - 1e-9)]:
@@ -78,7 +76,7 @@ def others_have_work(e: Engine, job: Job, kind: int) -> bool:
     return False
 
 
-def kill_slow(e: Engine, node: Node) -> None:
+def kill_slow(e: Running, node: Node) -> None:
     """SEPB: an attempt that has run `kill_factor` times its job's average is killed; its task goes first next time.
 
     Once a task: one whose own work is that long would otherwise never end.

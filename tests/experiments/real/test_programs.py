@@ -19,7 +19,7 @@ from harness.experiments.real.programs import (
 )
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.experiments.run import check_programs
-from harness.jobs.spec import ProgramsWorkload
+from harness.jobs.workloads.programs import ProgramsWorkload
 
 EXPERIMENT = """
 experiment: two

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
-from harness.jobs.applications.plan import ProgramJob, programs_of
-from harness.jobs.build import Scale, build_jobs, demands, load_workload
-from harness.jobs.spec import BinsWorkload, ProgramsWorkload
 from harness.jobs.swim import read_swim
+from harness.jobs.workloads import build_jobs, load_workload
+from harness.jobs.workloads.base import Scale
+from harness.jobs.workloads.bins import BinsWorkload
+from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, programs_of
 from harness.model.data import data_path
 from harness.model.resources import Resource
 
@@ -88,7 +89,7 @@ def test_the_builder_gives_the_same_jobs(tmp_path: Path) -> None:
     workload = load_workload(written(tmp_path, SEQUENCE))
     built = list(build_jobs(workload, queue="root.Q", seed=1, start_s=10.0))
     assert built == [job.spec for job in jobs(tmp_path, SEQUENCE)]
-    assert ("kmeans, executors", Resource(1024, 2)) in list(demands(workload.spec))
+    assert ("kmeans, executors", Resource(1024, 2)) in list(workload.spec.demands())
 
 
 def test_bins_come_as_the_trace_says(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from harness.experiments.real.curves import JobRun, tasks_table
 from harness.experiments.real.programs import ProgramLoad, container_overhead_s
 from harness.experiments.recording import run_jobs
 from harness.jobs.applications.history import Attempt, record_of
-from harness.jobs.applications.plan import ProgramJob
 from harness.jobs.applications.spark_programs import record_of as spark_record
 from harness.jobs.applications.spark_programs import stages_of
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord
-from harness.jobs.spec import ProgramSpec, ProgramsWorkload
+from harness.jobs.spec import ProgramSpec
+from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus

@@ -20,9 +20,9 @@ from harness.jobs.applications import staging
 from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
 from harness.jobs.applications.mapreduce import MapReducePrograms, Site
 from harness.jobs.applications.places import LocalPlace
-from harness.jobs.applications.plan import ProgramJob, jobs_of_program
 from harness.jobs.applications.staging import InputFile, Split, splits_of
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
+from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
+from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
 from harness.yarn.answers import NewApplication
 from harness.yarn.rest import LocalFile, RestClient

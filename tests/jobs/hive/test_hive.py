@@ -16,7 +16,6 @@ from harness.clusters.site import read
 from harness.jobs.applications.client import Sizes
 from harness.jobs.applications.history import Attempt
 from harness.jobs.applications.hive_programs import HivePrograms
-from harness.jobs.applications.plan import jobs_of_program
 from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.hive.catalogue import GROUPS, programs
@@ -37,7 +36,8 @@ from harness.jobs.hive.site import (
 from harness.jobs.programs import find, members, settings_of
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, ProgramsWorkload, SubmissionSpec
+from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
+from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.clusters.shared import LocalFolder
 from harness.jobs.applications.mix import read_mix
-from harness.jobs.applications.plan import jobs_of_program
 from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.programs import every, find
@@ -20,8 +20,8 @@ from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, p
 from harness.jobs.spark.client import SparkClient, SparkRequest, driver_lines, engine_document
 from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.site import LocalSite, read_input
-from harness.jobs.spec import DataSpec, ProgramsWorkload
-from harness.jobs.submit import LocalFolder
+from harness.jobs.spec import DataSpec
+from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
 
 PLACE = Place("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)

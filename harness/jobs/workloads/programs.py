@@ -8,19 +8,72 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, Self
 
+from pydantic import Field, model_validator
+
+from harness.base.documents import Name, Positive
 from harness.base.errors import CallError, InputError
 from harness.jobs.applications.catalogue import APPLICATIONS, Application, application, settings_of
-from harness.jobs.build import LoadedWorkload, Scale, arrival_times, milliseconds
 from harness.jobs.data.generate import read_size
 from harness.jobs.hive import catalogue as hive
-from harness.jobs.spec import DataSpec, ProgramSpec, ProgramsWorkload
+from harness.jobs.spark import catalogue as spark
+from harness.jobs.spark.plan import SparkSizes
+from harness.jobs.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
+from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, arrival_times, milliseconds
 from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
 
 #: Stands where a task's time would: nobody knows it yet.
 UNKNOWN = Duration("constant", value_s=1.0)
+
+
+class ProgramsWorkload(Workload):
+    """Programs that compute, on a real cluster: in turn (``submission``), or in an order shuffled by the seed, as a
+    trace's first jobs arrive (``arrivals``)."""
+
+    kind: Literal["programs"]
+    am: DemandSpec
+    task: DemandSpec
+    slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    data: dict[Name, DataSpec] = Field(min_length=1, max_length=100)
+    submission: SubmissionSpec | None = None
+    arrivals: ArrivalsSpec | None = None
+    programs: list[ProgramSpec] = Field(min_length=1, max_length=10_000)
+    rounds: int = Field(default=1, ge=1, le=100_000)
+    #: A factor on how many jobs each program is; one at least stays.
+    jobs_factor: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.submission is None) == (self.arrivals is None):
+            raise ValueError("give either submission or arrivals")
+        if self.arrivals is not None and self.rounds != 1:
+            raise ValueError("rounds belong to submission: with arrivals, say how many jobs each program is")
+        for one in self.programs:
+            for name in one.input:
+                if name not in self.data:
+                    raise ValueError(f"{one.application} reads {name!r}, which is not under data")
+        return self
+
+    def trace_name(self) -> str | None:
+        return self.arrivals.trace if self.arrivals is not None else None
+
+    def demands(self) -> Iterator[tuple[str, Resource]]:
+        yield "am", self.am.resource()
+        yield "task", self.task.resource()
+        for program in self.programs:
+            name = program.type or program.application
+            if program.executors is not None:
+                yield f"{name}, executors", program.executors.demand.resource()
+            for label, demand in (("map", program.map_demand), ("reduce", program.reduce_demand)):
+                if demand is not None:
+                    yield f"{name}, {label}", demand.resource()
+
+    def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        return [one.spec for one in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=scale)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +128,7 @@ def programs_of(
     first_s = start_s + spec.start_s
     times: list[float | None]
     if spec.arrivals is not None:
-        # The same shuffle as of bins (harness.jobs.build).
+        # The same shuffle as of bins (harness.jobs.workloads.bins).
         random.Random(f"{seed}/{queue}/order of bins").shuffle(programs)
         times = list(arrival_times(workload, spec.arrivals, len(programs), queue, seed))
     else:
@@ -134,13 +187,24 @@ def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpe
 
 def _spark_data(spec: ProgramsWorkload, program: ProgramSpec) -> Sequence[str]:
     """The kinds of data that a Spark program reads. Raises CallError for what cannot be run."""
-    from harness.jobs.applications.spark_programs import sizes_of
-    from harness.jobs.spark import catalogue
-
-    found = catalogue.program(program.application)
-    catalogue.settings_of(found, program.settings)
-    sizes_of(spec, program, 1)
+    found = spark.program(program.application)
+    spark.settings_of(found, program.settings)
+    spark_sizes(spec, program, 1)
     return found.data
+
+
+def spark_sizes(workload: ProgramsWorkload, program: ProgramSpec, executors: int) -> SparkSizes:
+    """What a program asks for. Raises CallError for containers that are too small."""
+    assert program.executors is not None
+    demand = program.executors.demand
+    return SparkSizes(
+        executors=executors,
+        executor_mb=demand.memory_mb,
+        executor_cores=demand.vcores,
+        am_mb=workload.am.memory_mb,
+        read_tasks=program.maps or 4,
+        shuffle_tasks=program.reduces or 2,
+    )
 
 
 def jobs_of_program(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str) -> list[ProgramJob]:

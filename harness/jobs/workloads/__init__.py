@@ -1,0 +1,72 @@
+"""Workloads: from a file to the jobs of one queue. One file a kind; `KINDS` names them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.base.documents import KeyPath, YamlDocument, read_yaml, validated
+from harness.base.errors import InputError
+from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload
+from harness.model.jobs import JobSpec
+
+#: By the value of ``kind``: "module:class", imported when asked for.
+KINDS: dict[str, str] = {
+    "bins": "harness.jobs.workloads.bins:BinsWorkload",
+    "sequence": "harness.jobs.workloads.sequence:SequenceWorkload",
+    "swim": "harness.jobs.workloads.swim:TraceWorkload",
+    "sls": "harness.jobs.workloads.sls:SlsWorkload",
+    "recorded": "harness.jobs.workloads.recorded:RecordedWorkload",
+    "programs": "harness.jobs.workloads.programs:ProgramsWorkload",
+}
+
+
+def workload_class(kind: str) -> type[Workload]:
+    """The class of a kind of workload."""
+    module, _, name = KINDS[kind].partition(":")
+    found: type[Workload] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def workload_of(document: YamlDocument, *, folder: Path, data: Any = None, at: KeyPath = ()) -> LoadedWorkload:
+    """The workload that `document` (or `data` at key path `at` of it) describes.
+
+    Raises InputError with file, line and key.
+    """
+    found = document.data if data is None else data
+    if not isinstance(found, dict):
+        raise InputError("a workload is a mapping", where=document.where(at), mend="see docs/reference/workloads.md")
+    kind = found.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        mend = "give kind: one of " + ", ".join(KINDS)
+        raise InputError(f"workload of kind {str(kind)[:40]!r}", where=document.where((*at, "kind")), mend=mend)
+    return LoadedWorkload(validated(workload_class(kind), document, data=found, at=at), document, at, folder)
+
+
+def load_workload(path: Path, but: Mapping[str, Any] | None = None) -> LoadedWorkload:
+    """The workload of a file, with the keys in `but` other than there.
+
+    Raises InputError with file, line and key.
+    """
+    document = read_yaml(path)
+    if but and isinstance(document.data, dict):
+        return workload_of(document, folder=path.parent, data={**document.data, **but})
+    return workload_of(document, folder=path.parent)
+
+
+def check_scale(spec: Workload, scale: Scale, where: str) -> None:
+    """InputError for a factor that a workload of this kind cannot have."""
+    if spec.lists_tasks and scale.tasks != 1.0:
+        what = f"scale.tasks is {scale.tasks:g}, but a trace of kind {spec.kind} lists its tasks one by one"
+        raise InputError(what, where=where, mend="leave tasks out; durations and gaps may be scaled")
+
+
+def build_jobs(
+    workload: LoadedWorkload, *, queue: str, seed: int, start_s: float = 0.0, scale: Scale | None = None
+) -> Iterable[JobSpec]:
+    """The jobs of one queue, as `Workload.build` says. Raises InputError with file, line and key."""
+    by = scale or Scale()
+    check_scale(workload.spec, by, workload.where("trace"))
+    return workload.spec.build(workload, queue=queue, seed=seed, start_s=start_s, scale=by)

@@ -1,0 +1,162 @@
+"""What every kind of workload is: a model of its part of a file, and the jobs that it makes. No kind lives here.
+
+A kind is a class in a file of its own and a line in `harness.jobs.workloads.KINDS`. What is random comes from the seed.
+Task durations are not drawn here (the simulator draws each when the task starts); experiments, and which queue runs
+which workload, are harness.experiments' business.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from harness.base.documents import KeyPath, Seconds, Strict, YamlDocument
+from harness.base.errors import InputError
+from harness.jobs.spec import ArrivalsSpec, DemandSpec, TaskSpec
+from harness.jobs.swim import read_swim
+from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.resources import Resource
+
+
+class Workload(Strict):
+    """What a file says of the jobs of one queue."""
+
+    #: Whether it is a trace that lists its tasks one by one: then no factor on numbers of tasks, and jobs say sizes.
+    lists_tasks: ClassVar[bool] = False
+    #: Whether jobs may have more stages than maps and reduces.
+    has_stages: ClassVar[bool] = True
+
+    kind: str
+    about: str = ""
+    start_s: Seconds = 0.0
+
+    def trace_name(self) -> str | None:
+        """The trace file that it reads, if any, relative to the workload's folder."""
+        return None
+
+    def demands(self) -> Iterator[tuple[str, Resource]]:
+        """(what it is, size) of each container that it asks for; not for traces, whose jobs say it."""
+        return iter(())
+
+    @abstractmethod
+    def build(
+        self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale
+    ) -> Iterable[JobSpec]:
+        """The jobs of one queue: a list, or for a whole trace an iterator in ascending order of submission.
+
+        ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are ``<leaf>-<number>`` and
+        the same for every policy. Raises InputError with file, line and key.
+        """
+
+
+class MapReduceWorkload(Workload):
+    """What workloads of tasks without a listing say of masters and reduces."""
+
+    am: DemandSpec
+    slow_start: float = Field(default=0.05, ge=0, le=1, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWorkload:
+    """A workload, the file it stands in (for messages) and the folder that its traces are relative to."""
+
+    spec: Workload
+    document: YamlDocument
+    at: KeyPath
+    folder: Path
+
+    def where(self, *path: str | int) -> str:
+        """``file:line: key`` for messages."""
+        full = (*self.at, *path)
+        return f"{self.document.where(full)}: {'.'.join(map(str, full))}" if full else self.document.where()
+
+    def trace(self) -> Path | None:
+        """The trace file that the workload reads, if any."""
+        name = self.spec.trace_name()
+        return None if name is None else self.folder / name
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Factors on a workload: numbers of tasks (at least 1 stays), durations of tasks, times between submissions.
+
+    Traces that list each task (``sls``, ``recorded``) take no factor on numbers of tasks (`check_scale`).
+    """
+
+    tasks: float = 1.0
+    durations: float = 1.0
+    gaps: float = 1.0
+
+    def count(self, tasks: int) -> int:
+        """A number of tasks, scaled; what was there stays there."""
+        return max(1, math.floor(tasks * self.tasks + 0.5)) if tasks else 0
+
+
+def milliseconds(seconds: float) -> float:
+    """Seconds rounded to whole milliseconds (half up), as the simulator counts time."""
+    return math.floor(seconds * 1000.0 + 0.5) / 1000.0
+
+
+def leaf(queue: str) -> str:
+    """The last part of a queue's path."""
+    return queue.rpartition(".")[2]
+
+
+def mapreduce(
+    maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, slow_start: float, by: Scale
+) -> tuple[Stage, ...]:
+    """MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
+    stages = [
+        Stage("map", by.count(maps), map_task.demand.resource(), map_task.duration.duration(by.durations), priority=20)
+    ]
+    if reduces:
+        demand, duration = reduce_task.demand.resource(), reduce_task.duration.duration(by.durations)
+        stages.append(Stage("reduce", by.count(reduces), demand, duration, ("map",), slow_start, priority=10))
+    return tuple(stages)
+
+
+def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, queue: str, seed: int) -> list[float]:
+    """When so many jobs come, in seconds: as a SWIM trace's first ones, or at random with a mean gap.
+
+    Raises InputError for a trace that has fewer jobs.
+    """
+    trace = workload.trace()
+    if trace is None:
+        assert arrivals.mean_gap_s is not None
+        draws, now, times = random.Random(f"{seed}/{queue}/arrivals"), 0.0, []
+        for _ in range(count):
+            now += draws.expovariate(1.0 / arrivals.mean_gap_s)
+            times.append(now)
+        return times
+    times = [float(row.submit_s) for row in islice(read_swim(trace), count)]
+    if len(times) < count:
+        what = f"the trace has {len(times)} jobs, the bins have {count}"
+        raise InputError(what, where=workload.where("arrivals", "trace"), mend="take a longer trace or fewer jobs")
+    return times
+
+
+def scaled(jobs: Iterable[JobSpec], shift_s: float, by: Scale) -> Iterator[JobSpec]:
+    """A trace's jobs with its times scaled and then shifted; what masters and executors take to start stays."""
+    # Equal jobs of a trace share their stages, and are to share them afterwards: they are stored once.
+    made: dict[int, tuple[tuple[Stage, ...], tuple[Stage, ...]]] = {}
+    for job in jobs:
+        stages = job.stages
+        if by.durations != 1.0:
+            if id(stages) not in made:
+                made[id(stages)] = stages, tuple(replace(one, duration=_longer(one, by.durations)) for one in stages)
+            stages = made[id(stages)][1]
+        submit_s = milliseconds(job.submit_s * by.gaps + shift_s)
+        yield replace(job, stages=stages, submit_s=submit_s, think_s=job.think_s * by.gaps)
+
+
+def _longer(stage: Stage, factor: float) -> Duration:
+    assert stage.duration.kind == "listed"
+    return replace(stage.duration, values_s=tuple(value * factor for value in stage.duration.values_s))

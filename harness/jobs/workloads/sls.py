@@ -1,0 +1,36 @@
+"""Jobs of a Hadoop SLS trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from harness.base.documents import Name
+from harness.base.errors import InputError
+from harness.jobs.sls import load_jobs
+from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, scaled
+from harness.model.jobs import JobSpec
+
+
+class SlsWorkload(Workload):
+    """Jobs of a Hadoop SLS trace (JSON); those of other queues than ``only`` are left out when it is given."""
+
+    lists_tasks = True
+
+    kind: Literal["sls"]
+    trace: Name
+    only: Name | None = None
+
+    def trace_name(self) -> str | None:
+        return self.trace
+
+    def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
+        path = workload.trace()
+        assert path is not None
+        jobs = load_jobs(path)
+        if self.only is not None:
+            wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
+            jobs = [job for job in jobs if job.queue == wanted]
+            if not jobs:
+                raise InputError(f"no job of queue {self.only!r}", where=str(path), mend="correct 'only'")
+        return [replace(job, queue=queue) for job in scaled(jobs, start_s + self.start_s, scale)]

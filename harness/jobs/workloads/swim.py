@@ -1,0 +1,74 @@
+"""A whole SWIM trace, or one part of it dealt out to several queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.base.documents import Name, Positive
+from harness.jobs.spec import TaskSpec
+from harness.jobs.swim import read_swim, swim_jobs
+from harness.jobs.workloads.base import LoadedWorkload, MapReduceWorkload, Scale, leaf, milliseconds
+from harness.model.jobs import JobSpec
+from harness.model.resources import Resource
+
+
+class TraceWorkload(MapReduceWorkload):
+    """A whole SWIM trace (harness.jobs.swim says how reduces are modelled), read as the run goes on.
+
+    With ``parts``, only every ``parts``-th job from number ``part`` on: the trace dealt out to that many queues.
+    """
+
+    has_stages = False
+
+    kind: Literal["swim"]
+    trace: Name
+    map: TaskSpec
+    reduce: TaskSpec
+    first: int | None = Field(default=None, ge=1)
+    parts: int = Field(default=1, ge=1, le=100_000)
+    part: int = Field(default=1, ge=1)
+    time_scale: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _part_is_one_of_them(self) -> Self:
+        if self.part > self.parts:
+            raise ValueError(f"part {self.part} of {self.parts}")
+        return self
+
+    def trace_name(self) -> str | None:
+        return self.trace
+
+    def demands(self) -> Iterator[tuple[str, Resource]]:
+        yield "am", self.am.resource()
+        yield "map", self.map.demand.resource()
+        yield "reduce", self.reduce.demand.resource()
+
+    def build(
+        self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale
+    ) -> Iterator[JobSpec]:
+        path = workload.trace()
+        assert path is not None
+        rows: Iterator[Any] = read_swim(path)
+        if self.first is not None:
+            rows = islice(rows, self.first)
+        rows = islice(rows, self.part - 1, None, self.parts)
+        jobs = swim_jobs(
+            rows,
+            queue=queue,
+            map_demand=self.map.demand.resource(),
+            map_duration=self.map.duration.duration(scale.durations),
+            reduce_demand=self.reduce.demand.resource(),
+            reduce_duration=self.reduce.duration.duration(scale.durations),
+            am=self.am.resource(),
+            slow_start=self.slow_start,
+            start_s=start_s + self.start_s,
+            time_scale=self.time_scale * scale.gaps,
+        )
+        for job in jobs:
+            stages = tuple(replace(stage, tasks=scale.count(stage.tasks)) for stage in job.stages)
+            yield replace(job, id=f"{leaf(queue)}-{job.id}", stages=stages, submit_s=milliseconds(job.submit_s))
