@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.errors import InputError
 from harness.clusters.inventory import Access, Host
 from harness.yarn.errors import Refused, Unreachable, reason
-from harness.yarn.files import become_over_sftp, old_over_sftp
+from harness.yarn.sftp import become_over_sftp, old_over_sftp
 
 if TYPE_CHECKING:
     import fabric

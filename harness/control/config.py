@@ -22,8 +22,9 @@ from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
-from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpOptions, base_url
+from harness.yarn.places import open_place
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
 

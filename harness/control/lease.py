@@ -14,14 +14,12 @@ from __future__ import annotations
 import copy
 import json
 import os
-import posixpath
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
-from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
+from harness.yarn.files import AllocationPlace
 
 #: The holder renews when this part of the lease's time has passed.
 RENEW_PART = 1 / 3
@@ -33,13 +31,7 @@ class HeldByAnother(InputError):
 
 def lease_place(place: AllocationPlace) -> AllocationPlace:
     """The file beside an allocation file in which the lease stands."""
-    if isinstance(place, LocalPlace):
-        target = place.path.resolve()
-        return LocalPlace(target.with_name(f".{target.name}.lease"))
-    if isinstance(place, SftpPlace | WebHdfsPlace):
-        folder, last = posixpath.split(place.path)
-        return replace(place, path=posixpath.join(folder, f".{last}.lease"))
-    raise TypeError(f"{type(place).__name__} has no place for a lease")
+    return place.beside(f".{place.file_name}.lease")
 
 
 class Lease:

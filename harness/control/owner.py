@@ -8,7 +8,7 @@ an attribute goes back to that the policy no longer declares. What the controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from harness.control.events import Attributes
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
-from harness.yarn.fair.edit import Attribute, Change, edit_parsed
+from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
@@ -30,6 +30,8 @@ IDLE_S = 60.0
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
 #: So many queues that have gone are remembered.
 MOST_DEPARTED = 1000
+#: In `FileOwner.texts`, beside the attributes.
+OPENED = "element"
 #: Attribute -> value, as JSON holds it; None: the file does not say.
 Values = dict[str, Any]
 
@@ -76,6 +78,9 @@ class FileOwner:
     named: dict[str, float] = field(default_factory=dict)
     #: Queues that have gone from the file -> their baseline and what was ours, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
+    #: `OPENED`: the queue's element was an empty tag.
+    texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
@@ -108,19 +113,37 @@ class FileOwner:
                 value = said[attribute]
                 if value in ours:
                     continue
+                texts = self.texts.get(path, {})
                 if value != known.get(attribute):
                     found.append(Foreign(path, attribute, "nothing" if value is None else str(value)))
                     if attribute != "weight":
                         # A limit that somebody sets is what they want from now on; a weight is the policy's.
                         known[attribute] = value
+                        texts.pop(attribute, None)
                 else:
+                    texts.pop(attribute, None)
                     found.append(Foreign(path, attribute, "what it was before the controller"))
                 ours[:] = [value]
         return found
 
     def document(self) -> dict[str, Any]:
         """What `adopt` takes: whose the values in the file are."""
-        return {"baseline": self.baseline, "ours": self.ours, "named": self.named}
+        return {"baseline": self.baseline, "ours": self.ours, "named": self.named, "texts": self.texts}
+
+    def state(self) -> dict[str, Any]:
+        """What a ledger keeps; `restored` takes it."""
+        return {**self.document(), "departed": self.departed}
+
+    @classmethod
+    def restored(cls, place: AllocationPlace, document: Callable[[str], Any]) -> FileOwner:
+        """The owner whose `state` a ledger has kept (``document``: by name, None what it has not)."""
+        return cls(place, *(document(name) or {} for name in ("baseline", "ours", "named", "departed", "texts")))
+
+    def forget(self) -> None:
+        """The file is the administrator's: what stands in it when it is read next are the entitlements."""
+        for kept in (self.baseline, self.ours, self.named, self.departed, self.texts):
+            kept.clear()
+        self._data, self._drafted = b"", None
 
     def adopt(self, document: Mapping[str, Any]) -> None:
         """Goes on from what another controller says of the file: its values that still stand there are not the
@@ -128,23 +151,29 @@ class FileOwner:
 
         Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
         """
-        baseline, ours, named = _checked(document)
+        baseline, ours, named, texts = _checked(document)
         file = parse_allocations(self.place.read(), source=self.place.name)
         for path in list(ours):
             said = _values(file.settings.get(path))
             for attribute in [name for name, values in ours[path].items() if said[name] not in values]:
                 del ours[path][attribute]
                 baseline.get(path, {}).pop(attribute, None)
+                texts.get(path, {}).pop(attribute, None)
         for path, values in list(baseline.items()):
             said = _values(file.settings.get(path))
             if "weight" not in ours.get(path, {}):
                 values["weight"] = said["weight"]
         self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
+        self.texts = texts
         self._data, self._drafted = b"", None
 
     def _depart(self, path: str) -> None:
         if self.ours.get(path) and path not in self.named:
-            self.departed[path] = {"baseline": self.baseline[path], "ours": self.ours[path]}
+            self.departed[path] = {
+                "baseline": self.baseline[path],
+                "ours": self.ours[path],
+                "texts": self.texts.get(path, {}),
+            }
             while len(self.departed) > MOST_DEPARTED:
                 del self.departed[next(iter(self.departed))]
         self._forget(path)
@@ -154,6 +183,7 @@ class FileOwner:
         kept = self.departed.pop(path, None)
         if kept is not None and said["weight"] in kept["ours"].get("weight", []):
             self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
+            self.texts[path] = kept.get("texts", {})
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's weights of all queues in the file."""
@@ -183,7 +213,7 @@ class FileOwner:
         return found
 
     def _forget(self, path: str) -> None:
-        for kept in (self.baseline, self.ours, self.named):
+        for kept in (self.baseline, self.ours, self.named, self.texts):
             kept.pop(path, None)
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
@@ -212,7 +242,9 @@ class FileOwner:
         if old:
             data, file, gone = remove_queues(data, old, source=self.place.name)
         if new:
-            data, file = add_queues(data, new, source=self.place.name)
+            grown = add_queues(data, new, source=self.place.name)
+            data, file = grown.document, grown.says
+            self._remember(grown)
         for path in old:
             # What somebody else has put settings into is his from now on.
             self._forget(path) if path in gone else self.named.pop(path)
@@ -251,19 +283,31 @@ class FileOwner:
         for path in [path for path in wanted if path not in names]:
             if any(value is not None for key, value in wanted.pop(path).items() if key != "weight"):
                 problems.append(f"{path} is not in the file: its limits cannot be set")
-        changes = self._changes(wanted)
-        after, says = edit_parsed(self._base(), self._file, changes, source=self.place.name)
+        edited = edit_parsed(self._base(), self._file, self._changes(wanted), source=self.place.name)
+        self._remember(edited)
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
-        return Prepared(self._data, after, says, in_force, ad_hoc, tuple(problems))
+        return Prepared(self._data, edited.document, edited.says, in_force, ad_hoc, tuple(problems))
 
     def original(self) -> Prepared:
-        """The file with the administrator's own values wherever the controller had written others."""
-        after, says = edit_parsed(self._data, self._file, self._changes({}), source=self.place.name)
+        """The file as the administrator has it: unless somebody has edited it since, byte for byte."""
+        edited = edit_parsed(self._data, self._file, self._changes({}), source=self.place.name)
+        after, says = edited.document, edited.says
         if self.named:
             after, says, _ = remove_queues(after, list(self.named), source=self.place.name)
+        after = close_empty(after, [p for p, t in self.texts.items() if OPENED in t], source=self.place.name)
         stays = {*says.configured_leaves, *says.configured_parents}
-        weights = {path: weight for path, weight in self.configured_weights().items() if path in stays}
-        return Prepared(self._data, after, says, {path: float32(weight) for path, weight in weights.items()})
+        weights = {path: float32(says.weight(path)) for path in stays if path in self.baseline}
+        # A NaN of the administrator's is equal to nothing that the ResourceManager shows.
+        return Prepared(self._data, after, says, {path: weight for path, weight in weights.items() if weight == weight})
+
+    def _remember(self, edited: Edited) -> None:
+        """What the administrator wrote, where it is being replaced for the first time."""
+        for path, was in edited.was.items():
+            texts = self.texts.setdefault(path, {})
+            for attribute, text in was.items():
+                texts.setdefault(attribute, text)
+        for path in edited.opened:
+            self.texts.setdefault(path, {})[OPENED] = None
 
     def write(self, prepared: Prepared) -> None:
         """Puts a prepared file in its place, unless somebody else was faster (FileChanged). Raises InputError."""
@@ -285,6 +329,7 @@ class FileOwner:
             ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {"weight": said["weight"]})
             new: dict[str, Any] = {}
             unset: set[Attribute] = set()
+            texts: dict[Attribute, str] = {}
             for attribute in ATTRIBUTES:
                 value = wanted.get(path, {}).get(attribute)
                 if value is not None:
@@ -295,9 +340,12 @@ class FileOwner:
                     if value is None:
                         unset.add(attribute)
                     elif attribute == "weight":
-                        value = entitlement(value)
+                        value = _finite(value)
                 else:
                     continue
+                text = self.texts.get(path, {}).get(attribute)
+                if value is not None and text is not None and value == known.get(attribute):
+                    texts[attribute] = text
                 mine = ours.setdefault(attribute, [said[attribute]])
                 if mine[-1] != value:
                     mine.append(value)
@@ -309,13 +357,14 @@ class FileOwner:
                 max_resources=_limit(new.get("max_resources")),
                 scheduling_policy=new.get("scheduling_policy"),
                 unset=frozenset(unset),
+                texts=texts,
             )
         return changes
 
 
 def _checked(
     document: Mapping[str, Any],
-) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float]]:
+) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float], dict[str, dict[str, str | None]]]:
     """The parts of a `FileOwner.document`, copied. InputError."""
     try:
         baseline = {str(path): {name: values[name] for name in values} for path, values in document["baseline"].items()}
@@ -324,6 +373,13 @@ def _checked(
             for path, values in document["ours"].items()
         }
         named = {str(path): float(seen_s) for path, seen_s in document["named"].items()}
+        texts = {
+            str(path): {name: None if text is None else str(text) for name, text in values.items()}
+            for path, values in document.get("texts", {}).items()
+        }
+        for values in texts.values():
+            for text in values.values():
+                (text or "").encode("latin-1")
         for values in (*baseline.values(), *ours.values()):
             if not values.keys() <= set(ATTRIBUTES):
                 raise ValueError(f"no attribute {sorted(values)[0]!r}")
@@ -335,7 +391,7 @@ def _checked(
         raise InputError(
             f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
         ) from None
-    return baseline, ours, named
+    return baseline, ours, named, texts
 
 
 def entitlement(weight: Any) -> float:
@@ -343,6 +399,11 @@ def entitlement(weight: Any) -> float:
     if weight is None or isinstance(weight, str) or math.isnan(weight):
         return 1.0
     return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
+
+
+def _finite(weight: Any) -> float:
+    """A weight of a file to go back to: as it was, but one that would hang or break the ResourceManager."""
+    return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:

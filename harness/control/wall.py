@@ -111,8 +111,7 @@ class Controller:
             read_back=settings.read_back,
             remember=True,
         )
-        baseline, ours, named = (store.document(name) or {} for name in ("baseline", "ours", "named"))
-        self.owner = FileOwner(place, baseline, ours, named, store.document("departed") or {})
+        self.owner = FileOwner.restored(place, store.document)
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
@@ -414,10 +413,7 @@ class Controller:
         ledger = self.core.ledger
         documents: dict[str, Any] = {
             "rm": self._look.identity,
-            "baseline": self.owner.baseline,
-            "ours": self.owner.ours,
-            "named": self.owner.named,
-            "departed": self.owner.departed,
+            **self.owner.state(),
             "policy": [self.policy.name, plain_settings(self.policy.settings)],
             "look": self._seen(),
         }

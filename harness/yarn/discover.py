@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
-from harness.yarn.files import AllocationPlace, WebHdfsPlace
+from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpClient, HttpOptions, base_url
+from harness.yarn.places import WebHdfsPlace
 from harness.yarn.rmclient import RmAddress
 
 _ADMIN, _CLIENT = "yarn.resourcemanager.admin.address", "yarn.resourcemanager.address"

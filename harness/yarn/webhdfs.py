@@ -33,12 +33,18 @@ _ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.
 
 @dataclass(frozen=True, slots=True)
 class HdfsStatus:
-    """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits."""
+    """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits.
+
+    ``owner``, ``group``: "" where HDFS does not tell; ``acl``: whether it has an ACL beyond its permission.
+    """
 
     name: str
     folder: bool
     size: int
     permission: str
+    owner: str = ""
+    group: str = ""
+    acl: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,9 @@ class WebHdfs:
                 row["type"] == "DIRECTORY",
                 int(row["length"]),
                 well_formed(str(row["permission"])),
+                well_formed(str(row.get("owner", ""))),
+                well_formed(str(row.get("group", ""))),
+                row.get("aclBit") is True,
             )
         except (KeyError, TypeError, ValueError):
             raise BadAnswer("no file status", where=f"{self.base}{path}") from None
@@ -184,19 +193,69 @@ class WebHdfs:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", where=str(target)) from None
 
-    def write(self, path: str, data: IO[bytes] | bytes, *, permission: str = "644") -> None:
-        """Puts a file there whole or not at all: written beside it, then renamed over what was there."""
+    def write(
+        self,
+        path: str,
+        data: IO[bytes] | bytes,
+        *,
+        permission: str = "644",
+        like: HdfsStatus | None = None,
+        temporary: str = ".",
+    ) -> None:
+        """Puts a file there whole or not at all: written beside it, then renamed over what was there.
+
+        like : the file that is replaced: its permission, owner, group and ACL stay. InputError where they cannot, and
+            somebody could not read the new file.
+        temporary : what stands between the name and the random end of the temporary file's.
+        """
         folder, last = posixpath.split(path)
-        temporary = posixpath.join(folder, f".{last}.{uuid.uuid4().hex[:12]}")
+        new = posixpath.join(folder, f".{last}{temporary}{uuid.uuid4().hex[:12]}")
+        permission = permission if like is None else like.permission
         try:
-            self.call("PUT", temporary, "CREATE", data, overwrite="false", permission=permission)
-            told = self._document("PUT", temporary, "RENAME", destination=path, renameoptions="OVERWRITE")
+            self.call("PUT", new, "CREATE", data, overwrite="false", permission=permission)
+            if like is not None and like.owner:
+                self._become(new, path, like)
+            told = self._document("PUT", new, "RENAME", destination=path, renameoptions="OVERWRITE")
             if told is not None and told != {"boolean": True}:
                 raise Refused(f"WebHDFS RENAME: {told}", where=f"{self.base}{path}")
         except BaseException:
             with contextlib.suppress(InputError):
-                self.call("DELETE", temporary, "DELETE")
+                self.call("DELETE", new, "DELETE")
             raise
+
+    def _become(self, new: str, path: str, like: HdfsStatus) -> None:
+        """Gives a new file the owner, group and ACL of the one at `path`."""
+        has = self.status(new)
+        if has is None:
+            return
+        if has.owner != like.owner:
+            # Only a superuser gives files away; who is a member of the group may give them to it.
+            with contextlib.suppress(Refused):
+                self.call("PUT", new, "SETOWNER", owner=like.owner, group=like.group)
+        if has.group != like.group:
+            with contextlib.suppress(Refused):
+                self.call("PUT", new, "SETOWNER", group=like.group)
+        if like.acl:
+            entries = self._document("GET", path, "GETACLSTATUS")["AclStatus"]["entries"]
+            self.call("PUT", new, "SETACL", aclspec=_acl_spec(like.permission, entries))
+        elif has.acl:
+            # It has one from the folder's default ACL, which the old file did not have.
+            self.call("PUT", new, "REMOVEACL")
+            self.call("PUT", new, "SETPERMISSION", permission=like.permission)
+        now = self.status(new) or has
+        owner_bits, group_bits, others = (int(digit) for digit in like.permission[-3:])
+        lost = ""
+        if not others & 4:
+            if now.group != like.group and group_bits & 4:
+                lost = f"the group {like.group}"
+            elif now.owner != like.owner and owner_bits & 4:
+                lost = f"its owner {like.owner}"
+        if lost:
+            raise InputError(
+                f"not replaced: {lost} could not read the new file (its owner and group cannot be set here)",
+                where=f"{self.base}{path}",
+                mend="run as the file's owner or as HDFS's superuser, or let others read it (hdfs dfs -chmod o+r)",
+            )
 
     def make_folder(self, path: str, *, permission: str = "755") -> None:
         """A folder and those above it."""
@@ -224,6 +283,15 @@ class WebHdfs:
         if not isinstance(value, str) or urlsplit(value).scheme != "hdfs":
             raise BadAnswer(f"no address of a file system: {str(value)[:80]!r}", where=where)
         return value.rstrip("/")
+
+
+def _acl_spec(permission: str, entries: list[str]) -> str:
+    """A whole ACL: HDFS tells a file's extended entries, and its mask as the permission of the group."""
+    owner, mask, others = (
+        "".join(letter if int(digit) & bit else "-" for letter, bit in zip("rwx", (4, 2, 1), strict=True))
+        for digit in permission[-3:]
+    )
+    return ",".join([f"user::{owner}", *map(str, entries), f"mask::{mask}", f"other::{others}"])
 
 
 def _size(data: IO[bytes] | bytes | None) -> int:

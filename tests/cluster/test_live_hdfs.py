@@ -19,8 +19,9 @@ from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data import generate as making
 from harness.jobs.data.targets import HdfsTarget, open_target
 from harness.yarn.errors import Refused
-from harness.yarn.files import FileChanged, WebHdfsPlace
+from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions
+from harness.yarn.places import WebHdfsPlace
 from harness.yarn.webhdfs import WebHdfs
 from tests.cluster.hdfs import hdfs
 from tests.cluster.local_clusters import one_queue

@@ -22,8 +22,9 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy, policy_names
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpOptions
+from harness.yarn.places import open_place
 from harness.yarn.rmclient import RmClient
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-weighting")]

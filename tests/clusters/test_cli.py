@@ -17,7 +17,7 @@ from harness.cli import main
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.control.config import EnforceConfig
-from harness.yarn.files import SftpPlace
+from harness.yarn.sftp import SftpPlace
 from tests.clusters.test_doctor import Rm
 from tests.yarn.fake_server import FakeServer
 

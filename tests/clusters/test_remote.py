@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import http.server
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -27,6 +28,8 @@ from harness.clusters.ssh import RemotePlace, SshCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.tunnel import Tunnel
 from harness.yarn.errors import Refused, Unreachable
+from harness.yarn.files import acl_of
+from harness.yarn.sftp import SftpPlace
 from tests import sshlab
 
 pytestmark = [pytest.mark.sshd, pytest.mark.xdist_group("sshd")]
@@ -48,6 +51,38 @@ def one(lab: sshlab.Lab) -> Host:
 def host_of(lab: sshlab.Lab, name: str) -> Host:
     inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
     return next(host for host in inventory.hosts if host.name == name)
+
+
+def over_sftp(lab: sshlab.Lab, path: Path) -> SftpPlace:
+    server = lab.servers["one"]
+    user = os.environ.get("USER") or "root"
+    keys = {"key_file": str(lab.key), "known_hosts": str(lab.known_hosts)}
+    return SftpPlace(server.address, str(path), server.port, user, **keys)
+
+
+@pytest.mark.skipif(not shutil.which("setfacl"), reason="needs the package acl")
+def test_over_sftp_the_acl_stays(lab: sshlab.Lab, tmp_path: Path) -> None:
+    path = tmp_path / "it's f.xml"
+    path.write_bytes(b"<allocations/>")
+    path.chmod(0o600)
+    subprocess.run(["setfacl", "-m", "u:41234:r,m:rw", str(path)], check=True)
+    before = acl_of(path)
+    over_sftp(lab, path).write(b"<allocations></allocations>")
+    assert path.read_bytes() == b"<allocations></allocations>"
+    assert before is not None
+    assert acl_of(path) == before
+
+
+def test_over_sftp_what_killed_writers_left_is_cleared(lab: sshlab.Lab, tmp_path: Path) -> None:
+    names = ["f.xml", ".f.xml.yarnfair-0123", ".f.xml.swp"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    place = over_sftp(lab, tmp_path / "f.xml")
+    assert place.clear() == 1
+    assert {item.name for item in tmp_path.iterdir()} == {"f.xml", ".f.xml.swp"}
+    for _ in range(2):
+        place.beside(".f.xml.swp").remove()
+        assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
 
 
 def changed(of: Host, **access: object) -> Host:

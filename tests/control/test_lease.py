@@ -8,7 +8,9 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.control.lease import HeldByAnother, Lease, lease_place
-from harness.yarn.files import LocalPlace, SftpPlace, WebHdfsPlace
+from harness.yarn.files import LocalPlace
+from harness.yarn.places import WebHdfsPlace
+from harness.yarn.sftp import SftpPlace
 
 
 class Time:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.base.errors import InputError
 from harness.control.events import Attributes
@@ -199,3 +201,94 @@ def test_the_administrators_maximum_is_that_of_the_file_where_a_minimum_is_writt
     assert own.max_shares(Resource(1000, 10)) == {}
     put(own, min_shares={"root.a": Resource(100, 7)})
     assert own.max_shares(Resource(1000, 10)) == {"root.a": Resource(50, 5)}
+
+
+#: As people and tools write: every form of a queue and a value that the controller has to give back as it stood.
+WRITTEN = b"""<?xml version="1.0" encoding="UTF-8"?>
+<!-- the site's \xc3\xa4 -->
+<allocations>
+  <queue name="a"><weight>2.0</weight></queue>
+  <queue name="b"/>
+  <queue name='c' />
+  <queue name="d"></queue>
+\t<queue name="e">
+
+  </queue>
+  <queue name="f"><!-- half --><weight> 0.50<!-- of it --> </weight>
+    <maxResources>50.0% memory,  50% cpu</maxResources><schedulingMode>FAIR</schedulingMode></queue>
+  <pool name="g" type="parent">
+    <weight><![CDATA[3.]]></weight>
+    <queue name="x"><minResources>10mb,1vcores</minResources><maxRunningApps>7</maxRunningApps>
+    <weight>1e0</weight></queue>
+    <queue name="y"/></pool>
+  <queue name="big"><weight>1e30</weight></queue><queue name="none"><weight>0</weight></queue>
+  <queue name="users" type="parent"/>
+</allocations>
+"""
+PATHS = [f"root.{name}" for name in ("a", "b", "c", "d", "e", "f", "g", "g.x", "g.y", "big", "none", "users")]
+EDITS = ((b"<maxRunningApps>7<", b"<maxRunningApps>70<"), (b"the site's", b"THE SITE'S"), (b"</pool>", b" </pool>"))
+
+
+def restart(own: FileOwner) -> FileOwner:
+    """A controller that was killed: all that is left is what the ledger kept."""
+    kept = json.loads(json.dumps(own.state()))
+    again = FileOwner.restored(own.place, kept.get)
+    assert again.read() == []
+    return again
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_file_comes_back_byte_for_byte_and_an_edited_one_with_its_edits(data: st.DataObject) -> None:
+    own, place = owner(WRITTEN)
+    theirs = WRITTEN
+    weights = st.dictionaries(st.sampled_from(PATHS), st.sampled_from([0.001, 0.5, 1.0, 2.0, 3.0, 500.25, 1e6]))
+    shares = st.dictionaries(st.sampled_from(PATHS), st.builds(Resource, st.integers(1, 99), st.integers(1, 9)))
+    for _ in range(data.draw(st.integers(1, 5))):
+        match data.draw(st.sampled_from(["write", "write", "restart", "edit", "name"])):
+            case "write":
+                policies = data.draw(st.dictionaries(st.sampled_from(PATHS), st.sampled_from(["drf", "fair"])))
+                least, most = data.draw(shares), data.draw(shares)
+                put(
+                    own,
+                    weights=data.draw(weights),
+                    min_shares=least,
+                    max_shares=most,
+                    scheduling_policies={path: policies[path] for path in policies if path != "root.g"},
+                )
+            case "restart":
+                own = restart(own)
+            case "name":
+                own.name_queues({"root.users.bob": True, "root.zoe": True}, 1.0)
+                put(own)
+            case "edit":
+                old, new = data.draw(st.sampled_from(EDITS))
+                place.data, theirs = place.data.replace(old, new), theirs.replace(old, new)
+                assert own.read() == []
+    own = restart(own)
+    own.write(own.original())
+    assert place.data == theirs
+
+
+def test_values_that_the_policy_no_longer_declares_or_wants_as_they_were_are_the_administrators_own_text() -> None:
+    own, place = owner(WRITTEN)
+    put(own, weights={"root.a": 7.0, "root.f": 7.0, "root.b": 7.0})
+    put(own, weights={"root.a": 2.0, "root.f": 0.5, "root.b": 7.0})
+    assert place.data == WRITTEN.replace(b'name="b"/>', b'name="b"><weight>7</weight></queue>')
+
+
+def test_a_weight_that_hangs_the_scheduler_does_not_come_back() -> None:
+    own, place = owner(FILE.replace(b"3.0", b"NaN"))
+    put(own, weights={"root.a": 5.0})
+    own.write(own.original())
+    assert place.data == FILE.replace(b"3.0", b"1")
+
+
+def test_given_back_the_next_begin_takes_what_the_administrator_wrote_meanwhile() -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 5.0})
+    own.write(own.original())
+    own.forget()
+    place.data = FILE.replace(b"3.0", b"4.0")
+    own.read()
+    assert own.configured_weights()["root.a"] == 4.0

@@ -9,9 +9,11 @@ import pytest
 
 from harness.base.errors import CallError
 from harness.yarn.discover import file_of_each, find_rm
-from harness.yarn.files import AllocationPlace, LocalPlace, SftpPlace, WebHdfsPlace
+from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpOptions
+from harness.yarn.places import WebHdfsPlace
 from harness.yarn.rmclient import NotEffective, RmAddress, RmClient
+from harness.yarn.sftp import SftpPlace
 from tests.yarn.fake_server import FakeServer, conf
 
 QUICK = HttpOptions(connect_timeout_s=0.5, read_timeout_s=1, deadline_s=2, attempts=1)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,8 +21,10 @@ import pytest
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import FileChanged, LocalPlace, Readers, SftpPlace, WebHdfsPlace, open_place
+from harness.yarn.files import FileChanged, LocalPlace, Readers
 from harness.yarn.http import HttpOptions
+from harness.yarn.places import WebHdfsPlace, open_place
+from harness.yarn.sftp import SftpPlace
 from tests.yarn.fake_server import FakeServer, http
 
 OLD, NEW = b"<allocations/>\n", b"<allocations>\n</allocations>\n" * 5000
@@ -119,6 +124,75 @@ def test_who_reads_by_the_group_does_not_need_the_owner() -> None:
     assert readers.lost(7, GROUP) == f"its owner {OWNER}"
     assert readers.lost(OWNER, 7, owner_in_group=True) == f"the group {GROUP}"
     assert Readers(OWNER, GROUP, 0o600).lost(7, GROUP, owner_in_group=True) == f"its owner {OWNER}"
+
+
+def acl(path: Path) -> list[str]:
+    """A file's ACL in words."""
+    told = subprocess.run(["getfacl", "-cpE", "--", str(path)], capture_output=True, text=True, check=True).stdout
+    return told.split()
+
+
+with_acl = pytest.mark.skipif(not shutil.which("setfacl"), reason="needs the package acl")
+
+
+@with_acl
+def test_who_may_read_by_the_acl_alone_may_read_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    path.chmod(0o600)
+    subprocess.run(["setfacl", "-m", f"u:{OWNER}:r,g:{GROUP}:rw,m:rw", str(path)], check=True)
+    before = acl(path)
+    LocalPlace(path).write(NEW)
+    assert acl(path) == before
+    assert f"user:{OWNER}:r--" in before
+
+
+@with_acl
+def test_who_could_not_read_by_the_folders_default_acl_cannot_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    path.chmod(0o640)
+    before = acl(path)
+    subprocess.run(["setfacl", "-d", "-m", f"u:{OWNER}:r", str(tmp_path)], check=True)
+    LocalPlace(path).write(NEW)
+    assert acl(path) == before
+
+
+def test_an_acl_that_cannot_be_kept_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    monkeypatch.setattr("harness.yarn.files.acl_of", lambda of: b"old" if of == path else None)
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "setxattr", refused)
+    with pytest.raises(InputError, match="its ACL cannot be kept"):
+        LocalPlace(path).write(NEW)
+    assert path.read_bytes() == OLD
+    assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
+
+
+def test_what_killed_writers_left_is_cleared_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    others = [".f.xml.swp", ".f.xml.original", ".f.xml.lease", ".other.xml.yarnfair-abc", "f.xml.yarnfair-x"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    process = os.fork()
+    if not process:
+        # Killed with the new file written and not yet in its place.
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+        LocalPlace(path).write(NEW)
+        os._exit(1)
+    os.waitpid(process, 0)
+    assert len(list(tmp_path.iterdir())) == len(others) + 2
+    assert LocalPlace(path).clear() == 1
+    assert LocalPlace(path).clear() == 0
+    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([*others, "f.xml"])
+    LocalPlace(path).beside(".f.xml.lease").remove()
+    LocalPlace(path).beside(".f.xml.lease").remove()
+    assert not (tmp_path / ".f.xml.lease").exists()
 
 
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
@@ -466,6 +540,41 @@ def test_over_webhdfs_a_failed_rename_takes_the_copy_away() -> None:
         with FakeServer(*replies) as name, pytest.raises(Refused, match="Permission denied") as caught:
             WebHdfsPlace(name.url, "/f").write(NEW)
         assert caught.value.exception == "AccessControlException"
+        assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
+
+
+def hdfs_status(owner: str, group: str, permission: str, *, acl: bool = False) -> bytes:
+    told = {"pathSuffix": "", "type": "FILE", "length": 3, "permission": permission, "owner": owner, "group": group}
+    return http(200, {"FileStatus": {**told, "aclBit": True} if acl else told})
+
+
+def test_over_webhdfs_owner_group_and_acl_stay() -> None:
+    entries = {"AclStatus": {"entries": ["user:carla:r--", "group::r-x"], "owner": "yarn", "group": "hadoop"}}
+    with FakeServer(http(201), http(200, NEW)) as data:
+        to_data = http(307, b"", Location=f"{data.url}/data")
+        old, new = hdfs_status("yarn", "hadoop", "640", acl=True), hdfs_status("me", "me", "640")
+        replies = (old, to_data, new, http(200), http(200), http(200, entries), http(200), old, http(200), to_data)
+        with FakeServer(*replies) as name:
+            WebHdfsPlace(name.url, "/f").write(NEW)
+            asked = [line.split("op=")[1].split()[0] for line in name.lines()]
+    assert asked[2:7] == [
+        "GETFILESTATUS",
+        "SETOWNER&owner=yarn&group=hadoop",
+        "SETOWNER&group=hadoop",
+        "GETACLSTATUS",
+        "SETACL&aclspec=user%3A%3Arw-%2Cuser%3Acarla%3Ar--%2Cgroup%3A%3Ar-x%2Cmask%3A%3Ar--%2Cother%3A%3A---",
+    ]
+    assert asked[8].startswith("RENAME")
+
+
+def test_over_webhdfs_a_file_that_its_group_could_not_read_afterwards_is_not_replaced() -> None:
+    denied = http(403, {"RemoteException": {"exception": "AccessControlException", "message": "Permission denied"}})
+    with FakeServer(http(201)) as data:
+        to_data = http(307, b"", Location=f"{data.url}/data")
+        new = hdfs_status("me", "me", "640")
+        replies = (hdfs_status("me", "hadoop", "640"), to_data, new, denied, new, http(200, {"boolean": True}))
+        with FakeServer(*replies) as name, pytest.raises(InputError, match="the group hadoop could not read"):
+            WebHdfsPlace(name.url, "/f").write(NEW)
         assert name.lines()[-1].startswith("DELETE /webhdfs/v1/.f.")
 
 

@@ -32,7 +32,8 @@ from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
-from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.files import AllocationPlace
+from harness.yarn.places import open_place
 from harness.yarn.rmclient import RmAddress
 
 #: Hadoop's own default for both, which the simulator has too.

@@ -21,7 +21,8 @@ from pathlib import Path
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters import processes
 from harness.yarn.errors import reason
-from harness.yarn.files import AllocationPlace, open_place
+from harness.yarn.files import AllocationPlace
+from harness.yarn.places import open_place
 
 Progress = Callable[[str], None]
 #: Folders whose file is still to be put back; those that somebody else's changes have overtaken.

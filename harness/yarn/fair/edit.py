@@ -6,8 +6,8 @@ For a controller that owns some attributes of some queues and nothing else in th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from harness.base.errors import InputError
@@ -35,13 +35,18 @@ _ELEMENTS: dict[Attribute, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of one queue's attributes; None: left as it is. ``unset``: attributes that the file shall not say."""
+    """New values of one queue's attributes; None: left as it is. ``unset``: attributes that the file shall not say.
+
+    ``texts``: what is to stand between the tags of an attribute, byte for byte (as latin-1); it must mean the value.
+    A weight with such a text may be any finite one: it is somebody's own.
+    """
 
     weight: float | None = None
     min_resources: Resource | None = None
     max_resources: ResourceLimit | None = None
     scheduling_policy: QueuePolicy | None = None
     unset: frozenset[Attribute] = frozenset()
+    texts: Mapping[Attribute, str] = field(default_factory=dict)
 
     def elements(self) -> dict[str, str]:
         """Element name -> text."""
@@ -57,6 +62,18 @@ class Change:
         return said
 
 
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """A document after an edit, and how to undo it."""
+
+    document: bytes
+    says: AllocationFile
+    #: Queue -> attribute that was touched -> what stood between its tags (as latin-1; None: it was not there).
+    was: Mapping[str, Mapping[Attribute, str | None]] = field(default_factory=dict)
+    #: Queues whose element was an empty tag (``<queue .../>``) and is no more.
+    opened: Collection[str] = ()
+
+
 def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: str = "allocation file") -> bytes:
     """The document with these attributes changed.
 
@@ -70,49 +87,76 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
     old file in the values asked for and in nothing else. Raises InputError for a file that the RM would refuse, for a
     queue that is not in it, and for a weight that is not within [WEIGHT_MIN, WEIGHT_MAX].
     """
-    return edit_parsed(document, parse_allocations(document, source=source), changes, source=source)[0]
+    return edit_parsed(document, parse_allocations(document, source=source), changes, source=source).document
 
 
 def edit_parsed(
     document: bytes, before: AllocationFile, changes: Mapping[str, Change], *, source: str = "allocation file"
-) -> tuple[bytes, AllocationFile]:
-    """As `edit_allocations`, of a document that has been parsed: the new document and what it says."""
+) -> Edited:
+    """As `edit_allocations`, of a document that has been parsed."""
     expected = _expected(before, changes, source)
     # As texts, because a NaN somewhere in the file is equal to nothing.
     meant = repr(expected)
-    if meant == repr(before):
-        return document, before
+    if meant == repr(before) and not any(change.texts for change in changes.values()):
+        return Edited(document, before)
     if b"\x00" in document:
         raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
     places = collect_queues(parse_xml(document, source=source))
     # (from, to, new bytes), applied from the end of the file to its start.
     edits: list[tuple[int, int, bytes]] = []
+    was: dict[str, dict[Attribute, str | None]] = {}
+    opened: set[str] = set()
     for path, change in changes.items():
         settings = before.settings[path]
         new: list[tuple[str, bytes]] = []
-        for tag, text in change.elements().items():
-            if _same(settings, change, tag):
-                continue
+        for tag, plain in change.elements().items():
+            attribute, names = next((name, names) for name, names in _ELEMENTS.items() if tag in names)
+            text = change.texts.get(attribute)
             # The last one counts, wherever the queue is written.
-            names = next(names for names in _ELEMENTS.values() if tag in names)
             written = [item for queue in places[path] for item in queue.elements() if item.tag in names]
-            if written:
-                edits.append(_replacement(document, written[-1], text.encode()))
+            stood = _content(document, written[-1]) if written else None
+            if stood == text if text is not None else _same(settings, change, tag):
+                continue
+            was.setdefault(path, {})[attribute] = stood
+            if text is not None and written:
+                edits.append((start_tag_end(document, written[-1]), written[-1].end, text.encode("latin-1")))
+            elif written:
+                edits.append(_replacement(document, written[-1], plain.encode()))
             else:
-                new.append((tag, text.encode()))
+                new.append((tag, plain.encode() if text is None else text.encode("latin-1")))
         for attribute in change.unset:
             gone = [item for queue in places[path] for item in queue.elements() if item.tag in _ELEMENTS[attribute]]
             edits += [removal(document, item) for item in gone]
         if new:
-            edits.append(_insertion(document, places[path][-1], new))
+            last = places[path][-1]
+            edits.append(_insertion(document, last, new))
+            if empty_tag(document, start_tag_end(document, last)):
+                opened.add(path)
     for start, end, content in sorted(edits, reverse=True):
         document = document[:start] + content + document[end:]
-    after = parse_allocations(document, source=source)
+    after = parse_allocations(document, source=source) if edits else before
     if repr(after) != meant:
         raise InputError(
             "the edited file does not read back as intended", where=source, mend="write the file plainly, in UTF-8"
         )
-    return document, after
+    return Edited(document, after, was, opened)
+
+
+def close_empty(document: bytes, paths: Collection[str], *, source: str = "allocation file") -> bytes:
+    """The document with those of these queues that hold nothing as empty tags again (``""``: the top element)."""
+    top = parse_xml(document, source=source)
+    places = {path: found[-1] for path, found in collect_queues(top).items()} | {"": top}
+    for element in sorted((places[p] for p in paths if p in places), key=lambda one: one.start, reverse=True):
+        after = start_tag_end(document, element)
+        if not empty_tag(document, after) and not document[after : element.end].strip():
+            document = document[: after - 1] + b"/>" + document[document.index(b">", element.end) + 1 :]
+    return document
+
+
+def _content(document: bytes, element: Element) -> str | None:
+    """What stands between an element's tags, as latin-1; None for an empty tag."""
+    start = start_tag_end(document, element)
+    return None if empty_tag(document, start) else document[start : element.end].decode("latin-1")
 
 
 def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str) -> AllocationFile:
@@ -125,7 +169,7 @@ def _expected(before: AllocationFile, changes: Mapping[str, Change], source: str
                 f"queue {path} is not in the file", where=source, mend=f"add it, or name one of those it has: {known}"
             )
         if change.weight is not None:
-            if not WEIGHT_MIN <= float32(change.weight) <= WEIGHT_MAX:
+            if "weight" not in change.texts and not WEIGHT_MIN <= float32(change.weight) <= WEIGHT_MAX:
                 raise InputError(
                     f"weight {change.weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}",
                     where=f"{source}: queue {path}",

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 from harness.base.errors import InputError
 from harness.model.queues import ROOT, AllocationFile
 from harness.yarn.fair.dom import Element, parse_xml
-from harness.yarn.fair.edit import collect_queues, empty_tag, removal, start_tag_end
+from harness.yarn.fair.edit import Edited, collect_queues, empty_tag, removal, start_tag_end
 from harness.yarn.fair.parse import parse_allocations
 
 #: What an element holds that nobody but the controller has touched.
@@ -28,21 +28,27 @@ class NewQueue:
     elements: Mapping[str, str] = field(default_factory=dict)
 
 
-def add_queues(
-    document: bytes, new: Mapping[str, NewQueue], *, source: str = "allocation file"
-) -> tuple[bytes, AllocationFile]:
-    """The document with these queues (full paths; parents that are missing must be among them), and what it says.
+def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "allocation file") -> Edited:
+    """The document with these queues (full paths; parents that are missing must be among them).
 
     Raises InputError where the result does not read back as the old file and these queues.
     """
     before = parse_allocations(document, source=source)
+    opened: set[str] = set()
     for path in sorted(new, key=lambda path: path.split(".")):
         top = parse_xml(document, source=source)
-        document = _with_queue(document, top, path, new[path])
+        places = collect_queues(top)
+        parent = path.rpartition(".")[0]
+        if parent != ROOT and parent not in places:
+            raise InputError(f"{parent} is not in the file, so {path} cannot be put into it")
+        inside = places[parent][-1] if parent in places else top
+        if empty_tag(document, start_tag_end(document, inside)):
+            opened.add(parent if parent in places else "")
+        document = _with_queue(document, inside, ROOT in places, path, new[path])
     after = parse_allocations(document, source=source)
     if _names(after) != _names(before) | set(new) or any(after._of(p) != before._of(p) for p in _names(before)):
         raise InputError("the file does not read back with its new queues", where=source, mend="name them by hand")
-    return document, after
+    return Edited(document, after, opened=opened)
 
 
 def remove_queues(
@@ -64,13 +70,9 @@ def _names(file: AllocationFile) -> set[str]:
     return {*file.configured_leaves, *file.configured_parents}
 
 
-def _with_queue(document: bytes, top: Element, path: str, new: NewQueue) -> bytes:
-    parent, _, name = path.rpartition(".")
-    places = collect_queues(top)
-    inside = places[parent][-1] if parent in places else top
-    if parent != ROOT and parent not in places:
-        raise InputError(f"{parent} is not in the file, so {path} cannot be put into it")
-    depth = path.count(".") + (1 if ROOT in places else 0)
+def _with_queue(document: bytes, inside: Element, below_root: bool, path: str, new: NewQueue) -> bytes:
+    name = path.rpartition(".")[2]
+    depth = path.count(".") + below_root
     kind = "" if new.leaf else ' type="parent"'
     content = "".join(f"<{tag}>{text}</{tag}>" for tag, text in new.elements.items())
     text = f"<queue name={quoteattr(name)}{kind}>{content}</queue>".encode("utf-8", "xmlcharrefreplace")
@@ -79,6 +81,6 @@ def _with_queue(document: bytes, top: Element, path: str, new: NewQueue) -> byte
     if empty_tag(document, after):
         closed = b"\n" + b"  " * (depth - 1) + b"</" + inside.tag.encode() + b">"
         return document[: after - 2] + b">" + line + closed + document[after:]
-    end = inside.end
-    keep = len(document[:end].rstrip())
-    return document[:keep] + line + (document[keep:end] or b"\n" + b"  " * (depth - 1)) + document[end:]
+    # Taken out again, the line goes with the white space before it: what follows stays as it is.
+    keep = len(document[: inside.end].rstrip())
+    return document[:keep] + line + document[keep:]

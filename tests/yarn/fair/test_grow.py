@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.base.errors import InputError
+from harness.model.queues import AllocationFile
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.parse import parse_allocations
 
@@ -19,10 +20,15 @@ INSIDE_ROOT = b'<allocations><queue name="root"><queue name="a"/></queue></alloc
 LEAF = NewQueue(True, {"weight": "3.5"})
 
 
+def grow(file: bytes, new: dict[str, NewQueue]) -> tuple[bytes, AllocationFile]:
+    edited = add_queues(file, new)
+    return edited.document, edited.says
+
+
 @pytest.mark.parametrize("file", [FILE, INSIDE_ROOT, b"<allocations/>", b"<allocations></allocations>"])
 def test_what_is_added_reads_back_and_its_removal_leaves_the_rest(file: bytes) -> None:
     new = {"root.bob": LEAF, "root.teams": NewQueue(False), "root.teams.x": LEAF, "root.teams.y": LEAF}
-    grown, says = add_queues(file, new)
+    grown, says = grow(file, new)
     assert parse_allocations(grown) == says
     assert says.weight("root.teams.x") == 3.5
     assert "root.teams" in says.configured_parents
@@ -35,7 +41,7 @@ def test_what_is_added_reads_back_and_its_removal_leaves_the_rest(file: bytes) -
 
 
 def test_into_a_parent_that_is_there() -> None:
-    grown, says = add_queues(FILE, {"root.users.bob": LEAF})
+    grown, says = grow(FILE, {"root.users.bob": LEAF})
     assert (
         b'  <queue name="users" type="parent">\n    <queue name="bob"><weight>3.5</weight></queue>\n  </queue>' in grown
     )
@@ -44,13 +50,13 @@ def test_into_a_parent_that_is_there() -> None:
 
 def test_names_that_need_care() -> None:
     name = "root.<b&\"o'b> ä"
-    grown, says = add_queues(FILE, {name: LEAF})
+    grown, says = grow(FILE, {name: LEAF})
     assert name in says.configured_leaves
     assert remove_queues(grown, [name])[0] == FILE
 
 
 def test_a_queue_with_somebody_elses_settings_stays() -> None:
-    grown, _ = add_queues(FILE, {"root.bob": LEAF})
+    grown, _ = grow(FILE, {"root.bob": LEAF})
     grown = grown.replace(b"<weight>3.5</weight>", b"<weight>3.5</weight><maxRunningApps>3</maxRunningApps>")
     same, _, gone = remove_queues(grown, ["root.bob"])
     assert (same, gone) == (grown, set())

@@ -1,0 +1,89 @@
+"""All places where an RM's allocation file may lie, by their names: a folder, over SFTP, over WebHDFS."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from harness.base.errors import CallError
+from harness.yarn.errors import Refused
+from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, left_by
+from harness.yarn.http import HttpOptions
+from harness.yarn.sftp import SftpPlace
+from harness.yarn.webhdfs import WebHdfs
+
+
+@dataclass(frozen=True)
+class WebHdfsPlace(AllocationPlace):
+    """A file in HDFS, by WebHDFS: `base` is the NameNode's ``http://host:port``, `path` absolute in HDFS."""
+
+    base: str
+    path: str
+    options: HttpOptions = field(default_factory=HttpOptions)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.base}{self.path}"
+
+    @property
+    def file_name(self) -> str:
+        return posixpath.basename(self.path)
+
+    def beside(self, name: str) -> WebHdfsPlace:
+        return replace(self, path=posixpath.join(posixpath.dirname(self.path), name))
+
+    @property
+    def _hdfs(self) -> WebHdfs:
+        return WebHdfs(self.base, self.options)
+
+    def read(self) -> bytes:
+        return self._hdfs.call("GET", self.path, "OPEN")
+
+    def _put(self, data: bytes) -> None:
+        before = None
+        with contextlib.suppress(Refused):
+            before = self._hdfs.status(self.path)
+        self._hdfs.write(self.path, data, like=before, temporary=TEMPORARY)
+
+    def remove(self) -> None:
+        self._hdfs.delete(self.path)
+
+    def clear(self) -> int:
+        folder, last = posixpath.split(self.path)
+        left = [found.name for found in self._hdfs.listing(folder) if left_by(found.name, last)]
+        for name in left:
+            self._hdfs.delete(posixpath.join(folder, name))
+        return len(left)
+
+
+def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace:
+    """A place by its name: a path, ``sftp://[user@]host[:port]/path``, ``webhdfs://`` or ``swebhdfs://host:port/path``.
+
+    `options` are for WebHDFS. CallError for what is none of these.
+    """
+    if "://" not in text:
+        if not text or "\0" in text:
+            raise CallError("no path of an allocation file given")
+        return LocalPlace(Path(text))
+    mend = "give a path, sftp://[user@]host[:port]/path, webhdfs://host:port/path or swebhdfs://host:port/path"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise CallError(f"{text!r} is no place: {error}", mend=mend) from None
+    path = unquote(parts.path)
+    if not parts.hostname or not path.strip("/") or path.endswith("/") or parts.password is not None or parts.query:
+        raise CallError(f"{text!r} names no file", mend=mend)
+    if parts.scheme == "sftp":
+        return SftpPlace(parts.hostname, path, port, parts.username)
+    if parts.scheme in ("webhdfs", "swebhdfs"):
+        scheme, usual = ("http", 9870) if parts.scheme == "webhdfs" else ("https", 9871)
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        given = options or HttpOptions()
+        if parts.username:
+            given = replace(given, user=parts.username)
+        return WebHdfsPlace(f"{scheme}://{host}:{port or usual}", path, given)
+    raise CallError(f"{text!r} is no place for an allocation file", mend=mend)
