@@ -23,7 +23,7 @@ class Recipe:
 def _run(arguments: str, writer: str) -> Recipe:
     return Recipe(
         (
-            f"yarnfair run {arguments} --no-report --jobs 1 --out {{out}}",
+            f"yarnfair run {arguments} --no-report --out {{out}}",
             f"python -m studies.{writer} {{out}} -o {{file}}",
         )
     )
