@@ -3,6 +3,7 @@
 # make test-long  the long series in full
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
+# make figures    the pages of figures in docs/ made from studies/pages and docs/records
 # make lint       ruff, mypy, import rules
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
@@ -12,10 +13,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-installed
 JOBS ?= 2
 
-.PHONY: help setup run test test-long bench-check records lint format lock clean
+.PHONY: help setup run test test-long bench-check records figures lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -7
+	@sed -n 's/^# //p' Makefile | head -9
 
 setup: $(STAMP)
 
@@ -51,6 +52,9 @@ bench-check: setup
 
 records: setup
 	$(BIN)/python -m studies.remake $(addprefix --only ,$(ONLY))
+
+figures: setup
+	$(BIN)/python -m studies.figures
 
 format: setup
 	$(BIN)/ruff check --fix harness studies tests

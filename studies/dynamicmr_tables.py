@@ -6,17 +6,10 @@ what stands between the page's markers. It measures nothing.
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from studies.ordering_tables import filled, markdown
 from studies.over_seeds import half_width_of, shown
-
-Values = dict[str, Any]
+from studies.tables import Values, markdown
 
 
 def slots(values: Values) -> str:
@@ -268,7 +261,7 @@ def orders(values: Values) -> str:
     return markdown(("order", *head), rows)
 
 
-#: Marker on the page -> (record, table).
+#: Name -> (record, table).
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fig-4.10": ("dynamicmr-slots", slots),
     "early": ("dynamicmr-early", early),
@@ -289,26 +282,3 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fig-3.9": ("mrorder-online", online),
     "mrorder": ("mrorder", in_front),
 }
-
-
-def page_with_tables(page: str, records: Path) -> str:
-    """The page with each of its tables made anew; markers that it does not have are left out."""
-    content = {}
-    for marker, (name, table) in TABLES.items():
-        path = records / f"{name}.json"
-        if f"<!-- {marker} -->" in page and path.exists():
-            content[marker] = table(json.loads(path.read_text(encoding="utf-8"))["values"])
-    return filled(page, content)
-
-
-def main(arguments: list[str]) -> int:
-    """RECORDS PAGE: fills in the page."""
-    records, page = Path(arguments[0]), Path(arguments[1])
-    temporary = Path(f"{page}.part")
-    temporary.write_text(page_with_tables(page.read_text(encoding="utf-8"), records), encoding="utf-8")
-    os.replace(temporary, page)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -292,18 +292,5 @@ def variation(seeds: int) -> None:
     _record(measure_variation(seeds), "variation", f"--seeds {seeds}")
 
 
-@study.command()
-@click.argument("records", type=click.Path(exists=True, file_okay=False))
-@click.argument("page", type=click.Path(exists=True, dir_okay=False))
-def tables(records: str, page: str) -> None:
-    """Fill in PAGE's tables from the records in RECORDS (ordering-{search,greedy,variation}.json)."""
-    from studies.ordering_tables import filled
-    from studies.ordering_tables import tables as made
-
-    temporary = Path(f"{page}.part")
-    temporary.write_text(filled(Path(page).read_text(encoding="utf-8"), made(Path(records))), encoding="utf-8")
-    os.replace(temporary, page)
-
-
 if __name__ == "__main__":
     study()

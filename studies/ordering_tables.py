@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 from studies.over_seeds import shown
+from studies.tables import Values, markdown
 
 #: Table 3.5 of the thesis: makespan ALG, SIM; total completion time ALG, SIM; seconds taken by SIM.
 TABLE_3_5 = (
@@ -23,25 +21,14 @@ TABLE_3_5 = (
 )
 
 
-def markdown(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table."""
-    names = list(head)
-    lines = [
-        " | ".join(names),
-        "|".join("---" for _ in names),
-        *(" | ".join(str(cell) for cell in row) for row in rows),
-    ]
-    return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)
-
-
 def _above(value: float, best: float) -> str:
     return f"{100 * (value / best - 1):.2f} %"
 
 
-def table_3_5(record: dict[str, Any]) -> str:
+def table_3_5(values: Values) -> str:
     """Rules against the best order for 1 to 9 jobs, ours and the thesis'."""
     rows = []
-    for row, theirs in zip(record["values"]["rows"], TABLE_3_5, strict=False):
+    for row, theirs in zip(values["rows"], TABLE_3_5, strict=False):
         makespan, tct = row["makespan"], row["tct"]
         rows.append(
             (
@@ -68,10 +55,10 @@ def table_3_5(record: dict[str, Any]) -> str:
     )
 
 
-def one_minute(record: dict[str, Any]) -> str:
+def one_minute(values: Values) -> str:
     """How far the search comes within its limit, from 10 jobs on."""
     rows = []
-    for row in record["values"]["rows"]:
+    for row in values["rows"]:
         if row["jobs"] < 10:
             continue
         cells = [row["jobs"]]
@@ -83,11 +70,11 @@ def one_minute(record: dict[str, Any]) -> str:
     return markdown(("jobs", "MK_JR", "best found", "", "s", "TCT", "best found", "", "s"), rows)
 
 
-def rules(record: dict[str, Any]) -> str:
+def rules(values: Values) -> str:
     """Each rule's makespan and total completion time above the best order found, and how sure that one is."""
     rows = []
     for objective, key in (("makespan", "makespan_s"), ("tct", "total_completion_time_s")):
-        for name, item in record["values"]["files"].items():
+        for name, item in values["files"].items():
             best = item[f"best_{objective}"]
             sure = "optimal" if best["proven"] else _above(best["best_s"], best["bound_s"])
             above = [
@@ -100,10 +87,10 @@ def rules(record: dict[str, Any]) -> str:
     )
 
 
-def bounds(record: dict[str, Any]) -> str:
+def bounds(values: Values) -> str:
     """Fig. 3.6: bounds and makespans over MK_JR's makespan."""
     rows = []
-    for name, item in record["values"]["files"].items():
+    for name, item in values["files"].items():
         base = item["rules"]["mk_jr"]["makespan_s"]
         rows.append(
             (
@@ -122,16 +109,16 @@ def bounds(record: dict[str, Any]) -> str:
     return markdown(("jobs", "lower bound", "upper bound of MK_JR", "worst", "upper bound of worst"), rows)
 
 
-def speedups(record: dict[str, Any]) -> str:
+def speedups(values: Values) -> str:
     """Figs. 3.4 and 3.5: reversed order over the rule's, on the files and over seeds."""
     rows = []
-    for name, item in record["values"]["files"].items():
+    for name, item in values["files"].items():
         worst = item["rules"]["worst"]
         cells = [name]
         for key in ("makespan_s", "total_completion_time_s"):
             cells += [f"{worst[key] / item['rules'][rule][key]:.3f}" for rule in ("mk_jr", "mk_tct_jr")]
         rows.append(cells)
-    for count, spread in record["values"]["facebook_over_seeds"].items():
+    for count, spread in values["facebook_over_seeds"].items():
         cells = [f"facebook-{count}, {spread['seeds']} seeds"]
         for what in ("makespan_speedup", "tct_speedup"):
             for rule in ("mk_jr", "mk_tct_jr"):
@@ -141,10 +128,10 @@ def speedups(record: dict[str, Any]) -> str:
     return markdown(("jobs", "makespan MK_JR", "makespan MK_TCT_JR", "total MK_JR", "total MK_TCT_JR"), rows)
 
 
-def variation(record: dict[str, Any]) -> str:
+def variation(values: Values) -> str:
     """Fig. 3.7 at 0, 20 and 40 %."""
     rows = []
-    for row in record["values"]["rows"]:
+    for row in values["rows"]:
         if row["variation_percent"] not in (0, 20, 40):
             continue
         rows.append(
@@ -172,30 +159,12 @@ def variation(record: dict[str, Any]) -> str:
     )
 
 
-def tables(records: Path) -> dict[str, str]:
-    """Each table by its marker in docs/figures-ordering.md, from the records in a directory."""
-
-    def record(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((records / f"ordering-{name}.json").read_text(encoding="utf-8"))
-        return found
-
-    searched, ruled, varied = record("search"), record("greedy"), record("variation")
-    return {
-        "table-3.5": table_3_5(searched),
-        "one-minute": one_minute(searched),
-        "rules": rules(ruled),
-        "fig-3.4-3.5": speedups(ruled),
-        "fig-3.6": bounds(ruled),
-        "fig-3.7": variation(varied),
-    }
-
-
-def filled(page: str, content: dict[str, str]) -> str:
-    """`page` with each table between its markers ``<!-- name -->`` and ``<!-- end -->``."""
-    for name, table in content.items():
-        begin, end = f"<!-- {name} -->\n", "\n<!-- end -->"
-        before, _, rest = page.partition(begin)
-        if not rest:
-            raise ValueError(f"no marker for {name}")
-        page = before + begin + table + rest[rest.index(end) :]
-    return page
+#: Name -> (record, table).
+TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
+    "table-3.5": ("ordering-search", table_3_5),
+    "one-minute": ("ordering-search", one_minute),
+    "rules": ("ordering-greedy", rules),
+    "fig-3.4-3.5": ("ordering-greedy", speedups),
+    "fig-3.6": ("ordering-greedy", bounds),
+    "fig-3.7": ("ordering-variation", variation),
+}

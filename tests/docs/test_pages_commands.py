@@ -18,8 +18,7 @@ from harness.cli import cli
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
-#: Programs of ours that are called as modules, and take their arguments without a parser.
-UNPARSED = {"studies.dynamicmr_tables"}
+#: Programs of ours that are called as modules.
 MODULES = ("python -m harness.", "python -m studies.")
 #: What stands for something of the user's.
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\.\.\.|\[-")
@@ -72,9 +71,7 @@ def parse(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         if words[0] == "yarnfair":
             walked(cli, words[1:], "yarnfair")
-        elif (
-            words[:2] == ["python", "-m"] and words[2].startswith(("harness.", "studies.")) and words[2] not in UNPARSED
-        ):
+        elif words[:2] == ["python", "-m"] and words[2].startswith(("harness.", "studies.")):
             module(words[2], words[3:], monkeypatch)
     except click.BadParameter as error:
         if "does not exist" not in error.format_message():  # files of the user's are not here
