@@ -4,14 +4,15 @@ KAI Scheduler documentation, "Time Aware Fairness": what is left beyond deserved
 
     P_i = max(0, W_i + k (W_i - U_i))
 
-with W_i the weight over the siblings' sum and U_i the usage over the cluster's capacity in a window that slides or
-tumbles, recent usage counting more if there is a half-life.
+with W_i the weight over the sum of the siblings that still ask, and U_i the usage over the cluster's capacity in a
+window that slides or tumbles, recent usage counting more if there is a half-life. Who gets all that it asks for leaves
+the rest to the next round, in which the others' W and P are computed anew.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,8 +22,61 @@ from harness.model.plan import LedgerSettings
 from harness.model.snapshot import Snapshot
 from harness.policies.base import number, word
 from harness.policies.decay import DAY_S, DecayPolicy, by_shares, share_keys
+from harness.policies.limits import limit_of
 from harness.policies.longterm import capacity_of
 from harness.policies.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A queue as the division sees it: its weight, what it asks for in all, and U."""
+
+    weight: float
+    request: float
+    usage: float
+
+
+def portions(queues: Mapping[int, Asking], k: float) -> dict[int, float]:
+    """P of queues that all ask, not normalised."""
+    total = sum(queue.weight for queue in queues.values())
+    if total <= 0:
+        return dict.fromkeys(queues, 0.0)
+    return {q: max(0.0, queue.weight / total + k * (queue.weight / total - queue.usage)) for q, queue in queues.items()}
+
+
+def divide(amount: float, k: float, queues: Mapping[int, Asking]) -> tuple[dict[int, float], dict[int, float]]:
+    """KAI's division of an amount, round by round: (what each gets, what each is offered), in the amount's unit.
+
+    The offer is larger than what is got where a queue asks for less. Where all get what they ask for, the offers are
+    those of the first round: what is left over in the end says nothing about who comes first. What nobody gets because
+    every P is 0 stays. KAI gives whole units (millicores, bytes, GPUs); here an amount is divisible.
+    """
+    given = dict.fromkeys(queues, 0.0)
+    offered = dict.fromkeys(queues, 0.0)
+    asking = {q: queue for q, queue in queues.items() if queue.request > 0}
+    left, first = amount, portions(asking, k)
+    while asking and left > 0:
+        parts = portions(asking, k)
+        whole = sum(parts.values())
+        if whole <= 0:
+            break
+        share, satisfied = left, []
+        for q, queue in asking.items():
+            offer = share * parts[q] / whole
+            got = min(offer, queue.request - given[q])
+            offered[q] = given[q] + offer
+            given[q] += got
+            left -= got
+            if queue.request - given[q] <= 0 or got < offer:
+                satisfied.append(q)
+        if not satisfied:
+            break
+        for q in satisfied:
+            del asking[q]
+    whole = sum(first.values())
+    if not asking and whole > 0:
+        offered.update({q: amount * part / whole for q, part in first.items()})
+    return given, offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +134,61 @@ class DecayKai(DecayPolicy):
             return (1.0 - half_life_factor(since, s.half_life)) * s.half_life / LN2
         return since if ledger.window_s is None else min(since, s.window)
 
-    def portions(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        """P of every queue, normalised over its siblings (1 for the root)."""
-        capacity = capacity_of(snapshot, self.settings.resource)
-        found = [1.0] * len(tree.names)
+    def offers(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
+        """What the division offers every queue, level by level, in units of the resource (the root: the capacity).
+
+        A queue that asks for nothing is offered what it would be if it asked beside those that do: its next request
+        may come before the next look. Where every P is 0 the weights alone decide.
+        """
+        k, capacity = self.settings.k, capacity_of(snapshot, self.settings.resource)
+        requests = self._requests(tree, snapshot)
+        found = [0.0] * len(tree.names)
+        amount = [0.0] * len(tree.names)
+        found[0] = amount[0] = capacity
         for above in tree.parents:
-            siblings = tree.children[above]
-            total = sum(tree.entitlement[q] for q in siblings)
-            w = {q: float(tree.entitlement[q] / total) if total > 0 else 1.0 / len(siblings) for q in siblings}
-            p = {
-                q: max(0.0, w[q] + self.settings.k * (w[q] - self.figure(snapshot.time_s, counted[q], capacity)))
-                for q in siblings
+            siblings = {
+                q: Asking(float(tree.entitlement[q]), requests[q], self.figure(snapshot.time_s, counted[q], capacity))
+                for q in tree.children[above]
             }
-            whole = sum(p.values())
-            for q in siblings:
-                found[q] = p[q] / whole if whole > 0 else w[q]
+            given, offered = divide(amount[above], k, siblings)
+            asking = {q: queue for q, queue in siblings.items() if queue.request > 0}
+            if asking and not any(offered.values()):
+                whole = sum(queue.weight for queue in asking.values())
+                for q, queue in asking.items():
+                    offered[q] = amount[above] * (queue.weight / whole if whole > 0 else 1.0 / len(asking))
+                    given[q] = min(offered[q], queue.request)
+            for q, queue in siblings.items():
+                if q not in asking:
+                    # Nobody asks: all are taken to come at once.
+                    beside = {**asking, q: queue} if asking else siblings
+                    parts = portions(beside, k)
+                    whole = sum(parts.values())
+                    part = parts[q] / whole if whole > 0 else 0.0
+                    given[q] = amount[above] * part
+                    # As a weight beside those who ask, so that it gets this part of them and itself.
+                    offered[q] = given[q] / max(1.0 - part, 1e-3) if asking else given[q]
+                found[q], amount[q] = offered[q], given[q]
         return found
 
+    def _requests(self, tree: Tree, snapshot: Snapshot) -> list[float]:
+        """What each queue asks for in all, running containers included, within its limit; a parent's is the sum."""
+        asks = [0.0] * len(tree.names)
+        for q in tree.leaves:
+            view = snapshot.queues[tree.names[q]]
+            within = view.demand.within(limit_of(view, snapshot.capacity))
+            resource = self.settings.resource
+            asks[q] = (
+                float(within.memory_mb)
+                if resource == "memory"
+                else float(within.vcores)
+                if resource == "vcores"
+                else within.dominant_share(snapshot.capacity)
+            )
+        return tree.sum_up(asks)
+
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        return by_shares(tree, self.portions(tree, snapshot, counted))
+        return by_shares(tree, self.offers(tree, snapshot, counted))
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
         unit = 1.0 if self.settings.resource != "dominant" else 1.0 / max(snapshot.capacity.vcores, 1)
-        return share_keys(self.portions(tree, snapshot, counted), held, unit)
+        return share_keys(self.offers(tree, snapshot, counted), held, unit)
