@@ -6,19 +6,32 @@ HTCondor manual, "User Priorities and Negotiation": the real user priority is
 
 never below 0.5, where everybody begins; the effective priority is pi times the user's priority factor, and the pool is
 divided in inverse proportion to it.
+
+Group quotas (``groups=quota``): a parent queue is an accounting group that accepts surplus. Groups divide by their
+quotas (their weights) whatever they have used, and only users by priority: the leaves beside groups share the sum of
+their weights, among those that ask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.ledger.decay import half_life_factor
 from harness.model.snapshot import Snapshot
-from harness.policies.decay import DecayPolicy, by_shares, share_keys
+from harness.policies.base import word
+from harness.policies.decay import DecayPolicy, DecaySettings, by_shares, share_keys
+from harness.policies.longterm import demands
 from harness.policies.tree import Tree
 
 #: The best real user priority, which is also everybody's first.
 FLOOR = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class HtcondorSettings(DecaySettings):
+    groups: str = word("quota", "quota", "priority", doc="parent queues: by quota as accounting groups, or by priority")
 
 
 class DecayHtcondor(DecayPolicy):
@@ -31,6 +44,8 @@ class DecayHtcondor(DecayPolicy):
     """
 
     name = "decay-htcondor"
+    Settings: ClassVar[type] = HtcondorSettings
+    settings: HtcondorSettings
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """The real user priority pi."""
@@ -42,10 +57,32 @@ class DecayHtcondor(DecayPolicy):
     def _slices(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         # The dominant resource is counted in parts of the cluster: there half a core is that part of its cores.
         floor = FLOOR / max(snapshot.capacity.vcores, 1) if self.settings.resource == "dominant" else FLOOR
-        return [
+        slices = [
             float(tree.entitlement[q]) / self._priority(snapshot.time_s, counted[q], floor)
             for q in range(len(tree.names))
         ]
+        if self.settings.groups == "quota":
+            demand, _ = demands(tree, snapshot, self.settings.resource)
+            asks = [amount > 0 for amount in demand]
+            for above in tree.parents:
+                self._by_quota(tree, above, slices, asks)
+        return slices
+
+    def _by_quota(self, tree: Tree, above: int, slices: list[float], asks: Sequence[bool]) -> None:
+        """Among siblings, groups get their quota and the leaves together the sum of theirs; in place."""
+        siblings = tree.children[above]
+        groups = [q for q in siblings if tree.children[q]]
+        if not groups:
+            return
+        leaves = [q for q in siblings if not tree.children[q]]
+        quota = float(sum(tree.entitlement[q] for q in leaves))
+        asking = sum(slices[q] for q in leaves if asks[q])
+        for q in leaves:
+            # A leaf that does not ask has the part that it would have beside those that do.
+            whole = asking if asks[q] else asking + slices[q]
+            slices[q] = quota * slices[q] / whole if whole > 0 else 0.0
+        for q in groups:
+            slices[q] = float(tree.entitlement[q])
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         return by_shares(tree, self._slices(tree, snapshot, counted))

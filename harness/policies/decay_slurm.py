@@ -4,6 +4,9 @@ Slurm documentation, "Fair Tree Fairshare Algorithm": among siblings LF = S / U 
 and U the decayed usage over the parent's; depth first, higher LF first. Siblings without usage come before all others
 (LF infinite; 0 with no shares). Leaves with equal LF (by twelve digits) have one rank; parents with equal LF have their
 children merged before these are sorted; a leaf equal to a parent has the rank of that parent's best leaf.
+
+Fairshare=parent (setting ``parent``): the children of such a parent queue compete beside its siblings, by their own
+shares and their part of the grandparent's usage; such a leaf has no shares of its own and comes first (LF infinite).
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from harness.base.errors import CallError
 from harness.model.snapshot import Snapshot
-from harness.policies.base import number
+from harness.policies.base import number, text
 from harness.policies.decay import DAY_S, DecayPolicy, DecaySettings, asking_ranks, by_ranks
 from harness.policies.longterm import demands
 from harness.policies.tree import Tree
@@ -23,6 +27,7 @@ from harness.policies.tree import Tree
 @dataclass(frozen=True, slots=True)
 class SlurmSettings(DecaySettings):
     half_life: float = number(7 * DAY_S, above=0, doc="PriorityDecayHalfLife")
+    parent: str = text("", doc="full names of queues with Fairshare=parent, commas between them")
 
 
 class DecaySlurm(DecayPolicy):
@@ -32,6 +37,15 @@ class DecaySlurm(DecayPolicy):
     Settings: ClassVar[type] = SlurmSettings
     #: Ranks are of all leaves together: those of tied parents stand between each other.
     flat: ClassVar[bool] = True
+    settings: SlurmSettings
+
+    def _through(self, tree: Tree) -> frozenset[int]:
+        """The queues with Fairshare=parent."""
+        names = [name.strip() for name in self.settings.parent.split(",") if name.strip()]
+        for name in names:
+            if tree.index.get(name, 0) == 0:
+                raise CallError(f"parent names {name!r}, which is no queue", where="--set", mend="give root.a,root.b.c")
+        return frozenset(tree.index[name] for name in names)
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         # Depth first by LF is strict order level by level; children of tied parents cannot be merged by weights.
@@ -40,32 +54,58 @@ class DecaySlurm(DecayPolicy):
             if asks[leaf]:
                 for q in tree.path(leaf):
                     asks[q] = True
-        return by_ranks(tree, asking_ranks(tree, [-lf for lf in level_fs(tree, counted)], asks))
+        return by_ranks(tree, asking_ranks(tree, [-lf for lf in self._level_fs(tree, counted)], asks))
+
+    def _level_fs(self, tree: Tree, counted: Sequence[float]) -> list[float]:
+        """LF as weights can say it: level by level, a queue with Fairshare=parent at the place of its best child."""
+        through = self._through(tree)
+        lf = level_fs(tree, counted, through)
+        for q in reversed(tree.parents):
+            if q in through:
+                lf[q] = max(lf[child] for child in tree.children[q])
+        return lf
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
         keys = [math.inf] * len(tree.names)
-        for leaf, rank in fair_tree(tree, counted).items():
+        for leaf, rank in fair_tree(tree, counted, self._through(tree)).items():
             keys[leaf] = float(rank)
         return keys
 
 
-def level_fs(tree: Tree, usage: Sequence[float]) -> list[float]:
-    """LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue, a parent's the sum."""
-    found = [1.0] * len(tree.names)
+def members(tree: Tree, above: int, through: frozenset[int] = frozenset()) -> list[int]:
+    """Who competes below a queue: its children, in place of a parent among ``through`` that one's members."""
+    found: list[int] = []
+    for q in tree.children[above]:
+        found += members(tree, q, through) if q in through and tree.children[q] else [q]
+    return found
+
+
+def level_fs(tree: Tree, usage: Sequence[float], through: frozenset[int] = frozenset()) -> list[float]:
+    """LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue, a parent's the sum.
+
+    ``through``: queues with Fairshare=parent. Parents among them have no LF (0).
+    """
+    found = [0.0] * len(tree.names)
+    found[0] = 1.0
     for above in tree.parents:
-        siblings = tree.children[above]
-        shares = sum(tree.entitlement[q] for q in siblings)
+        if above in through:
+            continue
+        siblings = members(tree, above, through)
+        shares = sum(tree.entitlement[q] for q in siblings if q not in through)
         for q in siblings:
             s = float(tree.entitlement[q] / shares) if shares > 0 else 0.0
             u = usage[q] / usage[above] if usage[above] > 0 else 0.0
+            if q in through:
+                found[q] = math.inf
+                continue
             # What has been used fades in floats: queues that used the same tie, whatever the sums' last digits.
             found[q] = 0.0 if s == 0 else math.inf if u == 0 else float(f"{s / u:.12g}")
     return found
 
 
-def fair_tree(tree: Tree, usage: Sequence[float]) -> dict[int, int]:
+def fair_tree(tree: Tree, usage: Sequence[float], through: frozenset[int] = frozenset()) -> dict[int, int]:
     """Leaf -> its rank, 0 first; equal leaves have equal ranks, and the next rank counts all before it."""
-    lf = level_fs(tree, usage)
+    lf = level_fs(tree, usage, through)
     rank: dict[int, int] = {}
     leaves = set(tree.leaves)
     current = 0
@@ -89,8 +129,8 @@ def fair_tree(tree: Tree, usage: Sequence[float]) -> dict[int, int]:
             group = [q]
             while at + len(group) < len(ordered) and lf[ordered[at + len(group)]] == lf[q]:
                 group.append(ordered[at + len(group)])
-            visit([child for parent in group for child in tree.children[parent]], same)
+            visit([child for parent in group for child in members(tree, parent, through)], same)
             at += len(group)
 
-    visit(list(tree.children[0]), False)
+    visit(members(tree, 0, through), False)
     return rank

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import CallError
 from harness.cli import main
 from harness.ledger import Ledger, Usage
 from harness.ledger.decay import LN2, WINDOW_PARTS, half_life_factor
@@ -306,3 +307,56 @@ def test_htcondors_first_priority_is_half_a_core_of_any_resource() -> None:
         counted = CountedLedger({"root.a": used * 3600.0 / math.log(2)})
         weights = policy.plan(view({"root.a": 1.0, "root.b": 1.0}, time_s=week), counted).weights
         assert weights["root.b"] / weights["root.a"] == pytest.approx(20, rel=1e-3), resource
+
+
+GROUPS = """
+capacity: 120
+queues: {A: {weight: 1}, B: {weight: 1}, G: {weight: 2, children: {C: {}, D: {}}}}
+arrivals: [{C: 480}, {}, {}, {}, {A: 500, B: 500, C: 500, D: 500}]
+steps: 5
+"""
+
+
+def test_htcondors_groups_divide_by_quota_and_users_by_priority(tmp_path: Path, capsys: Any) -> None:
+    """G had everything for four steps and still gets its half; within it C, who had it, comes after D."""
+    half_life = "half_life=4"
+    step = allocated(tmp_path, capsys, GROUPS, "--policy", "decay-htcondor", "--set", half_life)["steps"][4]
+    assert (step["A"], step["B"], step["C"] + step["D"]) == (30, 30, 60)
+    pi = 120 * 0.5 + 0.5 * 0.5
+    assert step["C"] == pytest.approx(60 * 0.5 * 0.5 / (pi + 0.5 * 0.5), abs=1)
+    pair = ("--policy", "decay-htcondor", "--set", half_life, "--set", "groups=priority")
+    level = allocated(tmp_path, capsys, GROUPS, *pair)["steps"][4]
+    assert level["C"] + level["D"] < 5
+
+
+def test_users_beside_groups_share_the_quota_of_those_without_a_group(tmp_path: Path, capsys: Any) -> None:
+    """B is idle: A alone has the quota of both, half of the pool, and not a third of it."""
+    text = GROUPS.replace("B: 500, ", "")
+    step = allocated(tmp_path, capsys, text, "--policy", "decay-htcondor", "--set", "half_life=4")["steps"][4]
+    assert (step["A"], step["C"] + step["D"]) == (60, 60)
+
+
+def test_fairshare_parent_is_slurms() -> None:
+    """A parent's children compete beside its siblings; a user's LF is infinite, and its shares are not counted."""
+    weights = {"root.g": 9.0, "root.g.a": 1.0, "root.g.b": 2.0, "root.c": 1.0, "root.d": 1.0}
+    tree = tree_of(view(weights))
+    used = tree.sum_up(
+        [{"root.g.a": 4.0, "root.g.b": 1.0, "root.c": 3.0, "root.d": 8.0}.get(n, 0.0) for n in tree.names]
+    )
+    through = frozenset({tree.index["root.g"], tree.index["root.d"]})
+    lf = dict(zip(tree.names, level_fs(tree, used, through), strict=True))
+    assert lf["root.g.a"] == pytest.approx((1 / 4) / (4 / 16))
+    assert lf["root.g.b"] == pytest.approx((2 / 4) / (1 / 16))
+    assert lf["root.c"] == pytest.approx((1 / 4) / (3 / 16))
+    assert lf["root.d"] == math.inf
+    ranked = {tree.names[q]: rank for q, rank in fair_tree(tree, used, through).items()}
+    assert ranked == {"root.d": 0, "root.g.b": 1, "root.c": 2, "root.g.a": 3}
+    policy = make_policy("decay-slurm", {"parent": "root.g, root.d"})
+    counted = CountedLedger({tree.names[q]: used[q] for q in tree.leaves})
+    found = policy.plan(view(weights), counted).weights
+    assert found["root.d"] > found["root.g"] > found["root.c"]
+
+
+def test_fairshare_parent_of_a_queue_that_is_not_there_is_refused() -> None:
+    with pytest.raises(CallError, match=r"root\.nobody"):
+        make_policy("decay-slurm", {"parent": "root.nobody"}).plan(view({"root.a": 1.0}), CountedLedger())
