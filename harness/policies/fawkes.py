@@ -18,7 +18,7 @@ from typing import ClassVar
 from harness.model.plan import Order, Plan
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies.base import LedgerView, Policy, number
+from harness.policies.base import LedgerView, Policy, flag, number
 from harness.policies.fair import entitlement_weights
 from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
 from harness.policies.limits import limit_of
@@ -66,6 +66,7 @@ class UsageSettings(FawkesSettings):
     """psi of eq. (5); the paper excludes its ends, where RU is PU and DU."""
 
     psi: float = number(0.5, at_least=0, at_most=1, doc="weight of processor against disk usage")
+    normalised: bool = flag(True, doc="each usage over its sum over the MR-clusters first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,14 @@ class FawkesPolicy(Policy):
     @abstractmethod
     def value(self, metrics: Metrics) -> Number:
         """y of one sample, at least 0."""
+
+    def values(self, metrics: Metrics) -> tuple[Number, ...]:
+        """What is averaged over the samples of an interval: y, or figures that only `weights` brings together."""
+        return (self.value(metrics),)
+
+    def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
+        """w of every MR-cluster (eq. 4) from the means of its `values`."""
+        return weights_of({name: mean[0] for name, mean in means.items()})
 
     # --- YARN: a leaf queue is an MR-cluster ---
 
@@ -152,7 +161,7 @@ class FawkesPolicy(Policy):
         }
 
     def _weights(self, snapshot: Snapshot, tree: Tree) -> dict[str, Number]:
-        return weights_of({tree.names[q]: self.value(metrics_of(snapshot, tree.names[q])) for q in tree.leaves})
+        return self.weights({tree.names[q]: self.values(metrics_of(snapshot, tree.names[q])) for q in tree.leaves})
 
     def _ideal(
         self, tree: Tree, weights: Mapping[str, Number], configured: Mapping[str, Number] | None = None
@@ -295,14 +304,33 @@ class DiskUsage(FawkesPolicy):
 
 
 class ResourceUsage(FawkesPolicy):
-    """RU: psi of PU and the rest of DU (eq. 5)."""
+    """RU: psi of PU and the rest of DU (eq. 5), of normalised usages: what the two policies would give as weights.
+
+    With ``normalised=false`` the fractions themselves are added, of which the processor's is much the larger.
+    """
 
     name = "fawkes-ru"
     Settings = UsageSettings
+    settings: UsageSettings
 
     def value(self, metrics: Metrics) -> Number:
         psi: Number = self.exact["psi"]
         return psi * metrics.processor + (1 - psi) * metrics.disk
+
+    def values(self, metrics: Metrics) -> tuple[Number, ...]:
+        return (metrics.processor, metrics.disk) if self.settings.normalised else (self.value(metrics),)
+
+    def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
+        if not self.settings.normalised:
+            return super().weights(means)
+        psi: Number = self.exact["psi"]
+        used = {at: {name: mean[at] for name, mean in means.items()} for at in (0, 1)}
+        if not any(used[0].values()) and not any(used[1].values()):
+            return weights_of(used[0])
+        # A usage that nobody has says nothing: its part is 0 for all, and eq. (4) divides by the sum.
+        part = {at: weights_of(y) if any(y.values()) else dict.fromkeys(y, Fraction(0)) for at, y in used.items()}
+        both = {name: psi * part[0][name] + (1 - psi) * part[1][name] for name in means}
+        return weights_of(both if any(both.values()) else dict.fromkeys(means, Fraction(0)))
 
 
 class JobSlowdown(FawkesPolicy):

@@ -18,7 +18,6 @@ from harness.policies.fawkes_shares import (
     make_room,
     temporal_discrimination,
     variance,
-    weights_of,
     whole_nodes,
 )
 
@@ -62,10 +61,14 @@ class Member:
     nodes: int = 0
     target: int = 0
     weight: Number = Fraction(0)
-    #: D_i since the last resize, and since the request (eq. 2), seconds of the whole system.
+    #: D_i since the last resize (after an update: by the weights of the samples of each interval, section 4.2.2), and
+    #: since the request (eq. 2, by the weights in force), seconds of the whole system.
     interval: Number = Fraction(0)
     overall: Number = Fraction(0)
-    samples: list[Number] = field(default_factory=list)
+    #: Since the last update: seconds as an active one, and the integral of the weight that it had in them.
+    active_s: Number = Fraction(0)
+    weighted_s: Number = Fraction(0)
+    samples: list[tuple[Number, ...]] = field(default_factory=list)
     busy: bool = False  # whether anything ran or waited since the last update
 
 
@@ -80,6 +83,13 @@ class Update:
     global_discrimination: Number
     variance: Number
     resized: bool
+
+
+def _means(samples: list[tuple[Number, ...]]) -> tuple[Number, ...]:
+    """The mean of each figure of the samples; 0 without any (a policy has at most two)."""
+    if not samples:
+        return (Fraction(0), Fraction(0))
+    return tuple(sum(figures, Fraction(0)) / len(samples) for figures in zip(*samples, strict=True))
 
 
 class Manager:
@@ -112,7 +122,7 @@ class Manager:
     def sample(self, name: str, metrics: Metrics) -> None:
         """One sample of an active MR-cluster's metrics."""
         member = self.members[name]
-        member.samples.append(self.policy.value(metrics))
+        member.samples.append(self.policy.values(metrics))
         member.busy = member.busy or not metrics.idle
 
     def loaded(self, name: str, now_s: Number) -> list[Command]:
@@ -135,13 +145,12 @@ class Manager:
                 member.state, member.target = "saving", member.core
                 commands.append(Remove(member.name))
         active = self.active()
-        means = {
-            member.name: sum(member.samples, Fraction(0)) / len(member.samples) if member.samples else Fraction(0)
-            for member in active
-        }
-        weights = weights_of(means)
+        weights = self.policy.weights({member.name: _means(member.samples) for member in active})
         for member in active:
             member.weight = weights[member.name]
+            # Weights first, then discriminations: the samples are of the interval that has just passed.
+            member.interval += member.weighted_s - member.weight * member.active_s
+            member.active_s = member.weighted_s = Fraction(0)
             member.samples, member.busy = [], False
         interval = {member.name: member.interval for member in active}
         over = global_discrimination(interval)
@@ -201,6 +210,8 @@ class Manager:
                 member.overall += part
                 if member.state == "active":
                     member.interval += part
+                    member.active_s += passed
+                    member.weighted_s += weight * passed
             self.time_s = now_s
 
     def _targets(self) -> dict[str, int]:

@@ -118,8 +118,9 @@ def test_section_7_1_from_its_numbers(capsys: pytest.CaptureFixture[str]) -> Non
     (step,) = [s for s in steps if s["time_s"] == 300]
     assert step["weights"] == {"c-1": 0.375, "c-2": 0.625}
     # c-1 holds 50 of 60 nodes from 120 to 200 s, then 40; c-2 is active since 250 s. Seconds of the whole system.
-    expected_c1 = (50 / 60 - 1) * 80 + (40 / 60 - 1) * 50 + (40 / 60 - 0.5) * 50
-    expected_c2 = (10 / 60 - 0.5) * 50
+    # Weights first, then discriminations (4.2.2): the new weights are of the interval from 240 to 300 s.
+    expected_c1 = (50 / 60 - 1) * 80 + (40 / 60 - 1) * 40 + (40 / 60 - 0.375) * 60
+    expected_c2 = (10 / 60 - 0.625) * 50
     assert step["discrimination"]["c-1"] == pytest.approx(expected_c1)
     assert step["discrimination"]["c-2"] == pytest.approx(expected_c2)
     assert step["global_discrimination"] == pytest.approx((expected_c1**2 + expected_c2**2) / 2)

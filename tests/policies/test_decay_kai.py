@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from harness.model.resources import Resource
-from harness.policies.allocate import allocate
+from harness.paper.steps import read_scenario
+from harness.paper.units import allocate
 from harness.policies.base import CountedLedger
 from harness.policies.decay_kai import Asking, divide
 from harness.policies.registry import make_policy
-from harness.policies.scenario import read_scenario
 from tests.policies.test_decay import view
 
 #: tests/oracle/kai/README.md says how they were made.

@@ -115,6 +115,38 @@ def test_unbalanced_within_tau_nothing_moves() -> None:
         assert manager.updates[-1].resized is moved
 
 
+def test_the_weights_of_the_samples_are_tested_against_what_was_held_meanwhile() -> None:
+    """Section 4.2.2: weights first, then discriminations. Whoever began to wait after the last update is seen at the
+    next one, not at the one after it."""
+    manager = Manager(20, policy(tau="10"))
+    for name in ("c-1", "c-2"):
+        manager.request(name, 5, 0)
+        manager.holds([(name, 10)], 0)
+        manager.loaded(name, 0)
+    # Half of the nodes each, and by the weights in force half of the system each: nothing was unfair before.
+    manager.sample("c-1", Metrics(waiting_tasks=30, running_tasks=1))
+    manager.sample("c-2", Metrics(waiting_tasks=10, running_tasks=1))
+    commands = manager.update(60)
+    (update,) = manager.updates
+    assert update.interval == {"c-1": Fraction(-15), "c-2": Fraction(15)}  # (1/2 - 3/4) 60 s
+    assert update.global_discrimination == 225
+    assert update.resized
+    assert commands == [Resize({"c-1": 15, "c-2": 5})]
+
+
+def test_ru_takes_normalised_usages() -> None:
+    """Eq. (5) of what PU and DU give: 4/5 and 1/5 of the processors, 1/4 and 3/4 of the output, psi = 1/2."""
+    usage = {"c-1": Metrics(processor=Fraction(8, 10), disk=Fraction(1, 100))}
+    usage["c-2"] = Metrics(processor=Fraction(2, 10), disk=Fraction(3, 100))
+
+    def weights(**settings: str) -> dict[str, object]:
+        found = policy("fawkes-ru", **settings)
+        return dict(found.weights({name: found.values(metrics) for name, metrics in usage.items()}))
+
+    assert weights() == {"c-1": Fraction(21, 40), "c-2": Fraction(19, 40)}
+    assert weights(normalised="false") == {"c-1": Fraction(81, 104), "c-2": Fraction(23, 104)}
+
+
 def test_overall_discrimination_is_from_request_to_removal() -> None:
     manager = Manager(10, policy("fawkes-none"))
     manager.request("a", 5, 0)
