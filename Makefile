@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-installed
 JOBS ?= 2
+# The tests start Python some hundred times: without its compiled files each start takes seconds more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup run test test-long bench-check records figures lint format lock clean
 
@@ -38,11 +40,20 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not long" tests
+	$(PYTEST) -m "not long" tests
+
+# The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
+test-bare: setup
+	$(PYTEST) -m "not long and not parts" tests
+
+test-parts: setup
+	$(PYTEST) -m "not long and parts" tests
 
 test-long: lint
-	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests
+	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(PYTEST) tests
 
 bench-check: setup
 	@mkdir -p build

@@ -2,6 +2,9 @@
 
 The summary counts the tests that ran against a real ResourceManager; fewer than YARNFAIR_LIVE_FLOOR are a failure.
 With CI=true nothing may be left out: a missing tool, or any skipped test, is a failure.
+
+Whatever needs something that a bare machine lacks is marked ``parts`` here: `make test-bare` runs the tests without that
+mark, `make test-parts` those with it, `make test` both.
 """
 
 from __future__ import annotations
@@ -33,6 +36,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def _lacking(marker: str) -> list[str]:
     return [" or ".join(names) for names in NEEDS[marker] if not any(shutil.which(name) for name in names)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
+            item.add_marker("parts")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
