@@ -1,6 +1,6 @@
 # make run        sets up, then LTYARN's macro experiment on the simulator; a report at the end
 # make test       sets up, then every test that this machine can run; says what it left out and why
-# make test-long  the long series in full
+# make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make figures    the pages of figures in docs/ made from studies/pages and docs/records
@@ -11,11 +11,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.requirements-installed
-JOBS ?= 2
+PART ?= tests
+# One more than two cores: tests on real clusters mostly wait.
+JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test test-long bench-check records figures lint format lock clean
+.PHONY: help setup run engine test test-bare test-parts test-long bench-check records figures lint format lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -9
@@ -40,10 +42,15 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-test: lint
+# The engine is compiled while mypy has the other core.
+test: setup
+	$(MAKE) --no-print-directory -j2 lint engine
 	$(PYTEST) -m "not long" tests
+
+engine: setup
+	@$(BIN)/python -c 'from harness.sim.compiled import compile_engine; compile_engine()'
 
 # The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
 test-bare: setup
@@ -53,7 +60,7 @@ test-parts: setup
 	$(PYTEST) -m "not long and parts" tests
 
 test-long: lint
-	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(PYTEST) tests
+	YARNFAIR_ORACLE_SCRIPTS=$${YARNFAIR_ORACLE_SCRIPTS:-1000} $(PYTEST) -p tests.taken_up $(PART)
 
 bench-check: setup
 	@mkdir -p build

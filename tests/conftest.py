@@ -3,15 +3,17 @@
 The summary counts the tests that ran against a real ResourceManager; fewer than YARNFAIR_LIVE_FLOOR are a failure.
 With CI=true nothing may be left out: a missing tool, or any skipped test, is a failure.
 
-Whatever needs something that a bare machine lacks is marked ``parts`` here: `make test-bare` runs the tests without that
-mark, `make test-parts` those with it, `make test` both.
+Whatever needs something that a bare machine lacks is marked ``parts`` here: `make test-bare` runs the tests without
+that mark, `make test-parts` those with it, `make test` both.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,27 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "sshd": [("sshd", "/usr/sbin/sshd")],
 }
 
+#: Groups of tests that one worker runs, the longest first: one that is started last is waited for.
+LONGEST = (
+    "enforce",
+    "live-replay",
+    "live-hdfs",
+    "live-spark",
+    "ssh-cluster",
+    "live-order",
+    "live-rm",
+    "live-pair",
+    "live-trouble",
+    "live-jobs",
+    "live-weighting",
+    "live-programs",
+    "live-accelerators",
+    "live-inrm",
+    "enforce-simulated",
+    "campaign",
+    "regressions",
+)
+
 
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -43,6 +66,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
             item.add_marker("parts")
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("xdist_group")
+    return LONGEST.index(mark.args[0]) if mark and mark.args[0] in LONGEST else len(LONGEST)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -78,6 +107,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"CI=true: {len(skipped)} skipped test(s) count as a failure", red=True)
     elif skipped:
         terminalreporter.write_line(f"left out on this machine: {len(skipped)} test(s), reasons above")
+
+
+@pytest.fixture(scope="session")
+def data_set(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """The folder of a data set (seed 1) of this kind and size in bytes, made once for all tests: to be read only."""
+    from harness.jobs.data.generate import FolderTarget, generate
+
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "data-sets"
+    shared.mkdir(exist_ok=True)
+
+    def made(kind: str, size: int) -> Path:
+        folder = shared / f"{kind}-{size}"
+        with (shared / f"{folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            generate(kind, size, 1, FolderTarget(folder))
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="session")

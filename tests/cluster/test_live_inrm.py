@@ -19,7 +19,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmAddress, RmClient
 
-pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-inrm")]
 
 ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>

@@ -16,7 +16,7 @@ from harness.yarn.rmclient import RmClient
 from tests.cluster.conftest import Pair, start_pair
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, until
 
-pytestmark = [pytest.mark.live, pytest.mark.java]
+pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-pair")]
 
 
 def test_the_client_finds_the_active_one_through_standby_and_failover(rm_pair: Pair) -> None:

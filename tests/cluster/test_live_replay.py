@@ -23,7 +23,7 @@ from harness.yarn.adminrpc import effective_queues
 from harness.yarn.rmclient import RmClient
 from tests.cluster.local_clusters import Given, given_cluster
 
-pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live")]
+pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-replay")]
 
 EXPERIMENT = """
 experiment: tiny

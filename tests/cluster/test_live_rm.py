@@ -24,7 +24,7 @@ from harness.yarn.rest import Submission
 from harness.yarn.rmclient import NotEffective
 from tests.cluster.conftest import ALLOCATIONS, ANY, AnyRm, Live
 
-pytestmark = [pytest.mark.xdist_group("live")]
+pytestmark = pytest.mark.xdist_group("live-rm")
 any_rm = pytest.mark.parametrize("live", ANY, indirect=True, scope="module")
 
 

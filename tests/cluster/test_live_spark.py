@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,6 @@ import pytest
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.shared import LocalFolder
 from harness.jobs.applications.client import Done
-from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.spark.catalogue import program
 from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.plan import SparkSizes
@@ -35,10 +34,8 @@ LIMIT_S = 1500.0
 class Cluster:
     """A running cluster, and data sets to read on it."""
 
-    def __init__(self, folder: Path, rest: RestClient) -> None:
-        self.folder, self.rest, self._runs = folder, rest, 0
-        for kind, size in DATA.items():
-            generate(kind, size, 1, FolderTarget(folder / kind))
+    def __init__(self, folder: Path, rest: RestClient, data_set: Callable[[str, int], Path]) -> None:
+        self.folder, self.rest, self._runs, self._data_set = folder, rest, 0, data_set
 
     def client(self, stop: threading.Event | None = None) -> SparkClient:
         site = LocalSite(LocalFolder(self.folder / "work"), sys.executable)
@@ -48,7 +45,8 @@ class Cluster:
         one = program(name)
         self._runs += 1
         output = self.folder / "out" / str(self._runs)
-        return SparkRequest(one, self.folder / one.data[0], output, "root.a", SIZES, settings, timeout_s=LIMIT_S)
+        data = self._data_set(one.data[0], DATA[one.data[0]])
+        return SparkRequest(one, data, output, "root.a", SIZES, settings, timeout_s=LIMIT_S)
 
     def run(self, name: str, **settings: str) -> Done:
         done = self.client().run(self.request(name, **settings))
@@ -59,10 +57,10 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def spark(tmp_path_factory: pytest.TempPathFactory, data_set: Callable[[str, int], Path]) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("spark")
     with one_queue(folder) as rest:
-        yield Cluster(folder, rest)
+        yield Cluster(folder, rest, data_set)
 
 
 def test_a_query_of_tpch(spark: Cluster) -> None:

@@ -17,7 +17,7 @@ from harness.clusters.doctor import examine_cluster
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 
-pytestmark = [pytest.mark.java, pytest.mark.live]
+pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-trouble")]
 
 
 def belongs_to(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from harness.base.files import read_json
@@ -82,7 +83,7 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_text(
         HOURS.replace("SAMPLE", "1")
-        .replace("rounds: 18", "rounds: 20000")
+        .replace("rounds: 18", "rounds: 5000")
         .replace("policies:", "limits: {time_limit_s: 1.0e+8}\npolicies:")
     )
     command = [sys.executable, "-m", "harness", "run", str(path), "--policy", "fair", "--no-report", "--jobs", "1"]
@@ -91,7 +92,7 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
         end = time.monotonic() + 120
         curves = out / "fair" / "allocations.parquet"
         # The first tables may be of the first moment.
-        while not ((out / "fair" / "summary.json").exists() and len(pd.read_parquet(curves)) > 100):
+        while not ((out / "fair" / "summary.json").exists() and pq.read_metadata(curves).num_rows > 100):
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.2)
@@ -103,4 +104,4 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
     assert len(rows) > 100
     assert rows["allocated_mb"].max() > 0
     assert jobs["finished_s"].notna().any()
-    assert rows["time_s"].max() < 60_000_000
+    assert rows["time_s"].max() < 15_000_000

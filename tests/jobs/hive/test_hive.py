@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -44,10 +45,8 @@ from harness.model.resources import Resource
 
 
 @pytest.fixture(scope="module")
-def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tpch") / "data"
-    generate("tpch", 1_000_000, 1, FolderTarget(folder))
-    return folder
+def tpch(data_set: Callable[[str, int], Path]) -> Path:
+    return data_set("tpch", 1_000_000)
 
 
 def test_the_tables_are_those_of_the_data(tpch: Path) -> None:

@@ -21,10 +21,8 @@ from harness.jobs.spark.site import read_input
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Input:
-    folder = tmp_path_factory.mktemp("tpch") / "tpch"
-    generate("tpch", 10_000_000, 1, FolderTarget(folder))
-    return read_input(program("tpch-q1"), folder)
+def tables(data_set: Callable[[str, int], Path]) -> Input:
+    return read_input(program("tpch-q1"), data_set("tpch", 10_000_000))
 
 
 def answer_of(data: Input, number: int, change: Callable[[list[list[Any]]], None] = lambda _: None) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,8 +247,8 @@ def test_data_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         read_input(program("tpch-q1"), tmp_path / "a b")
 
 
-def test_tables_bring_their_schemas(tmp_path: Path) -> None:
-    generate("tpch", 1_000_000, 1, FolderTarget(tmp_path / "tpch"))
+def test_tables_bring_their_schemas(data_set: Callable[[str, int], Path], tmp_path: Path) -> None:
+    shutil.copytree(data_set("tpch", 1_000_000), tmp_path / "tpch")
     found = read_input(program("tpch-q1"), tmp_path / "tpch")
     assert len(found.schemas) == 8
     assert found.schemas["region"] == "r_regionkey bigint, r_name string, r_comment string"
