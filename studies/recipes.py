@@ -60,6 +60,7 @@ SIMULATED: dict[str, Recipe] = {
     "fawkes-shrinking-idle": _run("fawkes-shrinking-idle", "mr_record"),
     "fawkes-arriving": _run("fawkes-arriving", "mr_record"),
     "fawkes-d": _run("fawkes-d", "mr_record"),
+    "fawkes-d-fractions": _run("fawkes-d --policy fawkes-ru --set normalised=false", "mr_record"),
     "fawkes-e": _run("fawkes-e", "mr_record"),
     "fawkes-yarn": _run(
         "fawkes-yarn --policy fair,fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "runs_record"
