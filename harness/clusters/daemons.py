@@ -8,7 +8,13 @@ from harness.base.errors import InputError
 
 RM = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NM = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-SCHEDULER = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+_SCHEDULERS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
+#: Scheduler -> its class and the file that it reads its queues from.
+SCHEDULERS = {
+    "fair": (f"{_SCHEDULERS}.fair.FairScheduler", "fair-scheduler.xml"),
+    "capacity": (f"{_SCHEDULERS}.capacity.CapacityScheduler", "capacity-scheduler.xml"),
+}
+SCHEDULER = SCHEDULERS["fair"][0]
 #: The RM's ports, by name.
 RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
 _OPENS = [

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
-from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULER, java_program, java_words
+from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULERS, java_program, java_words
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
@@ -178,10 +178,12 @@ class LocalCluster:
             folder.path(name).mkdir(parents=True, exist_ok=True)
         nodes = [f"nm{number}" for number in range(1, spec.nodes + 1)]
         ports = {**free_ports(name for name in [*RM_PORTS, *nodes] if name not in spec.ports), **spec.ports}
-        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-        site.copy(source, folder.path("scheduler", "fair-scheduler.xml"))
+        queues = SCHEDULERS[spec.scheduler][1]
+        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", queues)
+        site.copy(source, folder.path("scheduler", queues))
+        # The Capacity Scheduler finds its file on the class path.
         class_path = os.pathsep.join(
-            [str(folder.path("conf")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
+            [str(folder.path("conf")), str(folder.path("scheduler")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
         )
         rm_conf = str(folder.path("conf"))
         commands = {"rm": (java, *java_words(RM, rm_conf, class_path, spec.rm_heap_mb))}
@@ -239,7 +241,7 @@ class LocalCluster:
             "yarn.resourcemanager.admin.address": f"{_HOST}:{ports['admin']}",
             "yarn.resourcemanager.scheduler.address": f"{_HOST}:{ports['scheduler']}",
             "yarn.resourcemanager.resource-tracker.address": f"{_HOST}:{ports['tracker']}",
-            "yarn.resourcemanager.scheduler.class": SCHEDULER,
+            "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler][0],
             "yarn.scheduler.fair.allocation.file": str(folder.path("scheduler", "fair-scheduler.xml")),
             "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
             "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),

@@ -32,8 +32,8 @@ class ClusterSpec:
     """What a cluster shall be. Memory in MiB.
 
     `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
-    RM's, by name (http, client, admin); what is not named gets a free one. `allocations`: the allocation file that the
-    cluster starts with. `properties` go into yarn-site.xml. `jars`: added to the RM's class path.
+    RM's, by name (http, client, admin); what is not named gets a free one. `scheduler`: fair or capacity.
+    `allocations`: the scheduler's file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into yarn-site.xml. `jars`: added to the RM's class path.
     """
 
     nodes: int = 2
@@ -42,6 +42,7 @@ class ClusterSpec:
     minimum_allocation_mb: int = 256
     rm_heap_mb: int = 256
     nm_heap_mb: int = 128
+    scheduler: str = "fair"
     preemption: bool = False
     disk_checks: bool = False
     expiry_ms: int = 60_000

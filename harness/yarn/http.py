@@ -185,11 +185,12 @@ class HttpClient:
         body: Any = None,
         repeatable: bool,
         only: str | None = None,
+        words: bool = False,
     ) -> Answer:
         """One call. `repeatable`: doing it twice is the same as doing it once.
 
         What is not repeatable is sent again only when the server certainly did not carry it out. `only` asks that
-        one address, without failover. Raises Unreachable, NoActiveRm, Refused, BadAnswer.
+        one address, without failover. `words`: the answer is plain text, and the document that text. Raises Unreachable, NoActiveRm, Refused, BadAnswer.
         """
         end = self._clock() + self.options.deadline_s
         delay = self.options.backoff_s
@@ -203,7 +204,7 @@ class HttpClient:
             while (base := only or self.current) not in tried:
                 tried.add(base)
                 try:
-                    return self._once(base, method, path, params, body, end)
+                    return self._once(base, method, path, params, body, end, words)
                 except _Failed as failed:
                     last = failed
                 if not (repeatable or last.unsent):
@@ -226,12 +227,12 @@ class HttpClient:
         self._current = (self._bases.index(base) + 1) % len(self._bases)
 
     def _once(
-        self, base: str, method: str, path: str, params: Mapping[str, str] | None, body: Any, end: float
+        self, base: str, method: str, path: str, params: Mapping[str, str] | None, body: Any, end: float, words: bool
     ) -> Answer:
         left = max(0.05, end - self._clock())
         with self._session.within(left) as watch:
             try:
-                answer = self._exchange(base, method, path, params, body, end, watch)
+                answer = self._exchange(base, method, path, params, body, end, watch, words)
             except (_Failed, BadAnswer):
                 if not watch.late:
                     raise
@@ -249,6 +250,7 @@ class HttpClient:
         body: Any,
         end: float,
         watch: Watch,
+        words: bool,
     ) -> Answer:
         query = dict(params or {})
         if self.options.user is not None and self.options.auth == "simple":
@@ -276,7 +278,7 @@ class HttpClient:
             raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
         try:
             data = self._body(response, url, end)
-            return self._judge(response, base, url, data)
+            return self._judge(response, base, url, data, words)
         finally:
             response.close()
 
@@ -304,14 +306,18 @@ class HttpClient:
             raise _Failed(Unreachable(f"the answer was cut off: {_reason(error)}", where=url), unsent=False) from None
         return bytes(data)
 
-    def _judge(self, response: requests.Response, base: str, url: str, data: bytes) -> Answer:
+    def _judge(self, response: requests.Response, base: str, url: str, data: bytes, words: bool) -> Answer:
         status = response.status_code
         if 300 <= status < 400:
             raise self._standby(response, base, url)
         if 200 <= status < 300:
+            if words:
+                return Answer(url, status, well_formed(data.decode("utf-8", "replace")), response.headers)
             document = None if not data.strip() else parse_json(data, url)
             return Answer(url, status, document, response.headers)
         exception, message = remote_exception(data, url)
+        if words and not exception:
+            message = _short(well_formed(data[:4096].decode("utf-8", "replace")))
         text = f"HTTP {status}"
         if exception or message:
             text += f" {exception}: {message}" if exception and message else f" {exception or message}"

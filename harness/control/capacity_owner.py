@@ -1,0 +1,285 @@
+"""The capacities that a controller owns in a Capacity Scheduler's configuration, and everybody else's properties.
+
+As `harness.control.owner.FileOwner` does for an allocation file: the administrator's values are the *baseline*, what the
+controller put there is *ours*, and a value that is neither is somebody else's edit. Values are the properties' texts, so
+that they go back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.control.events import Attributes
+from harness.control.owner import Foreign
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import ROOT
+from harness.model.resources import UNBOUNDED, Resource
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, queue_tree, read_capacity
+from harness.yarn.capacity.source import Configuration, ConfigurationSource
+
+#: What is owned of a queue: the plan's weights become capacities, maximum shares maximum capacities.
+CAPACITY, MAXIMUM = "capacity", "maximum-capacity"
+_CALCULATOR = f"{PREFIX}resource-calculator"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCapacities:
+    """Properties that are ready to be written. ``in_force``: the settings that the RM will then show, by queue."""
+
+    before: bytes
+    after: bytes
+    changes: Mapping[str, str | None]
+    in_force: Mapping[str, float]
+    ad_hoc: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(slots=True)
+class CapacityOwner:
+    """One configuration, its baseline and what is ours in it (queue -> property -> text; None: not there)."""
+
+    source: ConfigurationSource
+    baseline: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    named: dict[str, float] = field(default_factory=dict)
+    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _now: Configuration | None = field(default=None, init=False)
+    _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
+    _cluster: Resource = field(default=Resource(), init=False)
+
+    def __post_init__(self) -> None:
+        if any(not values.keys() <= {CAPACITY, MAXIMUM} for values in self.baseline.values()):
+            raise InputError(
+                "the ledger belongs to a Fair Scheduler's allocation file",
+                mend="give another ledger for the Capacity Scheduler",
+            )
+
+    def read(self) -> list[Foreign]:
+        """Looks at the configuration: new queues join the baseline, others' edits are found.
+
+        Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
+        """
+        now = self.source.read()
+        if self._now is not None and now.mark is not None and now.mark == self._now.mark:
+            return []
+        tree = queue_tree(now.values, source=self.source.name)
+        self._now, self._tree = now, tree
+        for gone in self.baseline.keys() - tree.keys():
+            self.baseline.pop(gone)
+            self.ours.pop(gone, None)
+        found: list[Foreign] = []
+        for path in sorted(tree.keys() - {ROOT}):
+            known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
+            for key, ours in self.ours.get(path, {}).items():
+                value = self._said(path, key)
+                if value in ours:
+                    continue
+                before = value == known.get(key)
+                text = "what it was before the controller" if before else "nothing" if value is None else value
+                found.append(Foreign(path, key, text))
+                if not before and key != CAPACITY:
+                    # A limit that somebody sets is what they want from now on; a capacity is the policy's.
+                    known[key] = value
+                ours[:] = [value]
+        return found
+
+    def _said(self, path: str, key: str) -> str | None:
+        return None if self._now is None else self._now.values.get(f"{PREFIX}{path}.{key}")
+
+    def _original(self, path: str) -> Capacity:
+        """The administrator's capacity of a queue."""
+        return read_capacity(self.baseline[path][CAPACITY], f"{self.source.name}: {path}")
+
+    def configured_weights(self) -> dict[str, float]:
+        """The administrator's shares, relative to siblings'."""
+        return {path: min(max(self._original(path).entitlement, WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline}
+
+    def min_shares(self) -> dict[str, Resource]:
+        """None: what the Capacity Scheduler guarantees is the share itself."""
+        return {}
+
+    def max_shares(self, capacity: Resource) -> dict[str, Resource]:
+        """The administrator's maximum shares of queues of which the controller has written one."""
+        self._cluster = capacity
+        return {
+            path: Resource(*(int(amount * self._part(path)) for amount in (capacity.memory_mb, capacity.vcores)))
+            for path, values in self.baseline.items()
+            if MAXIMUM in values
+        }
+
+    def _part(self, path: str) -> float:
+        """The part of the cluster that the administrator lets a queue have at most."""
+        part, at = 1.0, path
+        while at != ROOT:
+            text = self.baseline[at].get(MAXIMUM, self._said(at, MAXIMUM))
+            if text is not None and not text.strip().startswith("["):
+                part *= read_capacity(text, f"{self.source.name}: {at}.{MAXIMUM}").value / 100.0
+            at = at.rpartition(".")[0]
+        return part
+
+    def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
+        """Queues that the RM made by itself keep their template's capacity: nothing is to be named."""
+
+    def prepare(self, attributes: Attributes) -> PreparedCapacities:
+        """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
+        if self._now is None:
+            raise InputError("the configuration was not read", where=self.source.name)
+        problems: list[str] = []
+        wanted: dict[str, dict[str, str]] = {}
+        in_force: dict[str, float] = {}
+        self._capacities(attributes, wanted, in_force, problems)
+        for path, most in attributes.max_shares.items():
+            if path in self.baseline and (text := self._maximum(path, most, attributes.max_shares)):
+                wanted.setdefault(path, {})[MAXIMUM] = text
+        for path, policy in attributes.scheduling_policies.items():
+            if problem := self._policy_problem(path, policy):
+                problems.append(problem)
+        changes = self._changes(wanted)
+        before, after = self.source.shown(self._now, changes)
+        return PreparedCapacities(before, after, changes, in_force, (), tuple(dict.fromkeys(problems)))
+
+    def _capacities(
+        self,
+        attributes: Attributes,
+        wanted: dict[str, dict[str, str]],
+        in_force: dict[str, float],
+        problems: list[str],
+    ) -> None:
+        new: dict[str, Capacity] = {}
+        for parent in self._tree.values():
+            if not parent.children:
+                continue
+            weights = {child: attributes.weights[child] for child in parent.children if child in attributes.weights}
+            if not weights:
+                continue
+            old = {child: self._original(child) for child in parent.children}
+            missing = [child for child in parent.children if child not in weights]
+            if parent.fixed or missing:
+                why = parent.fixed or f"{missing[0]} has no share in the plan"
+                problems.append(f"the children of {parent.path} keep their capacities: {why}")
+                continue
+            above = new.get(parent.path)
+            total = above if above is not None and above.amounts is not None else None
+            lifted = _lifted(weights, attributes.min_shares, self._guaranteed(parent.path, new))
+            for child, capacity in capacities(lifted, old, total).items():
+                new[child] = capacity
+                wanted.setdefault(child, {})[CAPACITY] = capacity.text()
+                in_force[child] = capacity.entitlement
+
+    def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
+        """What a parent is guaranteed of the cluster's memory, MiB, by these capacities."""
+        part, at = 1.0, path
+        while at != ROOT:
+            above = self._tree[at].parent or ROOT
+            siblings = {q: new.get(q, self._tree[q].capacity).entitlement for q in self._tree[above].children}
+            part *= siblings[at] / (sum(siblings.values()) or 1.0)
+            at = above
+        return int(self._cluster.memory_mb * part)
+
+    def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource]) -> str | None:
+        """A maximum share as a percentage of the parent's maximum; None: as it is."""
+        parent = path.rpartition(".")[0]
+        above = all_.get(parent, self._cluster if parent == ROOT else None)
+        if most == UNBOUNDED or above is None or not above.memory_mb:
+            return None
+        return Capacity("percent", min(100.0 * most.memory_mb / above.memory_mb, 100.0)).text()
+
+    def _policy_problem(self, path: str, policy: str) -> str:
+        queue = self._tree.get(path)
+        if policy == "drf":
+            calculator = (self._now.values.get(_CALCULATOR) or "") if self._now is not None else ""
+            return "" if "Dominant" in calculator else f"dominant shares need {_CALCULATOR} DominantResourceCalculator"
+        if queue is None or queue.children:
+            return ""
+        has = (self._said(path, "ordering-policy") or "fifo").strip()
+        return "" if has == policy else f"{path} has the ordering policy {has}, the policy wants {policy}"
+
+    def original(self) -> PreparedCapacities:
+        """The properties with the administrator's own values wherever the controller had written others."""
+        if self._now is None:
+            raise InputError("the configuration was not read", where=self.source.name)
+        changes = self._changes({})
+        before, after = self.source.shown(self._now, changes)
+        in_force = {path: self._original(path).entitlement for path in self.baseline if path in self._tree}
+        return PreparedCapacities(before, after, changes, in_force)
+
+    def write(self, prepared: PreparedCapacities) -> None:
+        """Sets prepared properties, unless somebody else was faster (FileChanged). Raises InputError."""
+        assert self._now is not None
+        if prepared.changed:
+            try:
+                self._now = self.source.write(prepared.changes, self._now)
+            except InputError:
+                # Whatever is there now is looked at anew.
+                self._now = None
+                raise
+        for attributes in self.ours.values():
+            for values in attributes.values():
+                del values[:-1]
+
+    def _changes(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, str | None]:
+        """What brings the properties from what we wrote before to what is wanted."""
+        changes: dict[str, str | None] = {}
+        for path in {**wanted, **self.ours}:
+            if path not in self._tree:
+                continue
+            ours, known = self.ours.setdefault(path, {}), self.baseline[path]
+            for key in (CAPACITY, MAXIMUM):
+                value: str | None = wanted.get(path, {}).get(key)
+                if value is not None:
+                    known.setdefault(key, self._said(path, key))
+                elif key in ours:
+                    value = known.get(key)
+                else:
+                    continue
+                mine = ours.setdefault(key, [self._said(path, key)])
+                if mine[-1] != value:
+                    mine.append(value)
+                if value != self._said(path, key):
+                    changes[f"{PREFIX}{path}.{key}"] = value
+        return changes
+
+    def document(self) -> dict[str, Any]:
+        """What `adopt` takes: whose the values are."""
+        return {"baseline": self.baseline, "ours": self.ours, "named": {}}
+
+    def adopt(self, document: Mapping[str, Any]) -> None:
+        """Goes on from what another controller says of the configuration. InputError for what is no such document."""
+        try:
+            baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
+            ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}
+            for path, values in baseline.items():
+                read_capacity(values[CAPACITY], path)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"what another controller says makes no sense ({error})") from None
+        self.baseline, self.ours, self._now = baseline, ours, None
+
+
+def _lifted(weights: Mapping[str, float], least: Mapping[str, Resource], parent_mb: int) -> dict[str, float]:
+    """The weights with which each queue that a policy lifts (by a minimum share) is guaranteed that much.
+
+    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity does it: who holds less than
+    the guarantee comes before those who hold more than theirs. The others keep their ratio.
+    """
+    whole = sum(weights.values())
+    lifts = {
+        path: min(least[path].memory_mb / parent_mb, 0.9)
+        for path, weight in weights.items()
+        if path in least and parent_mb > 0 and least[path].memory_mb / parent_mb > weight / whole
+    }
+    rest = 1.0 - sum(lifts.values())
+    others = whole - sum(weights[path] for path in lifts)
+    if not lifts or rest <= 0 or others <= 0:
+        return dict(weights)
+    return {
+        path: lifts[path] * whole if path in lifts else weight * rest * whole / others
+        for path, weight in weights.items()
+    }

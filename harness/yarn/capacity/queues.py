@@ -1,0 +1,241 @@
+"""The Capacity Scheduler's queue tree as its properties say it, and capacities that give siblings wanted shares.
+
+Facts are Hadoop 3.4.2's (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity is
+a weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); children of one parent
+have one of the three; a weight is within [0, 10000]; percentages of siblings sum to 100 within 0.05, in float32.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.base.errors import InputError
+from harness.model.queues import ROOT
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.fair.javanum import float32
+
+Mode = Literal["weight", "percent", "absolute"]
+
+#: Hadoop's largest weight (MAXIMUM_CAPACITY_VALUE).
+MOST_WEIGHT = 10_000.0
+#: The smallest that is written: less makes no other order among queues, which all have a guarantee of one container.
+LEAST_WEIGHT = 1e-4
+#: Percentages are written in these units; at least one for each queue.
+PERCENT_UNIT = 1e-4
+#: By so much the children's sum may be off, as a part of 1 (CapacitySchedulerConfiguration, PRECISION).
+SUM_PRECISION = 0.0005
+MAX_DEPTH = 64
+_NUMBER = r"[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\."
+_WEIGHT = re.compile(rf"\+?({_NUMBER})w", re.ASCII)
+_PERCENT = re.compile(rf"\+?({_NUMBER})%?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What one queue is given: ``value`` of a weight or percentage; ``amounts`` of absolute resources."""
+
+    mode: Mode
+    value: float = 0.0
+    amounts: Mapping[str, int] | None = None
+
+    @property
+    def entitlement(self) -> float:
+        """What stands for it beside its siblings': the weight, the percentage, the memory in MiB."""
+        return float(self.amounts.get("memory", 0)) if self.amounts is not None else self.value
+
+    def text(self) -> str:
+        """As a property has it."""
+        if self.amounts is not None:
+            return "[" + ",".join(f"{name}={amount}" for name, amount in self.amounts.items()) + "]"
+        return _decimal(self.value) + ("w" if self.mode == "weight" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQueue:
+    """A queue that the configuration names."""
+
+    path: str
+    parent: str | None
+    children: tuple[str, ...]
+    capacity: Capacity
+    #: Why nobody may steer this queue's capacity; "": one may.
+    fixed: str = ""
+
+
+def read_capacity(text: str | None, where: str) -> Capacity:
+    """A capacity's text. InputError for what is none, or a kind of it that is not known here."""
+    if text is None:
+        raise InputError("a queue without a capacity", where=where, mend="set its capacity")
+    words = "".join(text.split())
+    if "${" in words:
+        raise InputError(f"capacity {text[:60]!r} refers to another property", where=where, mend="write the number")
+    if words.startswith("["):
+        return Capacity("absolute", amounts=_amounts(words, text, where))
+    if found := _WEIGHT.fullmatch(words):
+        return _bounded("weight", found[1], MOST_WEIGHT, text, where)
+    if found := _PERCENT.fullmatch(words):
+        return _bounded("percent", found[1], 100.0, text, where)
+    raise InputError(
+        f"capacity {text[:60]!r} is no weight, percentage or absolute resource",
+        where=where,
+        mend="write 2w, 40, or [memory=8192,vcores=8]",
+    )
+
+
+def _bounded(mode: Mode, number: str, most: float, text: str, where: str) -> Capacity:
+    value = float(number)
+    if not 0 <= value <= most:
+        raise InputError(f"capacity {text[:60]!r} is not within [0, {most:g}]", where=where, mend="write one that is")
+    return Capacity(mode, value)
+
+
+def _amounts(words: str, text: str, where: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in words.strip("[]").split(","):
+        name, _, amount = part.partition("=")
+        if not re.fullmatch(r"[0-9]{1,18}", amount, re.ASCII) or not name:
+            raise InputError(
+                f"capacity {text[:60]!r} has more than plain amounts",
+                where=where,
+                mend="write [memory=8192,vcores=8], without units, percentages or weights in it",
+            )
+        found["memory" if name == "memory-mb" else name] = int(amount)
+    if "memory" not in found:
+        raise InputError(f"capacity {text[:60]!r} names no memory", where=where, mend="write [memory=8192,vcores=8]")
+    return found
+
+
+def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQueue]:
+    """The queues that these properties name, root first, parents before children. InputError with the property."""
+    tree: dict[str, CapacityQueue] = {}
+    waiting: list[tuple[str, str | None, int]] = [(ROOT, None, 0)]
+    while waiting:
+        path, parent, depth = waiting.pop(0)
+        names = [name.strip() for name in values.get(f"{PREFIX}{path}.queues", "").split(",")]
+        names = [name for name in names if name]
+        for name in names:
+            if "." in name or names.count(name) > 1 or depth >= MAX_DEPTH:
+                raise InputError(f"queue {name[:60]!r} below {path} makes no sense", where=f"{source}: {path}.queues")
+        where = f"{source}: {PREFIX}{path}.capacity"
+        text = values.get(f"{PREFIX}{path}.capacity")
+        capacity = Capacity("percent", 100.0) if parent is None else read_capacity(text, where)
+        children = tuple(f"{path}.{name}" for name in names)
+        tree[path] = CapacityQueue(path, parent, children, capacity, _fixed(values, path))
+        waiting += [(child, path, depth + 1) for child in children]
+    for queue in tree.values():
+        modes = {tree[child].capacity.mode for child in queue.children}
+        if len(modes) > 1:
+            raise InputError(
+                f"the children of {queue.path} have {' and '.join(sorted(modes))} capacities",
+                where=source,
+                mend="give them capacities of one kind: Hadoop refuses a mixture",
+            )
+    return tree
+
+
+def _fixed(values: Mapping[str, str], path: str) -> str:
+    """Why the children of a queue cannot be steered, by the queue's own settings; "": they can."""
+    for key, what in (
+        ("auto-create-child-queue.enabled", "it creates queues by itself (auto-create-child-queue)"),
+        ("auto-queue-creation-v2.enabled", "it creates queues by itself (auto-queue-creation-v2)"),
+    ):
+        if values.get(f"{PREFIX}{path}.{key}", "").strip().lower() == "true":
+            return what
+    return ""
+
+
+def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None) -> dict[str, Capacity]:
+    """Capacities of all children of one parent in the ratio of ``shares``, in the kind that they have.
+
+    A child whose capacity is 0 keeps it: Hadoop serves it after all others, whatever its neighbours have. ``total``:
+    the parent's absolute resources, where it has new ones. InputError where no such capacities exist.
+    """
+    mode = next(iter(old.values())).mode
+    open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
+    if not open_:
+        return dict(old)
+    if mode == "weight":
+        new = _weights(open_, old)
+    elif mode == "percent":
+        new = _percentages(open_, old)
+    else:
+        new = _absolute(open_, old, total)
+    return {path: new.get(path, old[path]) for path in old}
+
+
+def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
+    """Weights with the sum that they had, so that a reader knows them again."""
+    scale = sum(old[path].value for path in shares) / sum(shares.values())
+    scale = min(scale, MOST_WEIGHT / max(shares.values()))
+    return {
+        path: Capacity("weight", round(max(share * scale, LEAST_WEIGHT), 6 if share * scale < 1 else 4))
+        for path, share in shares.items()
+    }
+
+
+def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
+    units = round(100.0 / PERCENT_UNIT)
+    if units < len(shares):
+        raise InputError(f"{len(shares)} queues are too many for percentages", mend="give them weights (1w)")
+    given = _apportion(units, shares)
+    new = {path: Capacity("percent", count * PERCENT_UNIT) for path, count in given.items()}
+    total = 0.0
+    for path, before in old.items():
+        total = float32(total + float32(float32(float(new.get(path, before).text())) / 100.0))
+    if not abs(total - 1.0) <= SUM_PRECISION / 2:
+        raise InputError(f"the percentages sum to {total * 100:g} as Hadoop adds them up", mend="use weights (1w)")
+    return new
+
+
+def _absolute(
+    shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None
+) -> dict[str, Capacity]:
+    amounts: dict[str, dict[str, int]] = {path: {} for path in shares}
+    names = dict.fromkeys(name for capacity in old.values() for name in capacity.amounts or ())
+    for name in names:
+        has = {path: (old[path].amounts or {}).get(name, 0) for path in old}
+        whole = sum(has[path] for path in shares)
+        if total is not None and total.amounts is not None:
+            # The parent has another amount now: its children share what they had of it, in proportion.
+            whole = min(whole, total.amounts.get(name, whole))
+        taking = {path: share for path, share in shares.items() if has[path] > 0}
+        if whole < len(taking):
+            raise InputError(f"{whole} of {name} cannot be shared by {len(taking)} queues")
+        given = _apportion(whole, taking) if taking else {}
+        for path in shares:
+            if name in (old[path].amounts or {}):
+                amounts[path][name] = given.get(path, 0)
+    return {path: Capacity("absolute", amounts=found) for path, found in amounts.items()}
+
+
+def _apportion(units: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Whole units in the ratio of the shares, at least one each, by the largest remainder; ties in order."""
+    free, whole = units - len(shares), sum(shares.values())
+    exact = {path: share / whole * free for path, share in shares.items()}
+    given = {path: math.floor(part) for path, part in exact.items()}
+    rest = free - sum(given.values())
+    for path in sorted(exact, key=lambda path: given[path] - exact[path])[: max(rest, 0)]:
+        given[path] += 1
+    return {path: count + 1 for path, count in given.items()}
+
+
+def steerable(tree: Mapping[str, CapacityQueue]) -> Iterator[tuple[CapacityQueue, str]]:
+    """Each parent with more than one child, and why its children's capacities cannot be set; "": they can."""
+    for queue in tree.values():
+        if queue.children:
+            open_ = [child for child in queue.children if tree[child].capacity.entitlement > 0]
+            yield queue, queue.fixed or ("" if open_ else "all its children have capacity 0")
+
+
+def parents_first(tree: Mapping[str, CapacityQueue]) -> Sequence[str]:
+    """Paths, parents before children."""
+    return sorted(tree, key=lambda path: path.count("."))
+
+
+def _decimal(value: float) -> str:
+    """Without an exponent, which not every version of Hadoop reads here."""
+    return f"{value:.6f}".rstrip("0").rstrip(".") or "0"

@@ -1,0 +1,180 @@
+"""Where an RM keeps the Capacity Scheduler's configuration: a file that it reads when told, or its own store.
+
+Two kinds behind one seam. `read` gives all properties and a mark of the moment; `write` changes some of them, and finds
+somebody else's change since that mark. A file is replaced whole or not at all; a store takes all queues in one call
+(``PUT /ws/v1/cluster/scheduler-conf``) and refuses them together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.yarn.answers import Fields
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.files import AllocationPlace, FileChanged
+from harness.yarn.http import HttpClient
+from harness.yarn.rmclient import RmClient
+
+_PATH = "/ws/v1/cluster/scheduler-conf"
+#: More properties than any store holds; a hostile answer has no end.
+MOST_PROPERTIES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """All properties at one moment. ``mark`` tells two moments apart: the file's bytes, the store's version."""
+
+    values: Mapping[str, str]
+    mark: Any
+
+
+class ConfigurationSource(ABC):
+    """Where the properties are. ``name`` is how messages call it."""
+
+    name: str
+
+    @abstractmethod
+    def read(self) -> Configuration:
+        """All properties. InputError, Unreachable."""
+
+    @abstractmethod
+    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+        """Sets these properties (None: removes) if nobody has changed anything since ``before``; what is there then.
+
+        FileChanged where somebody has, Refused where the RM refuses: nothing is changed then. InputError, Unreachable.
+        """
+
+    @abstractmethod
+    def load(self, client: RmClient) -> None:
+        """Makes the RM go by what was written."""
+
+    @abstractmethod
+    def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        """What a person compares: before and after, as text."""
+
+    def close(self) -> None:
+        """Gives connections back."""
+        return
+
+
+class FileSource(ConfigurationSource):
+    """``capacity-scheduler.xml``, here, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
+
+    def __init__(self, place: AllocationPlace) -> None:
+        self.place, self.name = place, place.name
+
+    def read(self) -> Configuration:
+        data = self.place.read()
+        return Configuration(parse_configuration(data, source=self.name).values, data)
+
+    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+        file = parse_configuration(before.mark, source=self.name)
+        after = file.edited(changes)
+        if after != before.mark:
+            self.place.write(after, before=before.mark)
+        return Configuration(parse_configuration(after, source=self.name).values, after)
+
+    def load(self, client: RmClient) -> None:
+        client.refresh_queues()
+
+    def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        return configuration.mark, parse_configuration(configuration.mark, source=self.name).edited(changes)
+
+    def close(self) -> None:
+        self.place.close()
+
+
+class StoreSource(ConfigurationSource):
+    """The RM's own store (``yarn.scheduler.configuration.store.class`` memory, leveldb, zk or fs), over REST.
+
+    A store has no "only if unchanged", so the version is asked before and after: a step of more than one is another
+    writer's. What he set in properties that are not ours stays; where it was one of ours, `FileChanged` says so.
+    """
+
+    def __init__(self, http: HttpClient) -> None:
+        self.http, self.name = http, "the scheduler's configuration store"
+
+    def read(self) -> Configuration:
+        version = self._version()
+        answer = self.http.request("GET", _PATH, repeatable=True)
+        values: dict[str, str] = {}
+        for entry in Fields({"answer": answer.document}, answer.url, "").objects("answer", "property"):
+            if len(values) >= MOST_PROPERTIES:
+                raise BadAnswer("properties without end", where=answer.url)
+            values[entry.text("name")] = entry.text("value", "")
+        if not any(name.startswith(f"{PREFIX}root.") for name in values):
+            raise BadAnswer("no queue in the scheduler's configuration", where=answer.url)
+        return Configuration(values, version)
+
+    def _version(self) -> int | None:
+        """The store's version; None where this release of Hadoop has no such call."""
+        try:
+            answer = self.http.request("GET", f"{_PATH}/version", repeatable=True)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+        return int(Fields(answer.document, answer.url, "answer").text("versionID"))
+
+    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+        wanted = {name: value for name, value in changes.items() if before.values.get(name) != value}
+        if not wanted:
+            return before
+        now = self.read()
+        if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):
+            raise self._changed("since it was read; the next round starts from it")
+        answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True)
+        if "successfully" not in str(answer.document):
+            raise BadAnswer(f"not taken: {str(answer.document)[:200]!r}", where=answer.url)
+        after = self.read()
+        wrong = [name for name, value in wanted.items() if after.values.get(name) != value]
+        if wrong or (now.mark is not None and after.mark != now.mark + 1):
+            what = f" ({wrong[0]} is {after.values.get(wrong[0])!r})" if wrong else ""
+            raise self._changed(f"at the same moment{what}; what it has now is read, and written anew where it must be")
+        return after
+
+    def _changed(self, when: str) -> FileChanged:
+        return FileChanged(f"somebody else changed it {when}", where=self.name, mend="look who else writes it")
+
+    def load(self, client: RmClient) -> None:
+        """Nothing is to be done: the scheduler takes a change before it answers."""
+
+    def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
+        after = {**configuration.values, **changes}
+
+        def text(values: Mapping[str, str | None]) -> bytes:
+            return "".join(f"{k} = {values[k]}\n" for k in sorted(values) if values[k] is not None).encode()
+
+        return text(configuration.values), text(after)
+
+
+def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
+    """The call's document: queues' properties under their queue, the others as global ones."""
+    queues: dict[str, list[dict[str, str | None]]] = {}
+    for name, value in changes.items():
+        if not name.startswith(f"{PREFIX}root."):
+            raise InputError(f"{name} is no property of a queue")
+        path, _, key = name.removeprefix(PREFIX).rpartition(".")
+        queues.setdefault(path, []).append({"key": key, "value": value})
+    return {"update-queue": [{"queue-name": path, "params": {"entry": found}} for path, found in queues.items()]}
+
+
+def open_source(client: RmClient, place: AllocationPlace | None) -> ConfigurationSource:
+    """The file that is given; else the RM's store. InputError where there is neither."""
+    if place is not None:
+        return FileSource(place)
+    source = StoreSource(client.rest.http)
+    try:
+        source.read()
+    except Refused as error:
+        raise InputError(
+            f"the Capacity Scheduler's configuration cannot be changed over REST ({error.what})",
+            where=error.where,
+            mend="give capacity_file (its capacity-scheduler.xml), or set yarn.scheduler.configuration.store.class",
+        ) from None
+    return source

@@ -1,0 +1,143 @@
+"""What would go wrong when this cluster's capacities are steered, each with the line that mends it.
+
+Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.4.2, each shown on a
+real ResourceManager by the tests (harm, then its absence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import CapacityQueue
+
+_GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
+#: A user-limit-factor from here on lets a lone user have a whole cluster at any share within the usual bounds.
+ENOUGH = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """One danger. ``name`` is how a configuration accepts it; ``blocking``: nothing is written unless it does."""
+
+    name: str
+    what: str
+    mend: str
+    blocking: bool = True
+
+    def line(self) -> str:
+        """For a person: what, and how to mend it."""
+        return f"{self.name}: {self.what}; {self.mend}"
+
+
+def find_traps(
+    values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue]
+) -> tuple[Trap, ...]:
+    """The traps of one cluster, blocking ones first.
+
+    values : the scheduler's properties. site : the RM's own, {} where it does not show them. tree : its queues.
+    """
+    found = [*_of_queues(values, tree), *_of_the_rm(values, site)]
+    return tuple(sorted(found, key=lambda trap: not trap.blocking))
+
+
+def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue]) -> Iterator[Trap]:
+    leaves = [queue for queue in tree.values() if not queue.children and queue.parent is not None]
+    absolute = any(queue.capacity.mode == "absolute" for queue in leaves)
+    open_ = [q.path for q in leaves if f"{PREFIX}{q.path}.maximum-applications" not in values]
+    if open_ and (absolute or _GLOBAL_MAX not in values):
+        where = f"{PREFIX}{open_[0]}.maximum-applications" if absolute else _GLOBAL_MAX
+        yield Trap(
+            "maximum-applications",
+            f"the limit of applications follows the share in {_some(open_)}: at a small share submissions are refused",
+            f"set {where} to 10000",
+        )
+    held = [q.path for q in leaves if 0 <= _number(values, f"{PREFIX}{q.path}.user-limit-factor", 1.0) < ENOUGH]
+    if held:
+        yield Trap(
+            "user-limit-factor",
+            f"one user is held to a multiple of the queue's share in {_some(held)}, even on an idle cluster",
+            f"set {PREFIX}{held[0]}.user-limit-factor to -1",
+        )
+    priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]
+    ordered = [
+        q.path
+        for q in tree.values()
+        if values.get(f"{PREFIX}{q.path}.ordering-policy", "").strip() == "priority-utilization"
+    ]
+    if priorities and ordered:
+        yield Trap(
+            "priority",
+            f"{_some(ordered)} orders its queues by priority before shares, and {_some(priorities)} has one",
+            f"set {PREFIX}{ordered[0]}.ordering-policy to utilization",
+        )
+    creating = [q for q in tree.values() if q.fixed]
+    if creating:
+        yield Trap(
+            "auto-created",
+            f"{creating[0].path}: {creating[0].fixed}; what is below it is not steered",
+            "name its queues in the configuration if they are to be",
+            blocking=False,
+        )
+
+
+def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[Trap]:
+    def on(name: str) -> bool:
+        return (site.get(name) or values.get(name) or "").strip().lower() == "true"
+
+    if on("yarn.resourcemanager.scheduler.monitor.enable") and not on(f"{PREFIX}root.disable_preemption"):
+        yield Trap(
+            "preemption",
+            "preemption is on: it follows the shares, so that a new one kills running containers",
+            "set yarn.resourcemanager.scheduler.monitor.enable to false",
+        )
+    if on("yarn.node-labels.enabled"):
+        yield Trap(
+            "node-labels",
+            "node labels are on: only the default partition is steered",
+            "switch them off, or accept it where applications ask for no label",
+        )
+    if on(f"{PREFIX}schedule-asynchronously.enable"):
+        yield Trap(
+            "asynchronous",
+            "scheduling is asynchronous: what control does then was not measured",
+            f"set {PREFIX}schedule-asynchronously.enable to false",
+        )
+    if on(f"{PREFIX}multi-node-placement-enabled"):
+        yield Trap(
+            "multi-node",
+            "placement looks at several nodes: what control does then was not measured",
+            f"set {PREFIX}multi-node-placement-enabled to false",
+        )
+    if values.get(f"{PREFIX}legacy-queue-mode.enabled", "").strip().lower() == "false":
+        yield Trap(
+            "queue-mode",
+            "the flexible queue mode mixes kinds of capacity among siblings",
+            f"set {PREFIX}legacy-queue-mode.enabled to true",
+        )
+    store = site.get("yarn.scheduler.configuration.store.class", "").strip()
+    if store == "zk" and _number(site, "yarn.scheduler.configuration.zk-store.max-logs", 1000.0) != 0:
+        yield Trap(
+            "zk-log",
+            "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
+            "set yarn.scheduler.configuration.zk-store.max-logs to 0",
+        )
+    if site and not on("yarn.acl.enable"):
+        yield Trap(
+            "acl",
+            "access control is off (yarn.acl.enable): anybody who reaches the RM may change its queues",
+            "set yarn.acl.enable to true, and yarn.admin.acl to the administrators and this controller's user",
+            blocking=False,
+        )
+
+
+def _number(values: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        return float(values.get(name, default))
+    except ValueError:
+        return default
+
+
+def _some(paths: list[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more queues" if len(paths) > 3 else "")
