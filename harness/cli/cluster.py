@@ -50,7 +50,11 @@ def _settings(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--http-port", type=click.IntRange(1, 65535), help="The RM's REST port (default: a free one)."),
         click.option("--client-port", type=click.IntRange(1, 65535), help="The RM's client RPC port."),
         click.option("--admin-port", type=click.IntRange(1, 65535), help="The RM's admin RPC port."),
-        click.option("--allocations", type=click.Path(), help="Scheduler's file to start with (allocation file, or capacity-scheduler.xml)."),
+        click.option(
+            "--allocations",
+            type=click.Path(),
+            help="Scheduler's file to start with (allocation file, or capacity-scheduler.xml).",
+        ),
         click.option("--disk-checks", is_flag=True, help="Nodes with disks 90 % full become UNHEALTHY."),
     ]
     for option in reversed(options):
@@ -108,7 +112,11 @@ def cluster() -> None:
 @_inventory
 @_settings
 @click.option(
-    "--scheduler", type=click.Choice(["fair", "capacity"]), default="fair", show_default=True, help="The RM's scheduler."
+    "--scheduler",
+    type=click.Choice(["fair", "capacity"]),
+    default="fair",
+    show_default=True,
+    help="The RM's scheduler.",
 )
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Goes into yarn-site.xml.")

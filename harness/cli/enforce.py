@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.yarn.rmclient import RmClient
 
 #: Alarms of things that come right by themselves, or that the controller has put right.
-_HARMLESS = frozenset({"rm", "foreign", "ad-hoc"})
+_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap"})
 
 
 @click.command()
@@ -73,7 +73,7 @@ def _controller(config: EnforceConfig, client: RmClient, ledger: Path, stack: An
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
-    policy, place = config.make_policy(), config.place()
+    policy, place = config.make_policy(), config.owned(client)
     store = stack.enter_context(LedgerStore(ledger))
     return Controller(config.control_settings(), client, place, store, policy, **more)
 
@@ -111,7 +111,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
         controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
-    name = config.allocation_file
+    name = config.allocation_file or config.capacity_file or "the scheduler's store"
     lines: list[str] = []
     if prepared is not None:
         before, after = (data.decode("utf-8", "replace").splitlines() for data in (prepared.before, prepared.after))

@@ -183,7 +183,12 @@ class LocalCluster:
         site.copy(source, folder.path("scheduler", queues))
         # The Capacity Scheduler finds its file on the class path.
         class_path = os.pathsep.join(
-            [str(folder.path("conf")), str(folder.path("scheduler")), *(str(Path(j).absolute()) for j in spec.jars), f"{lib}/*"]
+            [
+                str(folder.path("conf")),
+                str(folder.path("scheduler")),
+                *(str(Path(j).absolute()) for j in spec.jars),
+                f"{lib}/*",
+            ]
         )
         rm_conf = str(folder.path("conf"))
         commands = {"rm": (java, *java_words(RM, rm_conf, class_path, spec.rm_heap_mb))}

@@ -33,7 +33,8 @@ class ClusterSpec:
 
     `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
     RM's, by name (http, client, admin); what is not named gets a free one. `scheduler`: fair or capacity.
-    `allocations`: the scheduler's file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into yarn-site.xml. `jars`: added to the RM's class path.
+    `allocations`: its file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into
+    yarn-site.xml. `jars`: added to the RM's class path.
     """
 
     nodes: int = 2

@@ -1,25 +1,29 @@
 """The capacities that a controller owns in a Capacity Scheduler's configuration, and everybody else's properties.
 
-As `harness.control.owner.FileOwner` does for an allocation file: the administrator's values are the *baseline*, what the
-controller put there is *ours*, and a value that is neither is somebody else's edit. Values are the properties' texts, so
-that they go back as they were.
+As `harness.control.owner.FileOwner` does for an allocation file: the administrator's values are the *baseline*, what
+the controller put there is *ours*, and a value that is neither is somebody else's edit. Values are the properties'
+texts, so that they go back as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import InputError
 from harness.control.events import Attributes
-from harness.control.owner import Foreign
+from harness.control.owner import FileOwner, Foreign, Prepared
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
-from harness.model.queues import ROOT
+from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, queue_tree, read_capacity
-from harness.yarn.capacity.source import Configuration, ConfigurationSource
+from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
+from harness.yarn.capacity.traps import Trap, find_traps
+from harness.yarn.errors import Refused
+from harness.yarn.files import AllocationPlace
+from harness.yarn.rmclient import RmClient
 
 #: What is owned of a queue: the plan's weights become capacities, maximum shares maximum capacities.
 CAPACITY, MAXIMUM = "capacity", "maximum-capacity"
@@ -27,19 +31,10 @@ _CALCULATOR = f"{PREFIX}resource-calculator"
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedCapacities:
+class PreparedCapacities(Prepared):
     """Properties that are ready to be written. ``in_force``: the settings that the RM will then show, by queue."""
 
-    before: bytes
-    after: bytes
-    changes: Mapping[str, str | None]
-    in_force: Mapping[str, float]
-    ad_hoc: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        return self.before != self.after
+    changes: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -49,8 +44,9 @@ class CapacityOwner:
     source: ConfigurationSource
     baseline: dict[str, dict[str, Any]] = field(default_factory=dict)
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    named: dict[str, float] = field(default_factory=dict)
-    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Names of traps that the administrator accepts.
+    accept: Collection[str] = ()
+    _trapped: tuple[Trap, ...] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
@@ -71,7 +67,7 @@ class CapacityOwner:
         if self._now is not None and now.mark is not None and now.mark == self._now.mark:
             return []
         tree = queue_tree(now.values, source=self.source.name)
-        self._now, self._tree = now, tree
+        self._now, self._tree, self._trapped = now, tree, None
         for gone in self.baseline.keys() - tree.keys():
             self.baseline.pop(gone)
             self.ours.pop(gone, None)
@@ -99,8 +95,18 @@ class CapacityOwner:
         return read_capacity(self.baseline[path][CAPACITY], f"{self.source.name}: {path}")
 
     def configured_weights(self) -> dict[str, float]:
-        """The administrator's shares, relative to siblings'."""
-        return {path: min(max(self._original(path).entitlement, WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline}
+        """The administrator's shares: of each queue its part of the cluster, in percent.
+
+        Weights, percentages and MiB of different parents have no common unit; parts of the cluster have.
+        """
+        parts = {ROOT: 100.0}
+        for parent in self._tree.values():
+            if parent.path not in parts or not parent.children:
+                continue
+            own = {child: self._original(child).entitlement for child in parent.children}
+            whole = sum(own.values()) or 1.0
+            parts.update({child: parts[parent.path] * value / whole for child, value in own.items()})
+        return {path: min(max(parts[path], WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline if path in parts}
 
     def min_shares(self) -> dict[str, Resource]:
         """None: what the Capacity Scheduler guarantees is the share itself."""
@@ -144,7 +150,8 @@ class CapacityOwner:
                 problems.append(problem)
         changes = self._changes(wanted)
         before, after = self.source.shown(self._now, changes)
-        return PreparedCapacities(before, after, changes, in_force, (), tuple(dict.fromkeys(problems)))
+        found = tuple(dict.fromkeys(problems))
+        return PreparedCapacities(before, after, AllocationFile(), in_force, (), found, changes)
 
     def _capacities(
         self,
@@ -171,7 +178,8 @@ class CapacityOwner:
             lifted = _lifted(weights, attributes.min_shares, self._guaranteed(parent.path, new))
             for child, capacity in capacities(lifted, old, total).items():
                 new[child] = capacity
-                wanted.setdefault(child, {})[CAPACITY] = capacity.text()
+                same = capacity == old[child]
+                wanted.setdefault(child, {})[CAPACITY] = self.baseline[child][CAPACITY] if same else capacity.text()
                 in_force[child] = capacity.entitlement
 
     def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
@@ -209,11 +217,12 @@ class CapacityOwner:
         changes = self._changes({})
         before, after = self.source.shown(self._now, changes)
         in_force = {path: self._original(path).entitlement for path in self.baseline if path in self._tree}
-        return PreparedCapacities(before, after, changes, in_force)
+        return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
 
-    def write(self, prepared: PreparedCapacities) -> None:
+    def write(self, prepared: Prepared) -> None:
         """Sets prepared properties, unless somebody else was faster (FileChanged). Raises InputError."""
         assert self._now is not None
+        assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
                 self._now = self.source.write(prepared.changes, self._now)
@@ -247,9 +256,51 @@ class CapacityOwner:
                     changes[f"{PREFIX}{path}.{key}"] = value
         return changes
 
+    @property
+    def beside(self) -> AllocationPlace | None:
+        """The place beside which a lease is kept; None: a store has none."""
+        return self.source.place if isinstance(self.source, FileSource) else None
+
+    def traps(self, client: RmClient) -> tuple[Trap, ...]:
+        """Dangers of steering this cluster that nobody accepted; asked of the RM when its configuration has changed."""
+        assert self._now is not None
+        if self._trapped is None:
+            try:
+                site = client.rest.properties()
+            except Refused:
+                site = {}
+            self._trapped = find_traps(self._now.values, site, self._tree)
+        return tuple(trap for trap in self._trapped if trap.name not in self.accept)
+
+    def touch(self) -> None:
+        """Nothing: the Capacity Scheduler looks at its configuration when it is told to."""
+
+    def load(self, client: RmClient) -> None:
+        """Makes the RM go by what was written."""
+        self.source.load(client)
+
+    def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
+        """Waits until the RM has these capacities. Raises NotEffective."""
+        client.confirm_settings(wanted, timeout_s=timeout_s, every_s=every_s)
+
+    def in_force(self, client: RmClient) -> dict[str, float]:
+        """The capacities that the RM has, as numbers."""
+        queues = client.rest.scheduler().queues
+        return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
+
     def document(self) -> dict[str, Any]:
         """What `adopt` takes: whose the values are."""
-        return {"baseline": self.baseline, "ours": self.ours, "named": {}}
+        return self.state()
+
+    def state(self) -> dict[str, Any]:
+        """What a ledger keeps."""
+        return {"baseline": self.baseline, "ours": self.ours}
+
+    def forget(self) -> None:
+        """The configuration is the administrator's: what is read next are the entitlements."""
+        self.baseline.clear()
+        self.ours.clear()
+        self._now = None
 
     def adopt(self, document: Mapping[str, Any]) -> None:
         """Goes on from what another controller says of the configuration. InputError for what is no such document."""
@@ -261,6 +312,15 @@ class CapacityOwner:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"what another controller says makes no sense ({error})") from None
         self.baseline, self.ours, self._now = baseline, ours, None
+
+
+def owner_of(
+    place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any], *, accept: Collection[str] = ()
+) -> FileOwner | CapacityOwner:
+    """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
+    if isinstance(place, ConfigurationSource):
+        return CapacityOwner(place, document("baseline") or {}, document("ours") or {}, accept)
+    return FileOwner.restored(place, document)
 
 
 def _lifted(weights: Mapping[str, float], least: Mapping[str, Resource], parent_mb: int) -> dict[str, float]:

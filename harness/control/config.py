@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
-from harness.base.errors import CallError
+from harness.base.errors import CallError, InputError
 from harness.control.settings import ControlSettings, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
+from harness.yarn.answers import FAIR
+from harness.yarn.capacity.source import ConfigurationSource, open_source
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace
@@ -78,7 +80,8 @@ class EnforceConfig(Strict):
 
     policy: Name
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    allocation_file: Name
+    allocation_file: Name | None = None
+    capacity_file: Name | None = None
     ledger: Name
     rms: list[RmSpec] = Field(default_factory=list, max_length=16)
     queues: dict[Name, Entitlement] = Field(default_factory=dict)
@@ -92,12 +95,15 @@ class EnforceConfig(Strict):
     task_lengths: bool = True
     ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
+    accept: list[Name] = Field(default_factory=list, max_length=50)
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
     metrics: MetricsSpec | None = None
 
     @model_validator(mode="after")
     def _lease_outlasts_a_tick(self) -> EnforceConfig:
+        if self.allocation_file is not None and self.capacity_file is not None:
+            raise ValueError("allocation_file and capacity_file: give the one of the scheduler that the RM has")
         if 0 < self.lease_s < 2 * self.period_s:
             raise ValueError("lease_s is less than two periods: give more, or 0 for no lease")
         return self
@@ -117,6 +123,7 @@ class EnforceConfig(Strict):
             lease_s=self.lease_s,
             ask_again=self.ask_again,
             ad_hoc=self.ad_hoc,
+            accept=frozenset(self.accept),
         )
 
     def make_policy(self) -> Policy:
@@ -125,9 +132,30 @@ class EnforceConfig(Strict):
         check_counting(policy)
         return policy
 
-    def place(self) -> AllocationPlace:
-        """Where the allocation file lies. CallError."""
-        return open_place(self.allocation_file, self.http_options())
+    def place(self) -> AllocationPlace | None:
+        """Where the scheduler's file lies; None: the configuration names none. CallError."""
+        name = self.allocation_file or self.capacity_file
+        return open_place(name, self.http_options()) if name is not None else None
+
+    def owned(self, client: RmClient) -> AllocationPlace | ConfigurationSource:
+        """Where the configuration of the RM's scheduler is kept. InputError where that is not what is given here."""
+        kind = client.rest.scheduler().type
+        place = self.place()
+        if kind == FAIR:
+            if place is None or self.capacity_file is not None:
+                raise InputError(
+                    "the RM has the Fair Scheduler", where=client.rest.http.current, mend="give allocation_file"
+                )
+            return place
+        if self.allocation_file is not None:
+            raise InputError(
+                "the RM has the Capacity Scheduler, which has no allocation file",
+                where=client.rest.http.current,
+                mend="give capacity_file, or neither where it keeps its configuration in a store",
+            )
+        if self.refresh == "poll":
+            raise InputError("refresh: poll: the Capacity Scheduler does not poll its file", mend="take it out")
+        return open_source(client, place)
 
     def ledger_path(self) -> Path:
         """The ledger's file."""
@@ -168,7 +196,8 @@ class EnforceConfig(Strict):
 
     def pair_trouble(self, rms: Sequence[RmAddress]) -> str | None:
         """Why the file may be one ResourceManager's only, of several; None where nothing speaks for that."""
-        return file_of_each(rms, self.place(), self.http_options())
+        place = self.place()
+        return None if place is None or self.capacity_file else file_of_each(rms, place, self.http_options())
 
 
 def _port(base: str, partner: RpcAddress) -> str:

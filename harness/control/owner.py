@@ -17,6 +17,7 @@ from harness.control.events import Attributes
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import UNBOUNDED, Resource
+from harness.yarn.capacity.traps import Trap
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
@@ -24,6 +25,7 @@ from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import resource_text
 from harness.yarn.files import AllocationPlace
+from harness.yarn.rmclient import RmClient
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
@@ -318,6 +320,32 @@ class FileOwner:
         for attributes in self.ours.values():
             for values in attributes.values():
                 del values[:-1]
+
+    @property
+    def beside(self) -> AllocationPlace | None:
+        """The place beside which a lease is kept."""
+        return self.place
+
+    def traps(self, client: RmClient) -> tuple[Trap, ...]:
+        """Dangers of steering this cluster: none is known of the Fair Scheduler."""
+        return ()
+
+    def touch(self) -> None:
+        """The file once more as it is."""
+        data = self.place.read()
+        self.place.write(data, before=data)
+
+    def load(self, client: RmClient) -> None:
+        """Makes the RM read the file."""
+        client.refresh_queues()
+
+    def confirm(self, client: RmClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
+        """Waits until the RM has these weights. Raises NotEffective."""
+        client.confirm_weights(wanted, timeout_s=timeout_s, every_s=every_s)
+
+    def in_force(self, client: RmClient) -> dict[str, float]:
+        """The weights that the RM has."""
+        return {path: queue.weight for path, queue in client.effective_queues().items()}
 
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, Change]:
         """What brings the file from what we wrote before to what is wanted."""

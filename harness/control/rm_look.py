@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Observed
 from harness.control.look import Watcher, looks_of
 from harness.control.owner import FileOwner
@@ -61,7 +62,7 @@ class RmLook:
         #: Whether an empty list of applications was doubted at the last look.
         self._doubted = False
 
-    def look(self, owner: FileOwner) -> Observed:
+    def look(self, owner: FileOwner | CapacityOwner) -> Observed:
         """One look at the RM; raises YarnfairError, then nothing has been taken into the accounts.
 
         ``owner`` knows the administrator's entitlements and limits.

@@ -29,6 +29,7 @@ class ControlSettings:
         passed: at 10 it has a tenth of its time for us at most.
     ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
         scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
+    accept : names of a Capacity Scheduler's traps (harness.yarn.capacity.traps) that do not keep it from writing.
     """
 
     period_s: float = 5.0
@@ -43,6 +44,7 @@ class ControlSettings:
     lease_s: float = 0.0
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
+    accept: frozenset[str] = frozenset()
 
 
 def check_counting(policy: Policy) -> None:

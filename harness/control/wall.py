@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import YarnfairError
+from harness.control.capacity_owner import owner_of
 from harness.control.core import ControlCore
 from harness.control.events import (
     Action,
@@ -36,7 +37,7 @@ from harness.control.events import (
 )
 from harness.control.kept import decision_document, look_document, plain_settings
 from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_place
-from harness.control.owner import FileOwner, Prepared
+from harness.control.owner import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
@@ -45,6 +46,7 @@ from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
+from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
 
@@ -83,7 +85,7 @@ class Controller:
     ----------
     settings, policy : how and what.
     client : the RM, or two that stand in for each other.
-    place : where the RM's allocation file lies.
+    place : where the RM's allocation file lies; of a Capacity Scheduler, where its configuration is kept.
     store : the ledger; what it holds is gone on with.
     on_tick : told of every tick, after it.
     clock : seconds, never going back (None: `SteadyClock`, from the ledger's last moment at the earliest).
@@ -94,7 +96,7 @@ class Controller:
         self,
         settings: ControlSettings,
         client: RmClient,
-        place: AllocationPlace,
+        place: AllocationPlace | ConfigurationSource,
         store: LedgerStore,
         policy: Policy,
         *,
@@ -111,7 +113,7 @@ class Controller:
             read_back=settings.read_back,
             remember=True,
         )
-        self.owner = FileOwner.restored(place, store.document)
+        self.owner = owner_of(place, store.document, accept=settings.accept)
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
@@ -119,8 +121,8 @@ class Controller:
             self.core.resume(state, store.document("consumed") or {})
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
         self._lease = None
-        if settings.lease_s > 0 and not dry_run:
-            self._lease = Lease(lease_place(place), store.identity, settings.lease_s, time.monotonic)
+        if settings.lease_s > 0 and not dry_run and self.owner.beside is not None:
+            self._lease = Lease(lease_place(self.owner.beside), store.identity, settings.lease_s, time.monotonic)
         #: Whether this controller may write the file.
         self.holds = self._lease is None
         #: When a tick last did all that it was to do (the lease's clock).
@@ -185,9 +187,9 @@ class Controller:
         prepared = self.owner.original()
         self.owner.write(prepared)
         if self.settings.refresh == "rpc":
-            self.client.refresh_queues()
+            self.owner.load(self.client)
             if self.settings.read_back:
-                self.client.confirm_weights(prepared.in_force, timeout_s=self.settings.effect_s)
+                self.owner.confirm(self.client, prepared.in_force, timeout_s=self.settings.effect_s, every_s=0.05)
         self.owner.ours.clear()
         self.owner.named.clear()
         self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}, "named": {}})
@@ -309,7 +311,10 @@ class Controller:
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if self.dry_run:
+            traps = self.owner.traps(self.client)
+            for trap in traps:
+                self._alarm("trap", trap.line())
+            if self.dry_run or any(trap.blocking for trap in traps):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep():
@@ -320,7 +325,7 @@ class Controller:
             tick.wrote = prepared.changed
             self._in_force, self._written_s = prepared.in_force, self.clock()
             if self.settings.refresh == "rpc":
-                self.client.refresh_queues()
+                self.owner.load(self.client)
         except YarnfairError as error:
             tick.record = None
             return self._handle(Actuated(self.clock(), ok=False, reason=error.line()))
@@ -369,16 +374,16 @@ class Controller:
         try:
             try:
                 limit_s = self.settings.effect_s if just_written else 0.0
-                self.client.confirm_weights(wanted, timeout_s=limit_s, every_s=0.02)
+                self.owner.confirm(self.client, wanted, timeout_s=limit_s, every_s=0.02)
                 shown = dict(written.weights)
             except NotEffective as error:
                 if poll and age_s < POLL_EFFECT_S:
                     self.core.write_gap_s = math.inf
                     return []
-                wrong, queues = True, self.client.effective_queues()
+                wrong, queues = True, self.owner.in_force(self.client)
                 # The file may hold scaled weights: what is as wanted is shown as the core wrote it.
                 shown = {
-                    path: weight if path not in error.wrong else queues[path].weight if path in queues else math.nan
+                    path: weight if path not in error.wrong else queues.get(path, math.nan)
                     for path, weight in written.weights.items()
                 }
         except YarnfairError as error:
@@ -396,8 +401,7 @@ class Controller:
         """The file once more as it is. An RM that was loading when the file was replaced takes it for loaded, and looks
         again only when it is newer."""
         try:
-            data = self.owner.place.read()
-            self.owner.place.write(data, before=data)
+            self.owner.touch()
         except YarnfairError as error:
             self._alarm("actuation", error.line())
 

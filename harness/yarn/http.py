@@ -190,7 +190,8 @@ class HttpClient:
         """One call. `repeatable`: doing it twice is the same as doing it once.
 
         What is not repeatable is sent again only when the server certainly did not carry it out. `only` asks that
-        one address, without failover. `words`: the answer is plain text, and the document that text. Raises Unreachable, NoActiveRm, Refused, BadAnswer.
+        one address, without failover. `words`: the answer is plain text, and the document that text.
+        Raises Unreachable, NoActiveRm, Refused, BadAnswer.
         """
         end = self._clock() + self.options.deadline_s
         delay = self.options.backoff_s

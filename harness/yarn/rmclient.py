@@ -8,6 +8,7 @@ allocation file is harness.yarn.files' business.
 from __future__ import annotations
 
 import getpass
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
 T = TypeVar("T")
+#: Two float32 of one decimal number are so near each other, relatively, after a division by 100 and back.
+_FLOAT32 = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,24 @@ class RmClient:
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""
         return self._confirm(lambda: adminrpc.weights_differ(wanted, self.effective_queues()), timeout_s, every_s)
+
+    def confirm_settings(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
+        """Waits until a Capacity Scheduler shows these capacities (weights, percentages, MiB); the seconds it took.
+
+        REST shows them as float32. Raises NotEffective.
+        """
+        return self._confirm(lambda: self._settings_differ(wanted), timeout_s, every_s)
+
+    def _settings_differ(self, wanted: Mapping[str, float]) -> dict[str, str]:
+        queues = self.rest.scheduler().queues
+        wrong: dict[str, str] = {}
+        for path, setting in wanted.items():
+            has = queues[path].setting if path in queues else None
+            if has is None:
+                wrong[path] = "the RM has no such queue"
+            elif not math.isclose(has, setting, rel_tol=_FLOAT32, abs_tol=_FLOAT32):
+                wrong[path] = f"the RM has capacity {has:g}, wanted {setting:g}"
+        return wrong
 
     def confirm_shares(
         self, wanted: Mapping[str, Resource], *, timeout_s: float = 20.0, every_s: float = 0.25

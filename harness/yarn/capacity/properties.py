@@ -78,7 +78,9 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
         raise InputError(f"no XML ({expat.ErrorString(error.code)})", where=f"{source}:{error.lineno}") from None
-    return ConfigurationFile(data, {name: place.value for name, place in reader.found.items()}, reader.found, reader.end)
+    return ConfigurationFile(
+        data, {name: place.value for name, place in reader.found.items()}, reader.found, reader.end
+    )
 
 
 class _Reader:

@@ -1,8 +1,8 @@
 """The Capacity Scheduler's queue tree as its properties say it, and capacities that give siblings wanted shares.
 
-Facts are Hadoop 3.4.2's (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity is
-a weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); children of one parent
-have one of the three; a weight is within [0, 10000]; percentages of siblings sum to 100 within 0.05, in float32.
+Facts are Hadoop 3.4.2's (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity
+is a weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); children of one
+parent have one of the three; a weight is within [0, 10000]; percentages of siblings sum to 100 within 0.05, in float32.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: 
     """
     mode = next(iter(old.values())).mode
     open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
-    if not open_:
+    if not open_ or _alike(open_, old):
         return dict(old)
     if mode == "weight":
         new = _weights(open_, old)
@@ -165,6 +165,12 @@ def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: 
     else:
         new = _absolute(open_, old, total)
     return {path: new.get(path, old[path]) for path in old}
+
+
+def _alike(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> bool:
+    """Whether the old capacities have these ratios already, to what a float32 can tell."""
+    ratios = [old[path].entitlement / share for path, share in shares.items()]
+    return max(ratios) <= min(ratios) * (1 + 1e-6)
 
 
 def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
@@ -191,9 +197,7 @@ def _percentages(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> di
     return new
 
 
-def _absolute(
-    shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None
-) -> dict[str, Capacity]:
+def _absolute(shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None) -> dict[str, Capacity]:
     amounts: dict[str, dict[str, int]] = {path: {} for path in shares}
     names = dict.fromkeys(name for capacity in old.values() for name in capacity.amounts or ())
     for name in names:
