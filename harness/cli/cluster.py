@@ -157,6 +157,8 @@ def up(
         pairs[name] = value
     ports = _ports(http_port, client_port, admin_port)
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
+    if spec.scheduler != "fair" and (backend != "local" or in_rm_policy is not None):
+        raise click.UsageError("--scheduler capacity is for --backend local, without --in-rm-policy")
     if in_rm_settings and in_rm_policy is None:
         raise click.UsageError("--in-rm-set without --in-rm-policy")
     if backend == "ssh" and (jars or in_rm_policy is not None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,7 +75,8 @@ def read_capacity(text: str | None, where: str) -> Capacity:
         raise InputError(f"capacity {text[:60]!r} refers to another property", where=where, mend="write the number")
     if words.startswith("["):
         return Capacity("absolute", amounts=_amounts(words, text, where))
-    if found := _WEIGHT.fullmatch(words):
+    # White space around a weight makes Hadoop read a percentage, and fail.
+    if found := _WEIGHT.fullmatch(text):
         return _bounded("weight", found[1], MOST_WEIGHT, text, where)
     if found := _PERCENT.fullmatch(words):
         return _bounded("percent", found[1], 100.0, text, where)
@@ -217,27 +218,18 @@ def _absolute(shares: Mapping[str, float], old: Mapping[str, Capacity], total: C
 
 
 def _apportion(units: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Whole units in the ratio of the shares, at least one each, by the largest remainder; ties in order."""
-    free, whole = units - len(shares), sum(shares.values())
-    exact = {path: share / whole * free for path, share in shares.items()}
+    """Whole units in the ratio of the shares by the largest remainder, at least one each; ties in order."""
+    whole = sum(shares.values())
+    exact = {path: share / whole * units for path, share in shares.items()}
     given = {path: math.floor(part) for path, part in exact.items()}
-    rest = free - sum(given.values())
+    rest = units - sum(given.values())
     for path in sorted(exact, key=lambda path: given[path] - exact[path])[: max(rest, 0)]:
         given[path] += 1
-    return {path: count + 1 for path, count in given.items()}
-
-
-def steerable(tree: Mapping[str, CapacityQueue]) -> Iterator[tuple[CapacityQueue, str]]:
-    """Each parent with more than one child, and why its children's capacities cannot be set; "": they can."""
-    for queue in tree.values():
-        if queue.children:
-            open_ = [child for child in queue.children if tree[child].capacity.entitlement > 0]
-            yield queue, queue.fixed or ("" if open_ else "all its children have capacity 0")
-
-
-def parents_first(tree: Mapping[str, CapacityQueue]) -> Sequence[str]:
-    """Paths, parents before children."""
-    return sorted(tree, key=lambda path: path.count("."))
+    for path in [path for path, count in given.items() if count < 1]:
+        richest = max(given, key=lambda other: given[other])
+        given[richest] -= 1
+        given[path] += 1
+    return given
 
 
 def _decimal(value: float) -> str:

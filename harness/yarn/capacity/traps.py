@@ -60,6 +60,15 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue]) -> 
             f"one user is held to a multiple of the queue's share in {_some(held)}, even on an idle cluster",
             f"set {PREFIX}{held[0]}.user-limit-factor to -1",
         )
+    masters = [q.path for q in leaves if _am_part(values, q.path) < 1.0]
+    if masters:
+        yield Trap(
+            "am-limit",
+            f"ApplicationMasters are held to a part of the queue's share in {_some(masters)}: at a small share "
+            "few applications of one user run at a time",
+            f"set {PREFIX}maximum-am-resource-percent to 1 or more",
+            blocking=False,
+        )
     priorities = [q.path for q in tree.values() if _number(values, f"{PREFIX}{q.path}.priority", 0.0) != 0.0]
     ordered = [
         q.path
@@ -137,6 +146,12 @@ def _number(values: Mapping[str, str], name: str, default: float) -> float:
         return float(values.get(name, default))
     except ValueError:
         return default
+
+
+def _am_part(values: Mapping[str, str], path: str) -> float:
+    """The part of a queue's resources that ApplicationMasters may hold."""
+    common = _number(values, f"{PREFIX}maximum-am-resource-percent", 0.1)
+    return _number(values, f"{PREFIX}{path}.maximum-am-resource-percent", common)
 
 
 def _some(paths: list[str]) -> str:

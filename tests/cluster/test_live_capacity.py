@@ -1,0 +1,206 @@
+"""The Capacity Scheduler of a real ResourceManager, steered through its store and through its file.
+
+Traps keep the controller from writing until they are mended; what is written is in force; release gives all back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.control.config import EnforceConfig
+from harness.control.reports import TickReport
+from harness.control.wall import Controller
+from harness.ledger.store import LedgerStore
+from harness.model.resources import Resource
+from harness.yarn.capacity.source import FileSource, StoreSource
+from harness.yarn.errors import Refused
+from harness.yarn.rest import Submission
+from harness.yarn.rmclient import RmClient
+from tests.cluster.enforcing import until
+
+pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("capacity")]
+
+P = "yarn.scheduler.capacity."
+FILE = """<?xml version="1.0"?>
+<!-- the administrator's -->
+<configuration>
+  <property><name>yarn.scheduler.capacity.root.queues</name><value>a,b,g</value></property>
+  <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>1w</value></property>
+  <property><name>yarn.scheduler.capacity.root.b.capacity</name><value>2.0w</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.capacity</name><value>1w</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.queues</name><value>x,y</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.x.capacity</name><value>30</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.y.capacity</name><value>70</value></property>
+  <property><name>yarn.scheduler.capacity.maximum-am-resource-percent</name><value>10</value></property>
+</configuration>
+"""
+MENDED = {f"{P}root.{q}.{key}": value for q in ("a", "b", "g.x", "g.y")
+          for key, value in (("maximum-applications", "1000"), ("user-limit-factor", "-1"))}  # fmt: skip
+
+
+@dataclass
+class Rm:
+    client: RmClient
+    file: Path
+    folder: Path
+
+    def config(self, **more: object) -> EnforceConfig:
+        return EnforceConfig.model_validate(
+            {"policy": "ltrf", "settings": {"horizon_s": 20}, "ledger": str(self.folder / "ledger.db"), **more}
+        )
+
+    @contextlib.contextmanager
+    def controller(self, **more: object) -> Iterator[Controller]:
+        config = self.config(**more)
+        with LedgerStore(config.ledger_path()) as store:
+            controller = Controller(
+                config.control_settings(), self.client, config.owned(self.client), store, config.make_policy()
+            )
+            yield controller
+            controller.close()
+
+    def settings(self) -> dict[str, float | None]:
+        return {path: queue.setting for path, queue in self.client.rest.scheduler().queues.items() if path != "root"}
+
+    def submit(self, queue: str, count: int, seconds: float) -> list[str]:
+        return [
+            self.client.rest.submit(Submission("sleep", queue, f"sleep {seconds}", Resource(512, 1)))
+            for _ in range(count)
+        ]
+
+
+def cluster(folder: Path, **properties: str) -> Iterator[Rm]:
+    (folder / "queues.xml").write_text(FILE)
+    spec = ClusterSpec(nodes=1, memory_mb=4096, vcores=16, scheduler="capacity",
+                       allocations=str(folder / "queues.xml"), properties=properties)  # fmt: skip
+    one = LocalCluster(StateFolder(folder / "state"))
+    try:
+        status = one.up(spec, timeout_s=170)
+        with RmClient([status.address]) as client:
+            yield Rm(client, Path(status.scheduler_folder) / "capacity-scheduler.xml", folder)
+    finally:
+        left = one.down()
+    assert left == []
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
+    yield from cluster(tmp_path_factory.mktemp("store"), **{"yarn.scheduler.configuration.store.class": "memory"})
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
+    yield from cluster(tmp_path_factory.mktemp("file"))
+
+
+def kinds(report: TickReport) -> list[str]:
+    return sorted({alarm.kind for alarm in report.alarms})
+
+
+ORIGINAL = {"root.a": 1.0, "root.b": 2.0, "root.g": 1.0, "root.g.x": 30.0, "root.g.y": 70.0}
+
+
+def test_a_tiny_share_refuses_applications_until_the_trap_is_mended(store: Rm) -> None:
+    source = StoreSource(store.client.rest.http)
+    at = source.write({f"{P}root.a.capacity": "0.0001w", f"{P}root.b.capacity": "9000w"}, source.read())
+    [refused] = store.submit("root.a", 1, 1)
+    assert until(lambda: store.client.rest.app(refused).final_status == "FAILED", "refused")
+    assert "already has 0 applications, cannot accept" in store.client.rest.app(refused).diagnostics
+    at = source.write(dict.fromkeys([f"{P}root.a.maximum-applications"], "1000"), at)
+    [taken] = store.submit("root.a", 1, 1)
+    until(lambda: store.client.rest.app(taken).state in ("ACCEPTED", "RUNNING", "FINISHED", "FAILED"), "taken")
+    assert "cannot accept" not in store.client.rest.app(taken).diagnostics
+    names = [f"{P}root.a.capacity", f"{P}root.b.capacity", f"{P}root.a.maximum-applications"]
+    source.write(dict(zip(names, ("1w", "2.0w", None), strict=True)), at)
+    until(lambda: store.client.rest.app(taken).final, "ended")
+
+
+def test_one_user_is_held_to_the_share_of_an_idle_cluster_until_the_trap_is_mended(store: Rm) -> None:
+    """4 GiB, of which root.a's share is a quarter: two containers of 512 MiB, one above it at most."""
+
+    def holds() -> int:
+        return store.client.rest.scheduler().queues["root.a"].containers_allocated
+
+    source = StoreSource(store.client.rest.http)
+    ids = store.submit("root.a", 8, 30)
+    until(lambda: holds() >= 2, "containers")
+    time.sleep(3)
+    assert holds() <= 3
+    at = source.write({f"{P}root.a.user-limit-factor": "-1"}, source.read())
+    until(lambda: holds() == 8, "the whole of the idle cluster", timeout_s=30)
+    source.write({f"{P}root.a.user-limit-factor": None}, at)
+    for identity in ids:
+        store.client.rest.kill(identity)
+
+
+def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:
+    before = StoreSource(store.client.rest.http).read()
+    with store.controller() as controller:
+        report = controller.tick()
+    assert kinds(report) == ["trap"]
+    assert {alarm.text.split(":")[0] for alarm in report.alarms} == {"maximum-applications", "user-limit-factor", "acl"}
+    assert not report.wrote
+    assert StoreSource(store.client.rest.http).read() == before
+
+
+@pytest.mark.parametrize("which", ["store", "file"])
+def test_shares_are_in_force_and_everything_goes_back(which: str, request: pytest.FixtureRequest) -> None:
+    rm: Rm = request.getfixturevalue(which)
+    if which == "store":
+        source: StoreSource | FileSource = StoreSource(rm.client.rest.http)
+        source.write(MENDED, source.read())
+        config: dict[str, object] = {}
+    else:
+        lines = "".join(f"<property><name>{n}</name><value>{v}</value></property>\n" for n, v in MENDED.items())
+        rm.file.write_text(FILE.replace("</configuration>", f"{lines}</configuration>"))
+        rm.client.refresh_queues()
+        config = {"capacity_file": str(rm.file)}
+    given, bytes_ = rm.settings(), rm.file.read_bytes()
+    assert given == pytest.approx(ORIGINAL)
+    with rm.controller(**config) as controller:
+        first = controller.tick()
+        assert (first.wrote, {alarm.text.split(":")[0] for alarm in first.alarms}) == (False, {"acl"})
+        ids = rm.submit("root.b", 8, 20)
+
+        def steered() -> bool:
+            controller.tick()
+            return (rm.settings()["root.a"] or 0) > 1.05
+
+        until(steered, "root.a is given more than it had", timeout_s=40, every_s=1.0)
+        last = controller.tick()
+        assert not [alarm for alarm in last.alarms if alarm.kind != "trap"]
+        now = rm.settings()
+        assert now["root.b"] is not None
+        assert now["root.b"] < 2.0, "b used more than its share"
+        assert sum(now[path] or 0 for path in ("root.a", "root.b", "root.g")) == pytest.approx(4.0, rel=1e-3)
+        assert (now["root.g.x"] or 0) + (now["root.g.y"] or 0) == pytest.approx(100.0)
+        controller.release()
+    assert rm.settings() == pytest.approx(given)
+    assert rm.file.read_bytes() == bytes_
+    for identity in ids:
+        rm.client.rest.kill(identity)
+
+
+def test_a_change_that_the_rm_refuses_changes_nothing_and_is_said(store: Rm) -> None:
+    source = StoreSource(store.client.rest.http)
+    before = source.read()
+    with pytest.raises(Refused, match="Illegal weight"):
+        source.write({f"{P}root.a.capacity": "20000w"}, before)
+    assert source.read() == before
+
+
+def test_the_wrong_key_for_the_scheduler_is_one_line(store: Rm, file: Rm) -> None:
+    from harness.base.errors import InputError
+
+    with pytest.raises(InputError, match="has the Capacity Scheduler"):
+        store.config(allocation_file="/nowhere.xml").owned(store.client)
+    with pytest.raises(InputError, match="cannot be changed over REST"):
+        file.config().owned(file.client)

@@ -1,0 +1,131 @@
+"""What a controller owns of a Capacity Scheduler's configuration: shares as capacities, others' edits, giving back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.control.capacity_owner import CapacityOwner
+from harness.control.events import Attributes
+from harness.model.resources import Resource
+from harness.yarn.capacity.source import FileSource
+from harness.yarn.files import LocalPlace
+
+FILE = """<?xml version="1.0"?>
+<!-- the administrator's -->
+<configuration>
+  <property><name>yarn.scheduler.capacity.root.queues</name><value>a,g</value></property>
+  <property><name>yarn.scheduler.capacity.root.a.capacity</name><value>1.0w</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.capacity</name><value>3w</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.queues</name><value>x,y</value></property>
+  <property><name>yarn.scheduler.capacity.root.g.x.capacity</name><value> 40 </value></property>
+  <property><name>yarn.scheduler.capacity.root.g.y.capacity</name><value>60</value></property>
+</configuration>
+"""
+ALL = {"root.a": 1.0, "root.g": 1.0, "root.g.x": 1.0, "root.g.y": 3.0}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "capacity-scheduler.xml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture
+def owner(path: Path) -> CapacityOwner:
+    owner = CapacityOwner(FileSource(LocalPlace(path)))
+    assert owner.read() == []
+    return owner
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_entitlements_are_parts_of_the_cluster(owner: CapacityOwner) -> None:
+    assert owner.configured_weights() == pytest.approx(
+        {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
+    )
+
+
+def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityOwner, path: Path) -> None:
+    prepared = owner.prepare(Attributes(ALL))
+    assert dict(prepared.in_force) == {"root.a": 2.0, "root.g": 2.0, "root.g.x": 25.0, "root.g.y": 75.0}
+    owner.write(prepared)
+    text = path.read_text()
+    assert text == FILE.replace("1.0w", "2w").replace("3w", "2w").replace(" 40 ", "25").replace("60", "75")
+    assert owner.read() == []
+
+
+def test_it_goes_back_to_the_byte(owner: CapacityOwner, path: Path) -> None:
+    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    owner.max_shares(Resource(1024, 2))
+    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    assert "maximum-capacity</name><value>50<" in path.read_text()
+    owner.write(owner.original())
+    assert path.read_text() == FILE
+
+
+def test_a_plan_of_the_configured_shares_changes_nothing(owner: CapacityOwner) -> None:
+    assert not owner.prepare(Attributes(owner.configured_weights())).changed
+
+
+def test_others_edits_are_found_and_kept_when_it_is_given_back(owner: CapacityOwner, path: Path) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    edit(path, "<value>25</value>", "<value>10</value>")
+    edit(path, "administrator's", "operator's")
+    found = owner.read()
+    assert [(f.queue, f.attribute, f.text) for f in found] == [("root.g.x", "capacity", "10")]
+    owner.write(owner.original())
+    assert path.read_text() == FILE.replace("administrator's", "operator's")
+
+
+def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are(
+    owner: CapacityOwner, path: Path
+) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    again = CapacityOwner(FileSource(LocalPlace(path)), owner.baseline, owner.ours)
+    assert again.read() == []
+    assert again.configured_weights() == pytest.approx(
+        {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
+    )
+    again.write(again.original())
+    assert path.read_text() == FILE
+
+
+def test_a_fair_schedulers_ledger_is_refused(path: Path) -> None:
+    with pytest.raises(InputError, match="another ledger"):
+        CapacityOwner(FileSource(LocalPlace(path)), {"root.a": {"weight": 1.0}})
+
+
+def test_a_group_without_a_share_for_each_is_left_alone(owner: CapacityOwner) -> None:
+    prepared = owner.prepare(Attributes({"root.a": 3.0, "root.g": 1.0, "root.g.x": 1.0}))
+    assert set(prepared.in_force) == {"root.a", "root.g"}
+    assert prepared.problems == ("the children of root.g keep their capacities: root.g.y has no share in the plan",)
+
+
+def test_a_lift_by_a_minimum_share_is_a_larger_capacity(owner: CapacityOwner) -> None:
+    owner.max_shares(Resource(10_000, 10))
+    lifted = owner.prepare(Attributes(ALL, {"root.g.x": Resource(2500, 2)}))
+    assert lifted.in_force["root.g.x"] == pytest.approx(50.0), "2,500 MiB of the 5,000 that root.g has"
+    assert lifted.in_force["root.a"] == 2.0
+
+
+def test_what_the_configuration_does_not_give_is_said(owner: CapacityOwner) -> None:
+    prepared = owner.prepare(Attributes(ALL, scheduling_policies={"root.a": "fair", "root": "drf"}))
+    assert [problem.split(" ")[0] for problem in prepared.problems] == ["root.a", "dominant"]
+
+
+def test_a_configuration_that_makes_no_sense_is_an_error_and_nothing_is_remembered(
+    owner: CapacityOwner, path: Path
+) -> None:
+    edit(path, "<value>60</value>", "<value>6w</value>")
+    with pytest.raises(InputError, match="of one kind"):
+        owner.read()
+    edit(path, "<value>6w</value>", "<value>60</value>")
+    assert owner.read() == []

@@ -1,0 +1,97 @@
+"""The Capacity Scheduler's queue tree, and capacities that give siblings the wanted shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.base.errors import InputError
+from harness.yarn.capacity.queues import Capacity, capacities, queue_tree, read_capacity
+
+
+def tree(**values: str) -> dict[str, str]:
+    return {f"yarn.scheduler.capacity.{name.replace('__', '.')}": value for name, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "entitlement"),
+    [("4w", "weight", 4.0), ("+0.5w", "weight", 0.5), (" 40 ", "percent", 40.0), ("12.5%", "percent", 12.5),
+     ("[memory=8192,vcores=8]", "absolute", 8192.0), ("[memory-mb=1, vcores=2]", "absolute", 1.0)],
+)  # fmt: skip
+def test_capacities_are_read(text: str, mode: str, entitlement: float) -> None:
+    found = read_capacity(text, "here")
+    assert (found.mode, found.entitlement) == (mode, entitlement)
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "w", " 1w ", "-1", "101", "10001w", "NaN", "${x}w", "[memory=10Gi]", "[vcores=1]"]
+)
+def test_what_is_no_capacity_is_refused(text: str | None) -> None:
+    with pytest.raises(InputError):
+        read_capacity(text, "here")
+
+
+def test_a_tree_has_parents_before_children_and_one_kind_of_capacity_among_siblings() -> None:
+    values = tree(root__queues="a, b", root__a__capacity="1w", root__b__capacity="3w", root__b__queues="x",
+                  root__b__x__capacity="100")  # fmt: skip
+    found = queue_tree(values, source="f")
+    assert list(found) == ["root", "root.a", "root.b", "root.b.x"]
+    assert found["root.b"].children == ("root.b.x",)
+    with pytest.raises(InputError, match="of one kind"):
+        queue_tree({**values, "yarn.scheduler.capacity.root.a.capacity": "25"}, source="f")
+    with pytest.raises(InputError, match="without a capacity"):
+        queue_tree(tree(root__queues="a"), source="f")
+    with pytest.raises(InputError, match="makes no sense"):
+        queue_tree(tree(root__queues="a,a", root__a__capacity="1w"), source="f")
+
+
+shares = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=40)
+
+
+@given(shares, st.sampled_from(["weight", "percent", "absolute"]))
+def test_ratios_are_as_wanted_and_hadoop_takes_them(wanted: list[float], mode: str) -> None:
+    old = {
+        f"root.q{i}": Capacity("absolute", amounts={"memory": 100_000, "vcores": 1000})
+        if mode == "absolute"
+        else Capacity(mode, 10.0 if mode == "weight" else 100.0 / len(wanted))  # type: ignore[arg-type]
+        for i in range(len(wanted))
+    }
+    by_path = dict(zip(old, wanted, strict=True))
+    new = capacities(by_path, old, None)
+    again = {path: read_capacity(capacity.text(), path) for path, capacity in new.items()}
+    assert all(capacity.mode == mode for capacity in again.values())
+    got = np.array([again[path].entitlement for path in old])
+    assert (got > 0).all()
+    want = np.array(wanted) / sum(wanted)
+    if mode == "weight":
+        assert got.max() <= 10_000
+        # What is served at all: the smallest weight that is written is 1e-4.
+        assert got / got.sum() == pytest.approx(want, rel=2e-3, abs=1e-4)
+    elif mode == "percent":
+        total = np.float32(0)
+        for capacity in again.values():
+            total = np.float32(total + np.float32(capacity.value) / np.float32(100))
+        assert abs(float(total) - 1) < 0.0005
+        assert got / 100 == pytest.approx(want, abs=len(wanted) * 1e-6 + 1e-6)
+    else:
+        assert got.sum() == 100_000 * len(old)
+        assert sum(c.amounts["vcores"] for c in again.values() if c.amounts) == 1000 * len(old)
+        assert got / got.sum() == pytest.approx(want, abs=1e-5)
+
+
+def test_old_ratios_leave_the_capacities_as_they_are() -> None:
+    old = {"root.a": Capacity("weight", 9999.9), "root.b": Capacity("weight", 1.0)}
+    assert capacities({"root.a": 99.999, "root.b": 0.01}, old, None) == old
+
+
+def test_a_queue_with_capacity_0_keeps_it() -> None:
+    old = {"root.a": Capacity("percent", 100.0), "root.b": Capacity("percent", 0.0)}
+    assert capacities({"root.a": 1.0, "root.b": 5.0}, old, None) == old
+
+
+def test_children_share_what_their_parent_has_now() -> None:
+    old = {path: Capacity("absolute", amounts={"memory": 4096}) for path in ("root.g.a", "root.g.b")}
+    new = capacities({"root.g.a": 3.0, "root.g.b": 1.0}, old, Capacity("absolute", amounts={"memory": 4000}))
+    assert [c.text() for c in new.values()] == ["[memory=3000]", "[memory=1000]"]

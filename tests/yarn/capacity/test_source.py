@@ -1,0 +1,136 @@
+"""A store over REST: all queues in one call, and another writer's change found. The real store: test_live_capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.yarn.capacity.source import FileSource, StoreSource
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.files import FileChanged, LocalPlace
+from harness.yarn.http import Answer
+
+A, B = "yarn.scheduler.capacity.root.a.capacity", "yarn.scheduler.capacity.root.b.capacity"
+
+
+class Store:
+    """What the RM's store does, with a meddler before and after each change."""
+
+    def __init__(self) -> None:
+        self.values = {"yarn.scheduler.capacity.root.queues": "a,b", A: "1w", B: "1w"}
+        self.version = 1
+        self.has_version = True
+        self.puts: list[Any] = []
+        self.before_put: Callable[[], None] = lambda: None
+        self.says = "Configuration change successfully applied."
+
+    def set(self, name: str, value: str | None) -> None:
+        if value is None:
+            self.values.pop(name, None)
+        else:
+            self.values[name] = value
+
+    def request(self, method: str, path: str, *, body: Any = None, repeatable: bool, words: bool = False) -> Answer:
+        if path.endswith("/version"):
+            if not self.has_version:
+                raise Refused("HTTP 404", status=404)
+            return Answer(path, 200, {"versionID": str(self.version)}, {})
+        if method == "GET":
+            return Answer(path, 200, {"property": [{"name": k, "value": v} for k, v in self.values.items()]}, {})
+        assert words
+        assert not repeatable
+        self.puts.append(body)
+        self.before_put()
+        for queue in body["update-queue"]:
+            for entry in queue["params"]["entry"]:
+                self.set(f"yarn.scheduler.capacity.{queue['queue-name']}.{entry['key']}", entry["value"])
+        self.version += 1
+        return Answer(path, 200, self.says, {})
+
+
+def source(store: Store) -> StoreSource:
+    return StoreSource(store)  # type: ignore[arg-type]
+
+
+def test_all_queues_are_written_in_one_call_and_only_what_differs() -> None:
+    store = Store()
+    at = source(store).read()
+    after = source(store).write({A: "2w", B: "1w"}, at)
+    assert (after.values[A], after.mark) == ("2w", 2)
+    assert store.puts == [
+        {"update-queue": [{"queue-name": "root.a", "params": {"entry": [{"key": "capacity", "value": "2w"}]}}]}
+    ]
+    source(store).write({A: "2w"}, after)
+    assert len(store.puts) == 1, "nothing to change is no call"
+
+
+def test_a_change_since_the_look_is_found_before_anything_is_written() -> None:
+    store = Store()
+    at = source(store).read()
+    store.set("yarn.scheduler.capacity.root.a.maximum-capacity", "50")
+    store.version += 1
+    with pytest.raises(FileChanged, match="since it was read"):
+        source(store).write({A: "2w"}, at)
+    assert store.puts == []
+
+
+def test_a_change_at_the_same_moment_is_found_and_stays() -> None:
+    store = Store()
+    at = source(store).read()
+
+    def meddle() -> None:
+        store.set("yarn.scheduler.capacity.root.b.maximum-capacity", "50")
+        store.version += 1
+
+    store.before_put = meddle
+    with pytest.raises(FileChanged, match="at the same moment"):
+        source(store).write({A: "2w"}, at)
+    assert store.values["yarn.scheduler.capacity.root.b.maximum-capacity"] == "50"
+    assert store.values[A] == "2w"
+
+
+def test_without_versions_what_it_has_is_compared() -> None:
+    store = Store()
+    store.has_version = False
+    at = source(store).read()
+    assert at.mark is None
+    assert source(store).write({A: "3w"}, at).values[A] == "3w"
+    with pytest.raises(FileChanged):
+        source(store).write({A: "4w"}, at)
+
+
+def test_an_answer_of_other_words_is_no_success() -> None:
+    store = Store()
+    store.says = "well"
+    with pytest.raises(BadAnswer, match="not taken"):
+        source(store).write({A: "2w"}, source(store).read())
+
+
+def test_an_answer_without_queues_is_no_configuration() -> None:
+    store = Store()
+    store.values.clear()
+    with pytest.raises(BadAnswer, match="no queue"):
+        source(store).read()
+
+
+def test_a_file_is_replaced_only_if_it_is_still_the_one_that_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "capacity-scheduler.xml"
+    text = f"<configuration><property><name>{A}</name><value>1w</value></property></configuration>"
+    path.write_text(text)
+    file = FileSource(LocalPlace(path))
+    at = file.read()
+    assert file.shown(at, {A: "2w"}) == (text.encode(), text.replace("1w", "2w").encode())
+    assert file.write({A: "2w"}, at).values[A] == "2w"
+    assert path.read_text() == text.replace("1w", "2w")
+    with pytest.raises(InputError):
+        file.write({A: "3w"}, at)
+
+
+def test_only_queues_properties_are_written() -> None:
+    changes: Mapping[str, str | None] = {"yarn.scheduler.capacity.node-locality-delay": "1"}
+    with pytest.raises(InputError, match="no property of a queue"):
+        source(Store()).write(changes, source(Store()).read())

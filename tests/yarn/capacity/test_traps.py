@@ -1,0 +1,70 @@
+"""Known dangers of steering a Capacity Scheduler: each is named when it is there, and not when it is mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.traps import find_traps
+
+P = "yarn.scheduler.capacity."
+SAFE = {
+    f"{P}root.queues": "a,b",
+    f"{P}root.a.capacity": "1w",
+    f"{P}root.b.capacity": "1w",
+    f"{P}root.a.user-limit-factor": "-1",
+    f"{P}root.b.user-limit-factor": "-1",
+    f"{P}global-queue-max-application": "10000",
+    f"{P}maximum-am-resource-percent": "1",
+}
+SITE = {"yarn.acl.enable": "true"}
+
+
+def names(values: dict[str, str], site: dict[str, str]) -> list[str]:
+    return [trap.name for trap in find_traps(values, site, queue_tree(values, source="f"))]
+
+
+def test_a_safe_cluster_has_none() -> None:
+    assert names(SAFE, SITE) == []
+
+
+@pytest.mark.parametrize(
+    ("trap", "change"),
+    [
+        ("maximum-applications", {f"{P}global-queue-max-application": None}),
+        ("user-limit-factor", {f"{P}root.b.user-limit-factor": None}),
+        ("user-limit-factor", {f"{P}root.b.user-limit-factor": "2"}),
+        ("am-limit", {f"{P}maximum-am-resource-percent": None}),
+        ("priority", {f"{P}root.ordering-policy": "priority-utilization", f"{P}root.a.priority": "2"}),
+        ("auto-created", {f"{P}root.a.auto-queue-creation-v2.enabled": "true"}),
+        ("asynchronous", {f"{P}schedule-asynchronously.enable": "true"}),
+        ("multi-node", {f"{P}multi-node-placement-enabled": "true"}),
+        ("queue-mode", {f"{P}legacy-queue-mode.enabled": "false"}),
+        ("preemption", {"yarn.resourcemanager.scheduler.monitor.enable": "true"}),
+        ("node-labels", {"yarn.node-labels.enabled": "true"}),
+        ("zk-log", {"yarn.scheduler.configuration.store.class": "zk"}),
+        ("acl", {"yarn.acl.enable": "false"}),
+    ],
+)
+def test_each_is_named_and_only_it(trap: str, change: dict[str, str | None]) -> None:
+    values, site = dict(SAFE), dict(SITE)
+    for name, value in change.items():
+        where = values if name.startswith(P) else site
+        where.pop(name, None)
+        if value is not None:
+            where[name] = value
+    assert names(values, site) == [trap]
+
+
+def test_absolute_queues_need_limits_of_their_own() -> None:
+    values = {**SAFE, f"{P}root.a.capacity": "[memory=1,vcores=1]", f"{P}root.b.capacity": "[memory=1,vcores=1]"}
+    assert names(values, SITE) == ["maximum-applications"]
+    limits = {f"{P}root.{queue}.maximum-applications": "10000" for queue in "ab"}
+    assert names({**values, **limits}, SITE) == []
+
+
+def test_blocking_ones_come_first_and_each_says_how_it_is_mended() -> None:
+    values = {name: value for name, value in SAFE.items() if not name.endswith("-factor")}
+    found = find_traps(values, {"yarn.acl.enable": "false"}, queue_tree(values, source="f"))
+    assert [(trap.name, trap.blocking) for trap in found] == [("user-limit-factor", True), ("acl", False)]
+    assert found[0].line().endswith(f"set {P}root.a.user-limit-factor to -1")
