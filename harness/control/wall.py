@@ -190,9 +190,8 @@ class Controller:
             self.owner.load(self.client)
             if self.settings.read_back:
                 self.owner.confirm(self.client, prepared.in_force, timeout_s=self.settings.effect_s, every_s=0.05)
-        self.owner.ours.clear()
-        self.owner.named.clear()
-        self.store.commit(documents={"baseline": self.owner.baseline, "ours": {}, "named": {}})
+        self.owner.gave_back()
+        self.store.commit(documents={"named": {}, **self.owner.state()})
         if self._lease is not None:
             self._lease.keep({})
         self.core.forget_written()
