@@ -20,13 +20,13 @@ from harness.control.settings import ControlSettings, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
-from harness.yarn.answers import FAIR
 from harness.yarn.capacity.source import ConfigurationSource, open_source
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.places import open_place
+from harness.yarn.queue_answers import FAIR
 from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from harness.ledger.accounts import AppLook
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
+from harness.yarn.answers import AppStatus
 from harness.yarn.jmx import Containers
+from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 
 #: The mean task length forgets with this half-life, in ended containers.
 TASKS_HALF = 200.0

@@ -14,9 +14,10 @@ from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RmAccounts
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, AppList, SchedulerStatus
+from harness.yarn.answers import FINAL_STATES, AppList
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
+from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rmclient import RmClient
 
 #: Ended applications are asked for from so long before the latest end that was seen.

@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.ledger.store import read_decisions, read_documents
-from harness.yarn.answers import AppStatus, SchedulerStatus
+from harness.yarn.answers import AppStatus
+from harness.yarn.queue_answers import SchedulerStatus
 
 #: Decisions that are looked through for a queue's last change.
 MOST_DECISIONS = 500

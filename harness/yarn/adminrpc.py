@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from harness.model.resources import Resource
 from harness.yarn import rpc
-from harness.yarn.answers import MAX_QUEUE_DEPTH
 from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.queue_answers import MAX_QUEUE_DEPTH
 from harness.yarn.rpc import RpcAddress
 
 ADMIN_PORT = 8033

@@ -14,16 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import Resource
 from harness.yarn.errors import BadAnswer, well_formed
 
 T = TypeVar("T")
 
 _LONG = 2**63
-#: Deeper queue trees than any real one; a hostile answer nests without end.
-MAX_QUEUE_DEPTH = 64
-FAIR, CAPACITY = "fairScheduler", "capacityScheduler"
 APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
 #: States in which an application holds or wants nothing any more.
 FINAL_STATES = frozenset({"FINISHED", "FAILED", "KILLED"})
@@ -180,46 +176,6 @@ class ClusterMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueStatus:
-    """A queue. `maximum` and `minimum` are resolved; `maximum` is cut to the cluster.
-
-    Of the Capacity Scheduler: `minimum` is nothing (capacities are shares), `steady_share` and `fair_share` are the
-    effective capacity, `setting` is the capacity as it is configured (weight, percentage, or MiB of absolute memory).
-    """
-
-    path: str
-    parent: str | None
-    leaf: bool
-    policy: str
-    minimum: Resource
-    maximum: Resource
-    used: Resource
-    am_used: Resource
-    am_maximum: Resource
-    demand: Resource
-    steady_share: Resource
-    fair_share: Resource
-    reserved: Resource
-    containers_allocated: int
-    containers_pending: int
-    containers_reserved: int
-    max_apps: int
-    pending_apps: int  # leaves only; 0 for parents
-    active_apps: int  # leaves only; 0 for parents
-    preemptable: bool
-    setting: float | None = None  # Capacity Scheduler only
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerStatus:
-    """The queue tree: `queues` by full path, parents before children, siblings by name. `capacity`: the cluster."""
-
-    type: str
-    capacity: Resource
-    queues: Mapping[str, QueueStatus]
-
-
-@dataclass(frozen=True, slots=True)
 class NodeStatus:
     """A NodeManager as the RM sees it. `health_report` is empty while it is healthy."""
 
@@ -349,122 +305,6 @@ def cluster_metrics(document: Any, where: str) -> ClusterMetrics:
     )
 
 
-def scheduler(document: Any, where: str) -> SchedulerStatus:
-    """``/scheduler`` of a Fair or a Capacity Scheduler; BadAnswer for another scheduler's."""
-    info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
-    kind = info.text("type")
-    if kind == CAPACITY:
-        return SchedulerStatus(kind, _capacity_cluster(info, where), _tree(info, where, _capacity_queue, "queues"))
-    if kind != FAIR:
-        raise BadAnswer(
-            f"the scheduler is {kind!r}, neither the Fair nor the Capacity Scheduler",
-            where=where,
-            mend="set yarn.resourcemanager.scheduler.class to the class of one of them",
-        )
-    root = info.object("rootQueue")
-    return SchedulerStatus(kind, root.resource("clusterResources"), _tree(root, where, _queue, "childQueues"))
-
-
-def _tree(
-    root: Fields, where: str, read: Callable[[Fields, str | None], QueueStatus], below: str
-) -> dict[str, QueueStatus]:
-    """The queues of a tree, parents before children, siblings by name."""
-    found: dict[str, QueueStatus] = {}
-    waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
-    while waiting:
-        fields, parent, depth = waiting.pop()
-        if depth > MAX_QUEUE_DEPTH:
-            raise BadAnswer(f"queues nested more than {MAX_QUEUE_DEPTH} deep", where=where)
-        queue = read(fields, parent)
-        fits = queue.path == "root" if parent is None else queue.path.startswith(f"{parent}.")
-        if not fits or queue.path in found:
-            raise BadAnswer(f"queue {queue.path!r} below {parent!r}", where=where)
-        found[queue.path] = queue
-        waiting += [(child, queue.path, depth + 1) for child in fields.objects(below, "queue")]
-    return {path: found[path] for path in sorted(found, key=lambda path: path.split("."))}
-
-
-def _queue(fields: Fields, parent: str | None) -> QueueStatus:
-    leaf = fields.text("type", "") == "fairSchedulerLeafQueueInfo"
-    return QueueStatus(
-        path=_possible_queue(fields.text("queueName"), fields.where),
-        parent=parent,
-        leaf=leaf,
-        policy=fields.text("schedulingPolicy"),
-        minimum=fields.resource("minResources"),
-        maximum=fields.resource("maxResources"),
-        used=fields.resource("usedResources"),
-        am_used=fields.resource("amUsedResources"),
-        am_maximum=fields.resource("amMaxResources"),
-        demand=fields.resource("demandResources"),
-        steady_share=fields.resource("steadyFairResources"),
-        fair_share=fields.resource("fairResources"),
-        reserved=fields.resource("reservedResources"),
-        containers_allocated=fields.integer("allocatedContainers"),
-        containers_pending=fields.integer("pendingContainers"),
-        containers_reserved=fields.integer("reservedContainers"),
-        max_apps=fields.integer("maxApps"),
-        pending_apps=fields.integer("numPendingApps") if leaf else 0,
-        active_apps=fields.integer("numActiveApps") if leaf else 0,
-        preemptable=fields.flag("preemptable", True),
-    )
-
-
-def _partition(fields: Fields, outer: str, item: str) -> Fields | None:
-    """What a queue has in the default partition; None where it tells nothing of it."""
-    for found in fields.object(outer).objects_of(item):
-        if found.text("partitionName", "") == "":
-            return found
-    return None
-
-
-def _capacity_cluster(root: Fields, where: str) -> Resource:
-    own = _partition(root, "capacities", "queueCapacitiesByPartition")
-    if own is None:
-        raise BadAnswer("the root queue has no capacity in the default partition", where=where)
-    return own.resource("effectiveMinResource")
-
-
-def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
-    leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
-    own = _partition(fields, "capacities", "queueCapacitiesByPartition")
-    usage = None if parent is None else _partition(fields, "resources", "resourceUsagesByPartition")
-    nothing = Resource()
-    guaranteed = own.resource("effectiveMinResource") if own is not None else nothing
-    used = usage.resource("used") if usage is not None else nothing
-    pending = usage.resource("pending") if usage is not None else nothing
-    reserved = usage.resource("reserved") if usage is not None else nothing
-    weight = fields.number("weight", -1.0)
-    if fields.flag("isAbsoluteResource", False) and own is not None:
-        setting = float(own.resource("configuredMinResource").memory_mb)
-    else:
-        setting = weight if weight >= 0 else fields.number("capacity")
-    return QueueStatus(
-        path=fields.text("queuePath", "root" if parent is None else ""),
-        parent=parent,
-        leaf=leaf,
-        policy=fields.text("orderingPolicyInfo", "utilization"),
-        minimum=nothing,
-        maximum=own.resource("effectiveMaxResource") if own is not None else nothing,
-        # A reservation holds nothing yet.
-        used=used - reserved,
-        am_used=usage.resource("amUsed") if leaf and usage is not None else nothing,
-        am_maximum=usage.resource("amLimit") if leaf and usage is not None else nothing,
-        demand=used - reserved + pending,
-        steady_share=guaranteed,
-        fair_share=guaranteed,
-        reserved=reserved,
-        containers_allocated=fields.count("allocatedContainers", 0),
-        containers_pending=fields.count("pendingContainers", 0),
-        containers_reserved=fields.count("reservedContainers", 0),
-        max_apps=fields.integer("maxApplications") if leaf else JAVA_INT_MAX,
-        pending_apps=fields.count("numPendingApplications") if leaf else 0,
-        active_apps=fields.count("numActiveApplications") if leaf else 0,
-        preemptable=not fields.flag("preemptionDisabled", True),
-        setting=setting,
-    )
-
-
 def nodes(document: Any, where: str) -> list[NodeStatus]:
     """``/nodes``, by id."""
     found = [
@@ -523,7 +363,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
         id=identity,
         user=_spare(fields.text, "user", ""),
         name=_spare(fields.text, "name", ""),
-        queue=_possible_queue(fields.text("queue", ""), where),
+        queue=possible_queue(fields.text("queue", ""), where),
         state=fields.text("state"),
         final_status=fields.text("finalStatus", "UNDEFINED"),
         type=_spare(fields.text, "applicationType", ""),
@@ -545,7 +385,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
     )
 
 
-def _possible_queue(name: str, where: str) -> str:
+def possible_queue(name: str, where: str) -> str:
     """A queue's name or path as it is; BadAnswer for what no scheduler takes as one."""
     if any(not part or part != part.strip() for part in name.split(".")):
         raise BadAnswer(f"{name[:60]!r} is no queue", where=where)

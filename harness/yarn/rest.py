@@ -14,18 +14,11 @@ from typing import Any
 
 from harness.base.errors import CallError, YarnfairError
 from harness.model.resources import Resource
-from harness.yarn import answers
-from harness.yarn.answers import (
-    AppList,
-    AppStatus,
-    ClusterInfo,
-    ClusterMetrics,
-    NewApplication,
-    NodeStatus,
-    SchedulerStatus,
-)
+from harness.yarn import answers, queue_answers
+from harness.yarn.answers import AppList, AppStatus, ClusterInfo, ClusterMetrics, NewApplication, NodeStatus
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import Answer, HttpClient, HttpOptions
+from harness.yarn.queue_answers import SchedulerStatus
 
 _ROOT = "/ws/v1/cluster"
 _SMALL = Resource(256, 1)
@@ -169,7 +162,7 @@ class RestClient:
     def scheduler(self) -> SchedulerStatus:
         """``/scheduler``: the Fair Scheduler's queue tree."""
         answer = self._get(f"{_ROOT}/scheduler")
-        return answers.scheduler(answer.document, answer.url)
+        return queue_answers.scheduler(answer.document, answer.url)
 
     def nodes(self, states: Iterable[str] = ()) -> list[NodeStatus]:
         """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones)."""

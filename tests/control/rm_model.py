@@ -14,11 +14,12 @@ from typing import Any
 from harness.model.resources import ZERO, Resource
 from harness.yarn import adminrpc
 from harness.yarn.adminrpc import EffectiveQueue
-from harness.yarn.answers import AppList, AppStatus, ClusterInfo, QueueStatus, SchedulerStatus
+from harness.yarn.answers import AppList, AppStatus, ClusterInfo
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import AllocationPlace
+from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from harness.yarn.rmclient import NotEffective
 
 CAPACITY = Resource(100 * 1024, 100)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.resources import Resource
-from harness.yarn import answers
+from harness.yarn import answers, queue_answers
 from harness.yarn.errors import BadAnswer
 
 RECORDED = Path(__file__).parent / "recorded"
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "info": answers.cluster_info,
     "metrics": answers.cluster_metrics,
-    "scheduler": answers.scheduler,
+    "scheduler": queue_answers.scheduler,
     "nodes": answers.nodes,
     "apps": answers.apps,
     "app": answers.app,
@@ -33,7 +33,7 @@ def recorded(name: str) -> Any:
 
 
 def test_the_queue_tree_of_a_real_rm() -> None:
-    found = answers.scheduler(recorded("scheduler"), "x")
+    found = queue_answers.scheduler(recorded("scheduler"), "x")
     assert found.capacity == Resource(8192, 8)
     assert list(found.queues) == ["root", "root.a", "root.b", "root.b.c"]
     a, c = found.queues["root.a"], found.queues["root.b.c"]
@@ -95,7 +95,7 @@ def test_an_application_of_a_queue_that_cannot_be_is_passed_over(queue: str) -> 
     tree = recorded("scheduler")
     tree["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]["queue"][0]["queueName"] = f"root.{queue}"
     with pytest.raises(BadAnswer):
-        answers.scheduler(tree, "x")
+        queue_answers.scheduler(tree, "x")
 
 
 def test_one_item_may_come_without_a_list() -> None:
@@ -168,8 +168,60 @@ def test_one_application_that_makes_no_sense_is_passed_over_and_all_of_them_are_
 
 
 def test_another_scheduler_is_said() -> None:
-    with pytest.raises(BadAnswer, match="'capacityScheduler', not the Fair Scheduler"):
-        answers.scheduler({"scheduler": {"schedulerInfo": {"type": "capacityScheduler"}}}, "x")
+    with pytest.raises(BadAnswer, match="'fifoScheduler', neither the Fair nor the Capacity Scheduler"):
+        queue_answers.scheduler({"scheduler": {"schedulerInfo": {"type": "fifoScheduler"}}}, "x")
+
+
+def capacity_queue(path: str, own: dict[str, Any], usage: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+    """A queue as a Capacity Scheduler shows it, what nobody reads left out; another partition beside the default."""
+    resources = {} if usage is None else {"resources": {"resourceUsagesByPartition": [{"partitionName": "", **usage}]}}
+    capacities = [{"partitionName": "gpu"}, {"partitionName": "", **own}]
+    return {"queuePath": path, "capacities": {"queueCapacitiesByPartition": capacities}, **resources, **more}
+
+
+def mb(memory: int, vcores: int) -> dict[str, int]:
+    return {"memory": memory, "vCores": vcores}
+
+
+def capacity_scheduler() -> dict[str, Any]:
+    nothing = {name: mb(0, 0) for name in ("used", "reserved", "pending", "amUsed", "amLimit")}
+    busy = {**nothing, "used": mb(1536, 3), "reserved": mb(512, 1), "pending": mb(1024, 2), "amUsed": mb(256, 1)}
+    leaf = {
+        "type": "capacitySchedulerLeafQueueInfo",
+        "orderingPolicyInfo": "fifo",
+        "maxApplications": 2500,
+        "numPendingApplications": 1,
+        "numActiveApplications": 2,
+        "allocatedContainers": 2,
+        "pendingContainers": 4,
+        "preemptionDisabled": True,
+    }
+    all_ = {"effectiveMinResource": mb(4096, 4), "effectiveMaxResource": mb(4096, 4)}
+    part = {"effectiveMinResource": mb(1024, 1), "effectiveMaxResource": mb(4096, 4)}
+    a = capacity_queue("root.a", part, busy, weight=1.5, capacity=0.0, **leaf)
+    x = capacity_queue("root.g.x", part, nothing, weight=-1.0, capacity=30.04, **leaf)
+    g = capacity_queue("root.g", part, nothing, weight=3.0, capacity=0.0, queues={"queue": [x]})
+    root = capacity_queue("root", all_, None, weight=-1.0, capacity=100.0, type="capacityScheduler")
+    return {"scheduler": {"schedulerInfo": {**root, "queues": {"queue": [g, a]}}}}
+
+
+def test_a_capacity_schedulers_queues() -> None:
+    found = queue_answers.scheduler(capacity_scheduler(), "x")
+    assert (found.type, found.capacity) == ("capacityScheduler", Resource(4096, 4))
+    assert list(found.queues) == ["root", "root.a", "root.g", "root.g.x"]
+    a = found.queues["root.a"]
+    assert (a.leaf, a.parent, a.setting, a.policy) == (True, "root", 1.5, "fifo")
+    assert (a.used, a.demand) == (Resource(1024, 2), Resource(2048, 4)), "a reservation holds nothing"
+    assert (a.fair_share, a.maximum, a.minimum) == (Resource(1024, 1), Resource(4096, 4), Resource())
+    assert (a.max_apps, a.pending_apps, a.active_apps, a.containers_pending) == (2500, 1, 2, 4)
+    assert (found.queues["root.g"].setting, found.queues["root.g.x"].setting) == (3.0, 30.04)
+
+
+def test_a_capacity_scheduler_without_its_capacities() -> None:
+    document = capacity_scheduler()
+    document["scheduler"]["schedulerInfo"]["capacities"] = {}
+    with pytest.raises(BadAnswer, match="no capacity in the default partition"):
+        queue_answers.scheduler(document, "x")
 
 
 def test_a_queue_tree_that_cannot_be() -> None:
@@ -178,11 +230,11 @@ def test_a_queue_tree_that_cannot_be() -> None:
     children = root["childQueues"]["queue"]
     children.append(children[0])
     with pytest.raises(BadAnswer, match="below 'root'"):
-        answers.scheduler(document, "x")
+        queue_answers.scheduler(document, "x")
     children.pop()
     children[0]["queueName"] = "elsewhere"
     with pytest.raises(BadAnswer, match="'elsewhere' below 'root'"):
-        answers.scheduler(document, "x")
+        queue_answers.scheduler(document, "x")
 
 
 def test_a_queue_tree_without_a_bottom() -> None:
@@ -194,7 +246,7 @@ def test_a_queue_tree_without_a_bottom() -> None:
         queue = child
     queue.pop("childQueues")
     with pytest.raises(BadAnswer, match="deep"):
-        answers.scheduler(document, "x")
+        queue_answers.scheduler(document, "x")
 
 
 def test_the_same_application_twice() -> None:

@@ -25,7 +25,8 @@ from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
 from harness.sim.longterm import shares_of
 from harness.sim.setup import Samples, SimResult
-from harness.yarn.answers import AppStatus, SchedulerStatus
+from harness.yarn.answers import AppStatus
+from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rest import RestClient
 
 

@@ -35,10 +35,11 @@ from harness.results.store import RunDirectory
 from harness.results.summary import jobs_table, summarise
 from harness.sim.setup import SimSetup
 from harness.sim.simulate import simulate
-from harness.yarn.answers import AppStatus, QueueStatus, SchedulerStatus
+from harness.yarn.answers import AppStatus
 from harness.yarn.errors import Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from tests.yarn.fake_server import FakeServer, http
 
 EXPERIMENT = """
