@@ -77,7 +77,7 @@ class Source:
             return kept
         client = self._open()
         status = client.rest.scheduler()
-        weights = {path: queue.weight for path, queue in client.effective_queues().items()}
+        weights = client.weights(status)
         apps = [] if kept is not None else client.rest.apps()
         return from_rm(time.time(), client.rest.http.current, status, weights, apps, kept)
 

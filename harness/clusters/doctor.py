@@ -26,9 +26,13 @@ from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.source import StoreSource
+from harness.yarn.capacity.traps import find_traps
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpOptions
+from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rest import RestClient
 
 #: yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage of Hadoop 3.4.
@@ -323,6 +327,28 @@ def examine_rm(rest_address: str, *, wanted_nodes: int | None = None) -> Iterato
         yield _skew(answer.headers.get("Date"), before, after)
         yield from _nodes(nodes, wanted_nodes)
         yield from _minimum(rest, nodes)
+        yield from _traps(rest)
+
+
+def _traps(rest: RestClient) -> Iterator[Finding]:
+    """What would go wrong when a Capacity Scheduler is steered; nothing of a Fair Scheduler."""
+    try:
+        if rest.scheduler().type != CAPACITY:
+            return
+        source = StoreSource(rest.http)
+        values = source.read().values
+        traps = find_traps(values, rest.properties(), queue_tree(values, source=source.name))
+    except Refused as error:
+        mend = "`yarnfair enforce --dry-run` with its capacity_file names them"
+        yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", mend)
+        return
+    except InputError as error:
+        yield Finding("capacity", "problem", error.what, error.mend)
+        return
+    for trap in traps:
+        yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.mend)
+    if not any(trap.blocking for trap in traps):
+        yield Finding("capacity", "fine", "the Capacity Scheduler can be steered")
 
 
 def _skew(date: str | None, before: float, after: float) -> Finding:

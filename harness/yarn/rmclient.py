@@ -21,6 +21,7 @@ from harness.yarn import adminrpc
 from harness.yarn.adminrpc import ADMIN_PORT, CLIENT_PORT, EffectiveQueue
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions, base_url
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
@@ -119,6 +120,12 @@ class RmClient:
         return self._active_first(
             lambda rm: adminrpc.effective_queues(rm.client, user=self.user, timeout_s=self.rpc_timeout_s)
         )
+
+    def weights(self, status: SchedulerStatus) -> dict[str, float]:
+        """The weights in force at a look: of a Capacity Scheduler the capacities as they are configured."""
+        if status.type == CAPACITY:
+            return {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+        return {path: queue.weight for path, queue in self.effective_queues().items()}
 
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
         """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""

@@ -6,6 +6,8 @@ Traps keep the controller from writing until they are mended; what is written is
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clusters.doctor import examine_rm
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.config import EnforceConfig
@@ -149,6 +152,19 @@ def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:
     assert {alarm.text.split(":")[0] for alarm in report.alarms} == {"maximum-applications", "user-limit-factor", "acl"}
     assert not report.wrote
     assert StoreSource(store.client.rest.http).read() == before
+
+
+def test_doctor_names_the_traps_and_the_views_show_the_capacities(store: Rm) -> None:
+    found = {finding.check: finding.result for finding in examine_rm(store.client.rms[0].rest)}
+    assert (found["maximum-applications"], found["user-limit-factor"], found["acl"]) == ("problem", "problem", "note")
+    command = [sys.executable, "-m", "harness"]
+    rm = ["--rm", store.client.rms[0].rest]
+    explained = subprocess.run([*command, "explain", "root.b", *rm], capture_output=True, text=True, timeout=60)
+    assert explained.returncode == 0, explained.stderr
+    assert "Entitled to 50.0 % of the cluster" in explained.stdout
+    shown = subprocess.run([*command, "top", "--once", *rm], capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0, shown.stderr
+    assert "17.5%" in shown.stdout, "root.g.y"
 
 
 @pytest.mark.parametrize("which", ["store", "file"])
