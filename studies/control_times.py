@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, RunTimedOut, YarnfairError
-from harness.base.files import write_json
 from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -35,12 +34,13 @@ from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.policies import make_policy
-from harness.results.store import machine, versions
+from harness.results.store import machine
 from harness.yarn.adminrpc import weights_differ
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
+from studies.result import write
 
 _OPENS = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -230,7 +230,7 @@ def main(argv: list[str] | None = None) -> None:
         loads = [round(load, 1) for load in os.getloadavg()]
         values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
         command = f"python -m studies.control_times {given.what} -o {given.out}"
-        write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": values})
+        write(given.out, command, values)
     except YarnfairError as error:
         print(f"control_figures: {error.line()}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -6,20 +6,19 @@ record each. The clusters, loads and variants are those of ``experiments/dynamic
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
-import harness
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.slots import slot_run
 from harness.model.jobs import JobSpec, Stage
 from harness.sim.slots.engine import run_slots
 from harness.sim.slots.model import SlotResult, SlotRun
-from studies.over_seeds import over_seeds
+from studies.result import write
+from studies.seeds import over_seeds
 
 BENCHMARKS = (
     "WordCount",
@@ -406,7 +405,7 @@ def study(what: str, seeds: int) -> None:
     }
     values = over_seeds(measures[what], seeds)
     command = f"python -m studies.dynamicmr {what} --seeds {seeds}"
-    print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
+    write(None, command, values)
 
 
 if __name__ == "__main__":

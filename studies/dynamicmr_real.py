@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 
-import harness
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -29,6 +28,7 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from studies.estimator import most_at_once
+from studies.result import write
 
 _SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 _MAPS, _REDUCES = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
@@ -142,7 +142,7 @@ def run(out: Path, runs: int) -> None:
 def record_(out: Path) -> None:
     """Print what the runs in OUT came to."""
     command = "python -m studies.dynamicmr_real run OUT; python -m studies.dynamicmr_real record OUT"
-    print(json.dumps({"command": command, "version": harness.__version__, "values": record(out)}, indent=1))
+    write(None, command, record(out))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from studies.over_seeds import half_width_of, shown
+from studies.seeds import shown
 from studies.tables import Values, markdown
 
 
@@ -212,13 +212,8 @@ def online(values: Values) -> str:
 
 def in_front(values: Values) -> str:
     """MROrder in front of YARN: the experiment's variants over its seeds."""
-    count = len(values["seeds"])
-
-    def cell(of: dict[str, float]) -> str:
-        return f"{of['mean']:,.0f} ± {half_width_of(of['se'], count):,.0f}"
-
     rows = [
-        (name, cell(own["makespan_s"]), cell(own["queues"]["root.jobs"]["mean_completion_s"]))
+        (name, *(shown(of, ",.0f") for of in (own["makespan_s"], own["queues"]["root.jobs"]["mean_completion_s"])))
         for name, own in values["variants"].items()
     ]
     return markdown(("variant", "makespan, s", "mean completion, s"), rows)

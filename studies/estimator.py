@@ -23,7 +23,6 @@ from typing import Any
 import click
 import pandas as pd
 
-import harness
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
@@ -37,6 +36,7 @@ from harness.model.jobs import JobSpec
 from harness.policies.mrorder import MROrder
 from harness.policies.ordering import Estimate, Slots, estimate, estimate_tasks
 from harness.policies.registry import make_policy
+from studies.result import write
 
 EXPERIMENT = "estimator"
 #: More jobs have too many orders to run them all.
@@ -251,7 +251,7 @@ def compare_(out: Path, name: str) -> None:
     """Print what the runs in OUT took and what the estimator says of them."""
     values = compare(load_experiment(name), out)
     command = "python -m studies.estimator run OUT; python -m studies.estimator compare OUT"
-    print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
+    write(None, command, values)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from typing import Any
 from harness.base.errors import InputError, RegressionFound, YarnfairError
 from harness.base.files import read_json, write_text
 from studies import dynamicmr_tables, ordering_tables
-from studies.over_seeds import mean_of, shown
+from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "studies" / "pages"

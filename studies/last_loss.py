@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.files import write_json
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
@@ -27,7 +26,7 @@ from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
 from harness.policies.registry import make_policy
 from harness.results.metrics import fairness_degree, integral, last_loss_s, sharing_benefit_and_loss
-from harness.results.store import versions
+from studies.result import write
 
 PERIODS_S = (1.0, 15.0, 60.0)
 #: Where putting one queue first is tried: at one second nothing is left to explain.
@@ -135,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.append("" if tuple(given.seeds) == SEEDS else f" --seeds {' '.join(map(str, given.seeds))}")
     command = f"python -m studies.last_loss{''.join(words)} -o docs/records/{given.out.name}"
     found = {"experiment": given.experiment, **values(by_seed)}
-    write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": found})
+    write(given.out, command, found)
     return 0
 
 

@@ -7,10 +7,8 @@ algorithms are in harness.policies.ordering.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +19,6 @@ from typing import Any
 
 import click
 
-import harness
 from harness.policies.ordering import (
     GREEDY,
     Estimate,
@@ -32,7 +29,8 @@ from harness.policies.ordering import (
     lower_bound,
     upper_bound,
 )
-from studies.over_seeds import merged
+from studies.result import write
+from studies.seeds import merged, spread
 
 #: Section 3.3.6.1: 19 slaves with 3 map slots and 1 reduce slot each.
 EC2 = Slots(57, 19)
@@ -200,10 +198,7 @@ def _over_seeds(count: int, seeds: int) -> dict[str, Any]:
                 ratios.setdefault(f"{rule}_{what}", []).append(float(value))
     return {
         "seeds": seeds,
-        **{
-            name: {"mean": round(statistics.mean(row), 4), "min": round(min(row), 4), "max": round(max(row), 4)}
-            for name, row in ratios.items()
-        },
+        **{name: spread(row) for name, row in ratios.items()},
     }
 
 
@@ -267,7 +262,7 @@ def workloads(directory: str) -> None:
 
 def _record(values: dict[str, Any], *arguments: str) -> None:
     command = " ".join(["python -m studies.ordering", *arguments])
-    print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
+    write(None, command, values)
 
 
 @study.command()

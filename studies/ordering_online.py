@@ -6,7 +6,6 @@ The dispatching queue is harness.policies.ordering.online's.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from fractions import Fraction
@@ -15,14 +14,14 @@ from typing import Any
 
 import click
 
-import harness
 from harness.jobs.swim import read_swim
 from harness.model.data import data_path
 from harness.policies.ordering import MapReduceJob, estimate_released
 from harness.policies.ordering.engines import engine
 from harness.policies.ordering.online import Dispatching, Submission, When, dispatch
 from studies.ordering import EC2, MAP_MS, REDUCE_MS, testbed
-from studies.over_seeds import mean_of, spread
+from studies.result import write
+from studies.seeds import mean_of, spread
 
 Arrivals = list[tuple[MapReduceJob, Fraction]]
 
@@ -144,7 +143,7 @@ def study() -> None:
 
 def _record(values: dict[str, Any], *arguments: str) -> None:
     command = " ".join(["python -m studies.ordering_online", *arguments])
-    print(json.dumps({"command": command, "version": harness.__version__, "values": values}, indent=1))
+    write(None, command, values)
 
 
 @study.command()

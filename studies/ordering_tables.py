@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from studies.over_seeds import shown
+from studies.seeds import shown
 from studies.tables import Values, markdown
 
 #: Table 3.5 of the thesis: makespan ALG, SIM; total completion time ALG, SIM; seconds taken by SIM.

@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.base.files import write_json
 from harness.jobs.google import synthetic
 from harness.policies.packing import pack
 from harness.policies.two_resources import two_stages
 from harness.policies.vectors import fair_level
-from harness.results.store import versions
 from harness.sim.vector import simulate
+from studies.result import write
 
 USERS = (4, 100, 1_000, 10_000)
 RESOURCES = (2, 3, 5)
@@ -88,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     values = {"unit": "ms of CPU time", "knob": KNOB, "machine": platform.machine(), **measure(given.users)}
     users = "" if tuple(given.users) == USERS else " --users " + " ".join(map(str, given.users))
     command = f"python -m studies.qknober_times{users} -o docs/records/qknober-decisions.json"
-    write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": values})
+    write(given.out, command, values)
     return 0
 
 

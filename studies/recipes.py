@@ -20,11 +20,12 @@ class Recipe:
     of_the_machine: tuple[str, ...] = ()
 
 
-def _run(arguments: str, writer: str) -> Recipe:
+def _run(arguments: str, view: str | None = None) -> Recipe:
+    """Runs of an experiment, and what `studies.views` keeps of them."""
     return Recipe(
         (
             f"yarnfair run {arguments} --no-report --out {{out}}",
-            f"python -m studies.{writer} {{out}} -o {{file}}",
+            f"python -m studies.from_runs {{out}}{f' --view {view}' if view else ''} -o {{file}}",
         )
     )
 
@@ -35,46 +36,42 @@ def _study(arguments: str, *of_the_machine: str) -> Recipe:
 
 #: Records that this machine can remake alone: the same commands give the same values everywhere.
 SIMULATED: dict[str, Recipe] = {
-    "worked-examples": _study("runs_record examples -o {file}"),
-    "ltyarn-small-simulated": _run("ltyarn-small", "runs_record"),
-    "ltyarn": _run("ltyarn", "runs_record"),
-    "ltyarn-hierarchy": _run("ltyarn-hierarchy", "runs_record"),
-    "t-wait": _run("t-wait", "runs_record"),
-    "quantum": _run("quantum", "runs_record"),
-    "outside": _run("outside", "runs_record"),
-    "outside-60s": _run("outside-60s", "runs_record"),
-    "outside-bound": _run(
-        "outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto", "runs_record"
-    ),
-    "outside-hierarchy": _run("outside-hierarchy", "runs_record"),
+    "worked-examples": _study("worked_examples -o {file}"),
+    "ltyarn-small-simulated": _run("ltyarn-small"),
+    "ltyarn": _run("ltyarn"),
+    "ltyarn-hierarchy": _run("ltyarn-hierarchy"),
+    "t-wait": _run("t-wait"),
+    "quantum": _run("quantum"),
+    "outside": _run("outside"),
+    "outside-60s": _run("outside-60s"),
+    "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto"),
+    "outside-hierarchy": _run("outside-hierarchy"),
     "last-loss": _study("last_loss -o {file}"),
-    "mrorder": _run("mrorder", "runs_record"),
-    "cloud-production": _run("cloud-production", "runs_record"),
-    "progress-share-crypto": _run("progress-share-crypto", "runs_record"),
-    "fawkes-node-types": _run("fawkes-node-types", "mr_record"),
-    "fawkes-co-allocation": _run("fawkes-co-allocation", "mr_record"),
-    "fawkes-growing": _run("fawkes-growing", "mr_record"),
-    "fawkes-growing-st": _run("fawkes-growing-st", "mr_record"),
-    "fawkes-growing-wc": _run("fawkes-growing-wc", "mr_record"),
-    "fawkes-shrinking": _run("fawkes-shrinking", "mr_record"),
-    "fawkes-shrinking-idle": _run("fawkes-shrinking-idle", "mr_record"),
-    "fawkes-arriving": _run("fawkes-arriving", "mr_record"),
-    "fawkes-d": _run("fawkes-d", "mr_record"),
-    "fawkes-d-fractions": _run("fawkes-d --policy fawkes-ru --set normalised=false", "mr_record"),
-    "fawkes-e": _run("fawkes-e", "mr_record"),
-    "fawkes-yarn": _run(
-        "fawkes-yarn --policy fair,fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "runs_record"
-    ),
+    "mrorder": _run("mrorder"),
+    "cloud-production": _run("cloud-production"),
+    "progress-share-crypto": _run("progress-share-crypto"),
+    "fawkes-node-types": _run("fawkes-node-types"),
+    "fawkes-co-allocation": _run("fawkes-co-allocation"),
+    "fawkes-growing": _run("fawkes-growing"),
+    "fawkes-growing-st": _run("fawkes-growing-st"),
+    "fawkes-growing-wc": _run("fawkes-growing-wc"),
+    "fawkes-shrinking": _run("fawkes-shrinking"),
+    "fawkes-shrinking-idle": _run("fawkes-shrinking-idle"),
+    "fawkes-arriving": _run("fawkes-arriving"),
+    "fawkes-d": _run("fawkes-d"),
+    "fawkes-d-fractions": _run("fawkes-d --policy fawkes-ru --set normalised=false"),
+    "fawkes-e": _run("fawkes-e"),
+    "fawkes-yarn": _run("fawkes-yarn --policy fair,fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside"),
     "fawkes-yarn-preemption": _run(
-        "fawkes-yarn-preemption --policy fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside", "runs_record"
+        "fawkes-yarn-preemption --policy fawkes-none@outside,fawkes-eq@outside,fawkes-td@outside"
     ),
-    "fawkes-real-simulated": _run("fawkes-real", "weighting_record"),
-    "others-real-simulated": _run("others-real", "weighting_record"),
-    "qknober": _run("qknober", "runs_record"),
-    "qknober-soft-fairness": _run("qknober", "mr_record"),
-    "qknober-few-apps": _run("qknober-few-apps", "mr_record"),
-    "qknober-users": _run("qknober-users", "mr_record"),
-    "qknober-users-1000": _run("qknober-users-1000 --seed 1", "mr_record"),
+    "fawkes-real-simulated": _run("fawkes-real", "minimum-shares"),
+    "others-real-simulated": _run("others-real", "minimum-shares"),
+    "qknober": _run("qknober"),
+    "qknober-soft-fairness": _run("qknober", "summary"),
+    "qknober-few-apps": _run("qknober-few-apps", "summary"),
+    "qknober-users": _run("qknober-users"),
+    "qknober-users-1000": _run("qknober-users-1000 --seed 1"),
     "qknober-synthetic": Recipe(("python -m studies.synthetic -o {file}",)),
     **{
         f"dynamicmr-{what}": _study(f"dynamicmr {what} --seeds {1 if what == 'static' else 5}")

@@ -11,6 +11,7 @@ itself. Nothing is measured here.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import sys
 import tempfile
@@ -18,14 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, YarnfairError
 from harness.base.files import read_json
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import read_trace
-from harness.results.store import versions
-from studies.record_file import record_main
+from studies.result import write
 
 _DIGITS = 4
 
@@ -68,7 +68,7 @@ def _runs(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
     return found
 
 
-def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
+def measure(folders: Sequence[Path]) -> dict[str, Any]:
     """Every pair of real runs of the first folder; what the others, its repeats, add.
 
     Raises InputError when a folder has no runs, one did not end well, or repeats are not of the same experiment.
@@ -91,24 +91,30 @@ def record(folders: Sequence[Path], command: str) -> dict[str, Any]:
     for one_of, other_of in itertools.combinations(repeats, 2):
         real.append({name: _rounded(against(one_of[name][0], other_of[name][0])) for name in runs})
     return {
-        "command": command,
-        "version": versions()["yarnfair"],
-        "values": {
-            "experiment": first["experiment"]["experiment"],
-            "hash": first["hash"],
-            "machine": first["machine"],
-            "clusters": [{name: info["cluster"]["id"] for name, (_, info) in again.items()} for again in repeats],
-            "measured": {name: info["measured"] for name, (_, info) in runs.items()},
-            "differences": pairs,
-            "differences_of_repeats": simulated,
-            "real_against_real": real,
-        },
+        "experiment": first["experiment"]["experiment"],
+        "hash": first["hash"],
+        "machine": first["machine"],
+        "clusters": [{name: info["cluster"]["id"] for name, (_, info) in again.items()} for again in repeats],
+        "measured": {name: info["measured"] for name, (_, info) in runs.items()},
+        "differences": pairs,
+        "differences_of_repeats": simulated,
+        "real_against_real": real,
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m studies.sim_against_real FOLDER... --command TEXT -o FILE``."""
-    return record_main("studies.sim_against_real", __doc__, record, argv, many=True)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code. What goes wrong is one line, and no file."""
+    parser = argparse.ArgumentParser(prog="python -m studies.sim_against_real", description=__doc__)
+    parser.add_argument("folders", metavar="FOLDER", type=Path, nargs="+", help="run directories")
+    parser.add_argument("--command", default="", help="what made the runs")
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    try:
+        write(given.out, given.command, measure(given.folders))
+    except YarnfairError as error:
+        print(f"sim_against_real: {error.line()}", file=sys.stderr)
+        return error.exit_code
+    return 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.files import write_json
-from harness.results.store import versions
+from studies.result import write
 
 #: Which knobs each policy is run with; the first run is what speed-ups are over.
 CALLS = (
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     command = "; ".join(f"yarnfair vectors {call} --json" for call in CALLS)
     found = values([_called(call) for call in CALLS])
-    write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": found})
+    write(given.out, command, found)
     return 0
 
 

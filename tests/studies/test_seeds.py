@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from studies.over_seeds import half_width_95, mean_of, merged, over_seeds, shown, spread
+from studies.seeds import half_width_95, mean_of, merged, over_seeds, shown, spread
 
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "records"
 

@@ -1,40 +1,23 @@
-"""One measurement repeated over seeds: each of its figures becomes a mean with an interval."""
+"""One measurement repeated over seeds: each of its figures becomes a mean with an interval, and a cell of a table."""
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-#: Student's t, two-sided 95 %, by degrees of freedom from 1.
-_T95 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-_DIGITS = 4
+from harness.base.stats import half_width_95
 
-
-def half_width_95(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of the mean of independent values, as if they were normal (Student's t); 0 for one."""
-    if len(values) < 2:
-        return 0.0
-    return half_width_of(statistics.stdev(values) / math.sqrt(len(values)), len(values))
-
-
-def half_width_of(standard_error: float, count: int) -> float:
-    """The same from the mean's standard error and the number of values, at least two."""
-    # Beyond the table its last entry, which is a little too wide.
-    return _T95[min(count - 1, len(_T95)) - 1] * standard_error
+#: Digits behind the point that a committed figure keeps.
+DIGITS = 4
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """``mean``, ``ci95`` (half the interval's width; of several values only), ``min``, ``max``."""
+    """``mean``, ``min``, ``max``, and of several values ``ci95``: half the width of the mean's 95 % interval."""
     figures = {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
     if len(values) > 1:
         figures["ci95"] = half_width_95(values)
-    return {name: round(figure, _DIGITS) for name, figure in figures.items()}
+    return {name: round(figure, DIGITS) for name, figure in figures.items()}
 
 
 def merged(documents: Sequence[Any]) -> Any:

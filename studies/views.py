@@ -1,0 +1,261 @@
+"""What of a folder's runs a committed result keeps: figures over seeds, by variant.
+
+`shares` is for YARN's runs (the papers' measures and ratios to a reference), `summary` keeps every number of the other
+kinds' summaries, and `minimum_shares` is for policies that act through minimum shares and preemption.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.base.errors import InputError
+from harness.base.files import read_json
+from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
+from studies.seeds import DIGITS, spread
+
+#: (seed, which of the folders): real runs may be repeated with one seed.
+Repeat = tuple[int, int]
+Runs = dict[str, dict[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]]]
+
+#: Measures of a summary that is kept, over seeds.
+MEASURES = (
+    "makespan_s",
+    "sharing_benefit",
+    "sharing_loss",
+    "sharing_loss_integral",
+    "least_loss_integral",
+    "last_loss_s",
+    "last_unavoidable_loss_s",
+)
+QUEUE_MEASURES = (
+    "fairness_degree",
+    "mean_completion_s",
+    "speedup_over_static",
+    "workload_speedup_over_static",
+    "max_wait_s",
+)
+#: What ratios are taken to, when it is among the runs.
+REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
+#: What of a summary depends on the machine, or says nothing by itself.
+LEFT_OUT = ("wall_s", "events", "finished")
+NONE = "fawkes-none"
+
+
+def _of(runs: Mapping[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]], get: Callable[[Any], Any]) -> Any:
+    values = [get(summary) for _, _, summary in runs.values()]
+    return spread([float(value) for value in values]) if all(value is not None for value in values) else None
+
+
+def _queue_figure(queue: str, key: str, summary: Mapping[str, Any]) -> Any:
+    return summary["queues"][queue].get(key)
+
+
+def shares(runs: Runs, name: str) -> dict[str, Any]:
+    """One variant's figures over its seeds, with ratios to each reference that is among the runs (seed by seed)."""
+    own = runs[name]
+    summary = next(iter(own.values()))[2]
+    values: dict[str, Any] = {key: _of(own, methodcaller("get", key)) for key in MEASURES}
+    values["memory_used"] = _of(own, lambda s: s["utilisation"]["memory"])
+    values["queues"] = {
+        queue: {key: _of(own, partial(_queue_figure, queue, key)) for key in QUEUE_MEASURES}
+        for queue in summary["queues"]
+    }
+    values["longest_wait_s"] = _of(own, lambda s: max(queue["max_wait_s"] for queue in s["queues"].values()))
+    info = next(iter(own.values()))[1]
+    period_s = info["policy"].get("period_s", 0.0)
+    t_wait = info["policy"]["settings"].get("t_wait")
+    if t_wait is not None:
+        values["wait_beyond_bound_s"] = _of(own, lambda s: _beyond(s, float(t_wait), period_s))
+    for reference in REFERENCES:
+        if reference in runs and reference != name and set(own) == set(runs[reference]):
+            for key, short in (("sharing_loss_integral", "loss"), ("last_loss_s", "last_loss")):
+                pairs = [(own[repeat][2][key], runs[reference][repeat][2][key]) for repeat in own]
+                if all(below > 0 for _, below in pairs):
+                    values[f"{short}_over_{reference}"] = spread([above / below for above, below in pairs])
+                    ours, theirs = (sum(column) for column in zip(*pairs, strict=True))
+                    values[f"{short}_sum_over_{reference}"] = round(ours / theirs, DIGITS)
+    return values
+
+
+def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> float:
+    """The greatest excess of a leaf's longest wait over T_wait + period + mean time between container ends in its
+    parent's subtree (negative: within the bound)."""
+    ends = summary["mean_between_ends_s"]
+    return max(
+        float(queue["max_wait_s"]) - t_wait_s - period_s - float(ends.get(name.rpartition(".")[0], 0.0))
+        for name, queue in summary["queues"].items()
+    )
+
+
+def running_tasks(runs: Runs, queue: str) -> dict[str, Any]:
+    """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
+
+    The span is the naive run's longest wait of that queue; seeds are averaged.
+    """
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for repeat, (_, _, naive) in runs["naive-hltrf"].items():
+        leaf = next(name for name in naive["queues"] if name.rpartition(".")[2] == queue)
+        end_s = naive["queues"][leaf]["max_wait_at_s"]
+        begin_s = end_s - naive["queues"][leaf]["max_wait_s"]
+        for name, own in runs.items():
+            table = pd.read_parquet(own[repeat][0] / "allocations.parquet", columns=["time_s", "queue", "running"])
+            inside = table[(table["queue"] == leaf) & table["time_s"].between(begin_s, end_s)]["running"]
+            found.setdefault(name, []).append((float(inside.mean()), float(inside.min()), float(inside.max())))
+    return {
+        name: {
+            key: round(statistics.fmean(column), DIGITS)
+            for key, column in zip(("mean", "min", "max"), zip(*values, strict=True), strict=True)
+        }
+        for name, values in found.items()
+    }
+
+
+def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
+    """How unsteady the counted accumulated resources are (thesis Fig. 5.7), by variant and leaf: their largest fall
+    within 11 s and the sum of all falls from sample to sample, in seconds of the whole cluster, in the first hour."""
+    found: dict[str, Any] = {}
+    for name, own in runs.items():
+        by_leaf: dict[str, tuple[list[float], list[float]]] = {}
+        for path, info, summary in own.values():
+            table = pd.read_parquet(path / "allocations.parquet", columns=["time_s", "queue", "counted_mb_s"])
+            table = table[table["time_s"] <= until_s]
+            for leaf in summary["queues"]:
+                curve = table[table["queue"] == leaf]["counted_mb_s"].to_numpy() / info["capacity_mb"]
+                largest, total = by_leaf.setdefault(leaf, ([], []))
+                largest.append(float(max((curve[:-11] - curve[11:]).max(), 0.0)))
+                total.append(abs(float(np.minimum(np.diff(curve), 0).sum())))
+        found[name] = {
+            leaf: {"largest_fall_in_11_s": spread(largest), "sum_of_falls": spread(total)}
+            for leaf, (largest, total) in by_leaf.items()
+        }
+    return found
+
+
+def early_loss(runs: Runs, until_s: float = 100.0) -> dict[str, Any]:
+    """The sharing loss integral of the first `until_s` seconds, when the cluster fills: what is left of the whole is
+    what a policy loses later."""
+    found: dict[str, Any] = {}
+    for name, own in runs.items():
+        losses = []
+        for path, _, summary in own.values():
+            table = pd.read_parquet(
+                path / "allocations.parquet", columns=["time_s", "queue", "accumulated_mb_s", "due_mb_s"]
+            )
+            table = table[table["queue"].isin(summary["queues"]) & (table["time_s"] <= until_s)]
+            wide = table.pivot(index="time_s", columns="queue", values=["accumulated_mb_s", "due_mb_s"])
+            rho = fairness_degree(wide["accumulated_mb_s"].to_numpy(), wide["due_mb_s"].to_numpy())
+            losses.append(integral(wide.index.to_numpy(), -sharing_benefit_and_loss(rho)[1]))
+        found[name] = spread(losses)
+    return found
+
+
+def summary(runs: Runs, name: str) -> dict[str, Any]:
+    """Every number of one variant's summaries, and slowdowns and times over those under None where it is there."""
+    own = runs[name]
+    values = _numbers([found for _, _, found in own.values()])
+    if NONE in runs:
+        pairs = [(own[seed][2], runs[NONE][seed][2]) for seed in own]
+        values["mean_slowdown_below_none"] = spread(
+            [1 - ours["mean_slowdown"] / theirs["mean_slowdown"] for ours, theirs in pairs]
+        )
+        values["makespan_below_none"] = spread(
+            [1 - ours["makespan_s"] / theirs["makespan_s"] for ours, theirs in pairs]
+        )
+        if "fawkes-td" in runs:
+            values["seeds_in_which_no_other_is_better"] = sum(
+                all(own[seed][2]["mean_slowdown"] <= other[seed][2]["mean_slowdown"] for other in runs.values())
+                for seed in own
+            )
+    return values
+
+
+def _numbers(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Numbers as their spread (or the number, where it is always the same), mappings alike."""
+    found: dict[str, Any] = {}
+    for key, first in summaries[0].items():
+        values = [one.get(key) for one in summaries]
+        if isinstance(first, Mapping):
+            found[key] = _numbers([value or {} for value in values])
+        elif key not in LEFT_OUT and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+            figures = spread([float(v) for v in values if v is not None])
+            found[key] = figures["mean"] if figures["min"] == figures["max"] else figures
+    return found
+
+
+def minimum_shares(path: Path) -> dict[str, Any]:
+    """Of one run: the papers' metrics, how often minimum shares were rewritten and what was killed for them, and how
+    far a queue that asked was below its minimum share. InputError when the run did not end well."""
+    info, found = read_json(path / "run.json"), read_json(path / "summary.json")
+    # A run is closed with the last one of its call; what counts is that it ended, and all its jobs with it.
+    if info.get("exit") not in (0, None) or not found["finished"] or any(q["failed"] for q in found["queues"].values()):
+        raise InputError(f"the run did not end well (exit {info.get('exit')})", where=str(path), mend="run it again")
+    lines = (path / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
+    decisions = [json.loads(line) for line in lines]
+    curves = pd.read_parquet(path / "allocations.parquet")
+    tasks = pd.read_parquet(path / "tasks.parquet") if (path / "tasks.parquet").is_file() else None
+    written = [entry for entry in decisions if entry.get("min_shares")]
+    queues = {}
+    for name, queue in found["queues"].items():
+        own = curves[curves["queue"] == name]
+        killed = tasks[(tasks["queue"] == name) & (tasks["outcome"] == "killed")] if tasks is not None else None
+        queues[name] = {
+            "mean_completion_s": queue["mean_completion_s"],
+            "mean_slowdown": queue["mean_slowdown"],
+            "overall_discrimination_s": queue.get("overall_discrimination_s"),
+            "below_minimum_share": shortfall(own, written, name, found["makespan_s"]),
+            "tasks_killed": len(killed) if killed is not None else None,
+            "seconds_killed": float((killed["ended_s"] - killed["started_s"]).sum()) if killed is not None else None,
+        }
+    # Queues do not have equally many jobs: the mean over all of them besides.
+    jobs = pd.read_parquet(path / "jobs.parquet")
+    effects = [entry["effect_s"] for entry in written if entry.get("effect_s") is not None]
+    kept: dict[str, Any] = _rounded(
+        {
+            "makespan_s": found["makespan_s"],
+            "mean_slowdown": float(jobs["slowdown"].mean()),
+            "utilisation": found["utilisation"],
+            "soft_fairness": found.get("soft_fairness"),
+            "theta": found.get("theta"),
+            "minimum_shares_written": len(written),
+            "slowest_effect_s": max(effects, default=None),
+            "masters_preempted": sum(entry.get("alarm") == "preempted-master" for entry in decisions),
+            "queues": queues,
+        }
+    )
+    return kept
+
+
+def shortfall(own: pd.DataFrame, written: Sequence[dict[str, Any]], queue: str, end_s: float) -> float | None:
+    """Of the minimum share (MiB) in force, or of the demand where that is less, the part that a queue lacked while it
+    asked: mean over time. None without minimum shares."""
+    if not written:
+        return None
+    since = np.array([entry["time_s"] for entry in written])
+    least = np.array([entry["min_shares"].get(queue, [0, 0])[0] for entry in written], dtype=np.float64)
+    own = own[own["time_s"] <= end_s]
+    time_s = own["time_s"].to_numpy()
+    at = np.searchsorted(since, time_s, side="right") - 1
+    share = np.where(at >= 0, least[np.maximum(at, 0)], 0.0)
+    held = own["allocated_mb"].to_numpy(dtype=np.float64)
+    due = np.minimum(share, own["demand_mb"].to_numpy(dtype=np.float64))
+    span = np.append(np.diff(time_s), 0.0)
+    asked = float((due * span).sum())
+    return float((np.maximum(due - held, 0.0) * span).sum()) / asked if asked > 0 else 0.0
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with as many digits as anybody reads."""
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return value
