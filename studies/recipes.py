@@ -19,6 +19,10 @@ class Recipe:
     commands: tuple[str, ...]
     of_the_machine: tuple[str, ...] = ()
 
+    def command(self, name: str) -> str:
+        """What somebody types to make the record."""
+        return " && ".join(self.commands).format(out=f"runs/{name}", file=f"docs/records/{name}.json")
+
 
 def _run(arguments: str, view: str | None = None) -> Recipe:
     """Runs of an experiment, and what `studies.views` keeps of them."""

@@ -119,7 +119,10 @@ def compare(name: str, made: Path, *, write: bool) -> list[str]:
     committed = read_json(RECORDS / f"{name}.json")
     found = list(differences(committed["values"], new["values"], recipe.of_the_machine))
     if write and found:
-        write_json(RECORDS / f"{name}.json", {**committed, "version": new["version"], "values": new["values"]})
+        write_json(
+            RECORDS / f"{name}.json",
+            {**committed, "command": recipe.command(name), "version": new["version"], "values": new["values"]},
+        )
     return found
 
 

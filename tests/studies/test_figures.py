@@ -34,12 +34,6 @@ def line(text: str, records: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_what_its_source_and_the_records_give(name: str) -> None:
-    page = rendered((SOURCES / name).read_text(encoding="utf-8"), name, DOCS / "records")
-    assert (DOCS / name).read_text(encoding="utf-8") == page, "run make figures"
-
-
 def test_every_table_stands_on_a_page_and_every_page_of_figures_has_a_source() -> None:
     sources = "".join((SOURCES / name).read_text(encoding="utf-8") for name in PAGES)
     assert [name for name in TABLES if f"{{table {name}}}" not in sources] == []

@@ -17,6 +17,12 @@ def test_every_record_is_made_again_or_has_a_reason() -> None:
     assert sorted([*SIMULATED, *REAL, *TIMES]) == sorted(committed)
 
 
+@pytest.mark.parametrize("name", SIMULATED)
+def test_a_simulated_record_says_the_command_of_its_recipe(name: str) -> None:
+    record = json.loads((remake.RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+    assert record["command"] == SIMULATED[name].command(name)
+
+
 def test_a_value_that_changed_is_named() -> None:
     old = {"a": {"mean": 1.0, "hash": "x"}, "rows": [1, 2], "gone": 1, "same": 0.1 + 0.2}
     new = {"a": {"mean": 1.5, "hash": "y"}, "rows": [1, 3], "new": [4], "same": 0.3}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from studies.seeds import half_width_95, mean_of, merged, over_seeds, shown, spread
+from harness.base.stats import half_width_95
+from studies.seeds import mean_of, merged, over_seeds, shown, spread
 
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "records"
 
@@ -16,7 +17,7 @@ RECORDS = Path(__file__).resolve().parents[2] / "docs" / "records"
 def test_the_interval_is_students() -> None:
     # Five values with deviation 1: t(4) = 2.776 over the root of five.
     values = [1 + step / 2.5**0.5 for step in (-2, -1, 0, 1, 2)]
-    assert half_width_95(values) == pytest.approx(2.776 / 5**0.5)
+    assert half_width_95(values) == pytest.approx(2.7764451 / 5**0.5)
     assert half_width_95([3.0]) == 0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_json
-from studies.runs_record import main, record
+from studies.from_runs import main, result
 
 
 def run(folder: Path, variant: str, loss_s: float, *, seed: int = 1, name: str = "pairs", digest: str = "ab") -> None:
@@ -46,9 +46,9 @@ def test_repeats_with_one_seed_are_spread_over_folders(tmp_path: Path) -> None:
     assert main([str(tmp_path / "first"), str(tmp_path / "second"), "--command", "twice", "-o", str(out)]) == 0
     found = read_json(out)
     variants = found["values"]["variants"]
-    assert variants["fair"]["sharing_loss_integral"] == {"mean": 25.0, "min": 20.0, "max": 30.0, "se": 5.0}
+    assert variants["fair"]["sharing_loss_integral"] == {"mean": 25.0, "min": 20.0, "max": 30.0, "ci95": 63.531}
     # Pair by pair: 10 / 20 and 60 / 30.
-    assert variants["ltrf"]["loss_over_fair"] == {"mean": 1.25, "min": 0.5, "max": 2.0, "se": 0.75}
+    assert variants["ltrf"]["loss_over_fair"] == {"mean": 1.25, "min": 0.5, "max": 2.0, "ci95": 9.5297}
     assert found["values"]["seeds"] == [1]
     assert found["values"]["hash"] == "ab"
     assert sorted(found["clusters"]) == [f"{v},seed=1,{f}" for v in ("fair", "ltrf") for f in ("first", "second")]
@@ -57,7 +57,7 @@ def test_repeats_with_one_seed_are_spread_over_folders(tmp_path: Path) -> None:
 def test_an_experiment_that_was_edited_between_runs_is_named_by_both_hashes(tmp_path: Path) -> None:
     run(tmp_path / "first", "fair", 20.0, digest="ab")
     run(tmp_path / "second", "fair", 30.0, digest="cd")
-    found = record([tmp_path / "first", tmp_path / "second"], "")
+    found = result([tmp_path / "first", tmp_path / "second"])
     assert found["values"]["hash"] == ["ab", "cd"]
     assert [run["hash"] for run in found["clusters"].values()] == ["ab", "cd"]
 
@@ -66,4 +66,4 @@ def test_runs_of_different_experiments_make_no_record(tmp_path: Path) -> None:
     run(tmp_path / "first", "fair", 20.0)
     run(tmp_path / "second", "fair", 30.0, name="others")
     with pytest.raises(InputError, match="different experiments: others, pairs"):
-        record([tmp_path / "first", tmp_path / "second"], "")
+        result([tmp_path / "first", tmp_path / "second"])

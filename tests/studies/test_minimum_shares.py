@@ -11,7 +11,8 @@ import pytest
 from harness.experiments.real.cluster import file_text
 from harness.experiments.resolve import allocation_file, load_experiment
 from harness.yarn.fair.parse import parse_allocations
-from studies.weighting_record import main, shortfall
+from studies.from_runs import main
+from studies.views import shortfall
 
 
 def curve(*rows: tuple[float, int, int]) -> pd.DataFrame:
@@ -33,7 +34,7 @@ def test_what_a_queue_lacked_of_its_share_while_it_asked() -> None:
 
 
 def test_a_run_that_did_not_end_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    target = ["--command", "x", "-o", str(tmp_path / "record.json")]
+    target = ["--view", "minimum-shares", "--command", "x", "-o", str(tmp_path / "record.json")]
     assert main([str(tmp_path), *target]) == 1
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(
