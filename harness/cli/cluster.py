@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.output import Number, json_option, print_json
+from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
 if TYPE_CHECKING:
     from harness.clusters.accelerators import Accelerators
-    from harness.clusters.compose import DockerCluster
-    from harness.clusters.doctor import Finding
-    from harness.clusters.local import LocalCluster
-    from harness.clusters.ssh import SshCluster
-    from harness.clusters.state import StateFolder
+    from harness.clusters.base import Cluster, Finding
     from harness.clusters.status import ClusterStatus
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _backend = click.option(
     "--backend",
-    type=click.Choice(["local", "docker", "ssh"]),
+    type=click.Choice(list(BACKENDS)),
     required=True,
     help="Processes of this machine, containers by Docker Compose, or other hosts.",
 )
@@ -66,33 +63,14 @@ def _progress(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
 
 
-def _cluster(
-    backend: str, state: str | None, inventory: str | None = None
-) -> LocalCluster | DockerCluster | SshCluster:
+def _cluster(backend: str, state: str | None, inventory: str | None = None) -> Cluster:
     from harness.clusters.state import StateFolder, default_folder
 
     folder = StateFolder(Path(state) if state else default_folder(backend))
     found = folder.load() if folder.folder.exists() else None
     if found is not None and found.backend != backend:
         raise click.UsageError(f"{folder.folder} holds a cluster of the backend {found.backend}")
-    if backend != "ssh" and inventory is not None:
-        raise click.UsageError("--inventory is for --backend ssh")
-    if backend == "ssh":
-        return _ssh(folder, inventory)
-    if backend == "local":
-        from harness.clusters.local import LocalCluster
-
-        return LocalCluster(folder, progress=_progress)
-    from harness.clusters.compose import DockerCluster
-
-    return DockerCluster(folder, progress=_progress)
-
-
-def _ssh(folder: StateFolder, inventory: str | None) -> SshCluster:
-    from harness.clusters.inventory import read_inventory
-    from harness.clusters.ssh import SshCluster
-
-    return SshCluster(folder, read_inventory(Path(inventory)) if inventory else None, progress=_progress)
+    return make_cluster(backend, folder, inventory=inventory, progress=_progress)
 
 
 def _ports(http_port: int | None, client_port: int | None, admin_port: int | None) -> dict[str, int]:
@@ -157,14 +135,15 @@ def up(
         pairs[name] = value
     ports = _ports(http_port, client_port, admin_port)
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
-    if spec.scheduler != "fair" and (backend != "local" or in_rm_policy is not None):
-        raise click.UsageError("--scheduler capacity is for --backend local, without --in-rm-policy")
+    if spec.scheduler != "fair":
+        able = [name for name in BACKENDS if spec.scheduler in backend_class(name).schedulers]
+        if backend not in able or in_rm_policy is not None:
+            only = f"is for --backend {' or '.join(able)}, without --in-rm-policy"
+            raise click.UsageError(f"--scheduler {spec.scheduler} {only}")
     if in_rm_settings and in_rm_policy is None:
         raise click.UsageError("--in-rm-set without --in-rm-policy")
-    if backend == "ssh" and (jars or in_rm_policy is not None):
-        from harness.clusters.ssh import no_jars
-
-        raise no_jars()
+    if jars or in_rm_policy is not None:
+        check_jars(backend)
     if in_rm_policy is not None:
         from harness.clusters.inrm import with_policy
 
@@ -240,7 +219,6 @@ def doctor(
     from dataclasses import replace
 
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
-    from harness.clusters.ssh import SshCluster
     from harness.model.resources import ZERO
     from harness.yarn.files import AllocationPlace
     from harness.yarn.http import base_url
@@ -269,15 +247,13 @@ def doctor(
             ports={},
             am_memory_mb=settings["am_memory_mb"],
         )
-        if isinstance(own, SshCluster):
-            file = own.place()
+        file = own.place()
+        if not own.here:
             sizes = [node.total for node in found.nodes if node.state == "RUNNING"]
             if sizes:
                 # Hosts may have sizes of their own, and an adopted cluster was never asked for any.
                 least_mb = min(size.memory_mb for size in sizes)
                 wanted = replace(wanted, memory_mb=least_mb, capacity=sum(sizes, ZERO))
-        else:
-            file = Path(found.scheduler_folder) / "fair-scheduler.xml"
     findings = list(examine_machine(wanted, own.folder.folder, running=found is not None))
     findings += examine_settings(wanted, file)
     if found is not None:

@@ -341,29 +341,23 @@ def mix(
 @contextlib.contextmanager
 def _cluster(rm: str | None, state: str | None, backend: str) -> Iterator[AnyCluster]:
     """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
+    from harness.clusters.backends import backend_class, make_cluster
     from harness.clusters.state import StateFolder, default_folder
     from harness.jobs.programs import AnyCluster
 
     if rm is not None:
         yield AnyCluster(rm)
         return
-    folder = StateFolder(Path(state) if state else default_folder(backend))
-    found = folder.load() if folder.folder.exists() else None
+    own = StateFolder(Path(state) if state else default_folder(backend))
+    found = own.load() if own.folder.exists() else None
     if found is None or found.backend != backend or "http" not in found.ports:
         raise InputError(
             f"no {backend} cluster there",
-            where=str(folder.folder),
+            where=str(own.folder),
             mend=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
         )
-    if backend == "local":
+    if backend_class(backend).sees_files:
         yield AnyCluster(found.rest)
         return
-    from harness.clusters.compose import docker_client
-    from harness.clusters.shared import ContainerFolder
-
-    with docker_client() as client:
-        labels = [f"com.docker.compose.project={found.mark}", "com.docker.compose.service=rm"]
-        containers = client.containers.list(filters={"label": labels})
-        if not containers:
-            raise InputError("its ResourceManager's container is gone", where=found.mark, mend="bring it up again")
-        yield AnyCluster(found.rest, ContainerFolder(containers[0], "/shared/yarnfair"))
+    with make_cluster(backend, own).share("yarnfair", own.folder) as (shared, _):
+        yield AnyCluster(found.rest, shared)

@@ -7,6 +7,7 @@ the services are, docker/ says; only what a ClusterSpec adds to them is written 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ import yaml
 
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
-from harness.clusters.local import check_ports, free_ports
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
+from harness.clusters.base import Cluster, Finding
+from harness.clusters.local import check_ports, free_ports, port_taken
+from harness.clusters.shared import ContainerFolder, SharedFolder
+from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.yarn.rmclient import RmAddress
@@ -70,12 +73,11 @@ def docker_client() -> Iterator[Any]:
         client.close()
 
 
-class DockerCluster:
+class DockerCluster(Cluster):
     """The cluster of one state folder, in containers."""
 
-    def __init__(self, folder: StateFolder, *, progress: Callable[[str], None] = lambda _: None) -> None:
-        self.folder = folder
-        self._progress = progress
+    backend = "docker"
+    engines = ("mapreduce", "spark")
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
         """Starts the containers (building the image first where it is not there) and waits for all nodes.
@@ -105,7 +107,7 @@ class DockerCluster:
                 raise
             ports = {**free_ports(name for name in _PORTS if name not in spec.ports), **spec.ports}
             state = ClusterState(
-                "docker", f"yarnfair-{uuid.uuid4().hex[:12]}", spec, ports=ports, started_at=time.time()
+                self.backend, f"yarnfair-{uuid.uuid4().hex[:12]}", spec, ports=ports, started_at=time.time()
             )
             self.folder.save(state)
             try:
@@ -158,6 +160,66 @@ class DockerCluster:
         state = self.folder.load()
         return None if state is None else self._look(state)
 
+    @contextlib.contextmanager
+    def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        state = self.folder.load()
+        if state is None:
+            raise InputError("no cluster here", where=str(self.folder.folder))
+        with docker_client() as client:
+            parts = self.containers(client, state)
+            rm = [part for part in parts if part.labels.get("com.docker.compose.service") == "rm"]
+            if not rm:
+                mend = "bring it up again"
+                raise InputError("its ResourceManager's container is gone", where=state.mark, mend=mend)
+            yield ContainerFolder(rm[0], f"/shared/{name}"), "/usr/bin/python3"
+
+    @classmethod
+    def examine(cls, *, running: bool) -> Iterator[Finding]:
+        if shutil.which("docker") is None:
+            yield Finding("docker", "problem", "no docker on the PATH", "install Docker and its compose plugin")
+            return
+        try:
+            found = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=60)
+            compose = found.returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            compose = False
+        if not compose:
+            yield Finding(
+                "compose", "problem", "no `docker compose`", "install the plugin docker-compose-plugin (Compose 2)"
+            )
+        else:
+            yield Finding("compose", "fine", "docker compose is there")
+        try:
+            with docker_client() as client:
+                yield Finding("docker", "fine", f"Docker {client.version().get('Version', '')} answers")
+        except InputError as error:
+            yield Finding("docker", "problem", error.what, error.mend)
+
+    @classmethod
+    def examine_ports(cls, given: Mapping[str, int]) -> Iterator[Finding]:
+        taken = [port for port in (8088, 8032, 8033) if port_taken(port)]
+        if taken and not given:
+            yield Finding(
+                "ports",
+                "note",
+                f"Hadoop's usual port {taken[0]} is taken: a plain `docker compose up` would fail",
+                "set RM_HTTP_PORT, RM_CLIENT_PORT, RM_ADMIN_PORT for it",
+            )
+
+    @classmethod
+    def disk(cls, folder: Path) -> Path:
+        with docker_client() as client:
+            return Path(client.info().get("DockerRootDir", "/"))
+
+    @classmethod
+    def logs(cls, status: ClusterStatus) -> str:
+        return "docker logs CONTAINER"
+
+    @classmethod
+    def made_of(cls) -> Mapping[str, Any]:
+        files = [path for path in sorted(data_path("docker").rglob("*")) if path.is_file()]
+        return {"image": hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()}
+
     def _check_tools(self) -> None:
         if shutil.which("docker") is None:
             raise InputError("no docker on the PATH", mend="install Docker and its compose plugin")
@@ -194,7 +256,7 @@ class DockerCluster:
         self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
 
     def _environment(self, state: ClusterState) -> dict[str, str]:
-        spec = state.spec
+        spec, own_limit = state.spec, "NM_MEM_LIMIT" in os.environ
         return {
             **os.environ,
             "RM_HTTP_PORT": str(state.ports["http"]),
@@ -208,6 +270,8 @@ class DockerCluster:
             "PREEMPTION": str(spec.preemption).lower(),
             "DISK_HEALTH_CHECKER": str(spec.disk_checks).lower(),
             "SCHEDULER_DIR": str(self.folder.path("scheduler")),
+            # What somebody has set in the environment holds.
+            **({"NM_MEM_LIMIT": f"{spec.node_limit_mb}m"} if spec.node_limit_mb and not own_limit else {}),
         }
 
     def _compose(self, state: ClusterState, *arguments: str, timeout_s: float) -> None:
@@ -263,7 +327,7 @@ class DockerCluster:
         info, nodes, problem = look(state.rest)
         rm = next((part for service, part in parts if service == "rm"), Part("rm", None, None, ""))
         return ClusterStatus(
-            backend="docker",
+            backend=self.backend,
             folder=str(self.folder.folder),
             scheduler_folder=str(self.folder.path("scheduler")),
             address=RmAddress.of(

@@ -10,17 +10,14 @@ from __future__ import annotations
 import email.utils
 import os
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.base.errors import InputError
-from harness.clusters import jars
-from harness.clusters.compose import docker_client
+from harness.clusters.backends import backend_class
+from harness.clusters.base import Finding
 from harness.clusters.local import port_taken
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
@@ -45,16 +42,6 @@ _QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, atte
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check."""
-
-    check: str
-    result: Literal["fine", "problem", "note"]
-    what: str
-    mend: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """The settings that are examined: those of a cluster to be, or of the one that runs. MiB. Not checked before."""
 
@@ -73,78 +60,15 @@ class Wanted:
 
 def examine_machine(wanted: Wanted, folder: Path, *, running: bool) -> Iterator[Finding]:
     """Tools, ports, disk and memory of this machine. `running`: the cluster is up, its own ports are taken rightly."""
-    if wanted.backend == "ssh":
-        if not running:
-            yield _jars()
-            yield from _ports(wanted)
-        return
-    yield from _docker_tools() if wanted.backend == "docker" else _local_tools()
+    backend = backend_class(wanted.backend)
+    yield from backend.examine(running=running)
     if not running:
         yield from _ports(wanted)
-        yield _memory(wanted)
-    yield _disk(wanted, folder)
-
-
-def _local_tools() -> Iterator[Finding]:
-    java = shutil.which("java")
-    version = _java_version(java) if java else None
-    mend = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
-    if java is None:
-        yield Finding("java", "problem", "no Java on the PATH", mend)
-    elif version is None:
-        yield Finding("java", "problem", f"{java} does not say its version", mend)
-    elif version < 11:
-        yield Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", mend)
-    else:
-        yield Finding("java", "fine", f"Java {version}")
-    yield _jars()
-
-
-def _jars() -> Finding:
-    given = os.environ.get("HADOOP_LIB")
-    if given:
-        lacking = jars.missing(Path(given))
-        if lacking:
-            return Finding(
-                "jars", "problem", f"HADOOP_LIB ({given}) lacks {', '.join(lacking)}", "unset it, or mend it"
-            )
-        return Finding("jars", "fine", f"from HADOOP_LIB: {given}")
-    if jars.cached():
-        return Finding("jars", "fine", "Hadoop's jars are in the cache")
-    if shutil.which("mvn") is None:
-        return Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
-    return Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
-
-
-def _java_version(java: str) -> int | None:
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found.group(1)) if found else None
-
-
-def _docker_tools() -> Iterator[Finding]:
-    if shutil.which("docker") is None:
-        yield Finding("docker", "problem", "no docker on the PATH", "install Docker and its compose plugin")
-        return
-    try:
-        found = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=60)
-        compose = found.returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        compose = False
-    if not compose:
-        yield Finding(
-            "compose", "problem", "no `docker compose`", "install the plugin docker-compose-plugin (Compose 2)"
-        )
-    else:
-        yield Finding("compose", "fine", "docker compose is there")
-    try:
-        with docker_client() as client:
-            yield Finding("docker", "fine", f"Docker {client.version().get('Version', '')} answers")
-    except InputError as error:
-        yield Finding("docker", "problem", error.what, error.mend)
+        yield from backend.examine_ports(wanted.ports)
+        if backend.here:
+            yield _memory(wanted)
+    if backend.here:
+        yield _disk(wanted, folder)
 
 
 def _ports(wanted: Wanted) -> Iterator[Finding]:
@@ -156,14 +80,6 @@ def _ports(wanted: Wanted) -> Iterator[Finding]:
             yield Finding("ports", "fine", f"port {port} ({name}) is free")
     if not wanted.ports:
         yield Finding("ports", "fine", "free ports will be chosen")
-        taken = [port for port in (8088, 8032, 8033) if port_taken(port)]
-        if wanted.backend == "docker" and taken:
-            yield Finding(
-                "ports",
-                "note",
-                f"Hadoop's usual port {taken[0]} is taken: a plain `docker compose up` would fail",
-                "set RM_HTTP_PORT, RM_CLIENT_PORT, RM_ADMIN_PORT for it",
-            )
 
 
 def _memory(wanted: Wanted) -> Finding:
@@ -180,13 +96,10 @@ def _memory(wanted: Wanted) -> Finding:
 
 
 def _disk(wanted: Wanted, folder: Path) -> Finding:
-    where = folder
-    if wanted.backend == "docker":
-        try:
-            with docker_client() as client:
-                where = Path(client.info().get("DockerRootDir", "/"))
-        except InputError:
-            return Finding("disk", "note", "not looked at: Docker does not answer")
+    try:
+        where = backend_class(wanted.backend).disk(folder)
+    except InputError as error:
+        return Finding("disk", "note", f"not looked at: {error.what}")
     while not where.exists():
         where = where.parent
     try:
@@ -278,10 +191,7 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
             mend = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
             yield Finding("minimum-allocation", "problem", what, mend)
             continue
-        mend = {
-            "local": f"look into the logs below {status.folder}",
-            "ssh": f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})",
-        }.get(status.backend, "docker logs CONTAINER")
+        mend = backend_class(status.backend).logs(status)
         yield Finding("parts", "problem", what, f"{mend}, then `yarnfair cluster down` and `up`")
     if not dead:
         yield Finding("parts", "fine", f"the ResourceManager and {len(status.parts)} NodeManagers run")
@@ -297,7 +207,7 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
     elif status.info is not None:
         yield Finding("right-rm", "fine", f"{status.address.rest} is this cluster's (id {status.info.id})")
     yield from examine_rm(status.address.rest, wanted_nodes=status.wanted)
-    if status.backend == "ssh":
+    if not backend_class(status.backend).here:
         return  # the file is on the RM's host (`examine_settings` reads it there), with that host's times
     file = Path(status.scheduler_folder) / "fair-scheduler.xml"
     try:

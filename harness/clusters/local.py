@@ -6,21 +6,28 @@ The jars come from harness.clusters.jars, processes and their end are harness.cl
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars, processes, site
+from harness.clusters.base import Cluster, Finding
 from harness.clusters.daemons import NM, RM, RM_PORTS, SCHEDULERS, java_program, java_words
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
+from harness.clusters.shared import LocalFolder, SharedFolder
+from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.yarn.rmclient import RmAddress
@@ -68,12 +75,53 @@ class _PortLost(InputError):
     """Between choosing a free port and binding it, somebody else took it."""
 
 
-class LocalCluster:
-    """The cluster of one state folder. Methods hold the folder's lock and leave it as they found it when they fail."""
+def _java() -> Finding:
+    java = shutil.which("java")
+    found = re.search(r'version "(?:1\.)?(\d+)', _java_words())
+    version = int(found.group(1)) if found else None
+    mend = "install a JRE 17 (openjdk-17-jre-headless) and put its java on the PATH"
+    if java is None:
+        return Finding("java", "problem", "no Java on the PATH", mend)
+    if version is None:
+        return Finding("java", "problem", f"{java} does not say its version", mend)
+    if version < 11:
+        return Finding("java", "problem", f"Java {version} is too old for the options that Hadoop needs here", mend)
+    return Finding("java", "fine", f"Java {version}")
 
-    def __init__(self, folder: StateFolder, *, progress: Callable[[str], None] = lambda _: None) -> None:
-        self.folder = folder
-        self._progress = progress
+
+def _java_words() -> str:
+    """What the machine's Java says of itself; "none" without one."""
+    try:
+        done = subprocess.run(["java", "-version"], capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return "none"
+    return " ".join((done.stderr + done.stdout).split())
+
+
+def examine_jars() -> Finding:
+    """Whether Hadoop's jars are here, or can come."""
+    given = os.environ.get("HADOOP_LIB")
+    if given:
+        lacking = jars.missing(Path(given))
+        if lacking:
+            return Finding(
+                "jars", "problem", f"HADOOP_LIB ({given}) lacks {', '.join(lacking)}", "unset it, or mend it"
+            )
+        return Finding("jars", "fine", f"from HADOOP_LIB: {given}")
+    if jars.cached():
+        return Finding("jars", "fine", "Hadoop's jars are in the cache")
+    if shutil.which("mvn") is None:
+        return Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
+    return Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
+
+
+class LocalCluster(Cluster):
+    """The cluster of one state folder, as processes of this machine."""
+
+    backend = "local"
+    sees_files = True
+    schedulers = ("fair", "capacity")
+    engines = ("mapreduce", "spark", "hive")
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
         """Starts the cluster and waits until all nodes are RUNNING.
@@ -102,7 +150,7 @@ class LocalCluster:
                 self.folder.remove()
                 raise
             for attempt in range(_PORT_ATTEMPTS):
-                state = ClusterState("local", uuid.uuid4().hex, spec, started_at=time.time())
+                state = ClusterState(self.backend, uuid.uuid4().hex, spec, started_at=time.time())
                 try:
                     state = self._start(state, java, lib)
                     return self._wait(state, start, timeout_s)
@@ -118,6 +166,19 @@ class LocalCluster:
                         self.folder.remove()
                     raise
             raise AssertionError("unreachable")
+
+    @contextlib.contextmanager
+    def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        yield LocalFolder(beside / name), sys.executable
+
+    @classmethod
+    def examine(cls, *, running: bool) -> Iterator[Finding]:
+        yield _java()
+        yield examine_jars()
+
+    @classmethod
+    def made_of(cls) -> Mapping[str, Any]:
+        return {"java": _java_words()}
 
     def down(self) -> list[int]:
         """Ends everything and removes the folder; the pids that could not be ended (normally none)."""
@@ -159,7 +220,7 @@ class LocalCluster:
 
     def _state(self) -> ClusterState:
         state = self.folder.load()
-        if state is None or state.backend != "local":
+        if state is None or state.backend != self.backend:
             raise InputError("no local cluster here", where=str(self.folder.folder))
         return state
 
@@ -331,7 +392,7 @@ class LocalCluster:
             )
 
         return ClusterStatus(
-            backend="local",
+            backend=self.backend,
             folder=str(self.folder.folder),
             scheduler_folder=str(self.folder.path("scheduler")),
             address=address,

@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -22,9 +22,12 @@ from urllib.parse import quote
 
 from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.clusters import jars, processes, site
+from harness.clusters.backends import check_jars
+from harness.clusters.base import Cluster, Finding
 from harness.clusters.daemons import RM_PORTS
+from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, Inventory, restored
-from harness.clusters.local import free_ports
+from harness.clusters.local import examine_jars, free_ports
 from harness.clusters.remote import Remote
 from harness.clusters.remote_host import (
     SCHEDULER_FILE,
@@ -38,7 +41,8 @@ from harness.clusters.remote_host import (
     running,
     words_of,
 )
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
+from harness.clusters.shared import SharedFolder
+from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace
@@ -72,28 +76,13 @@ class RemotePlace(AllocationPlace):
             remote.put({self.path: data}, keep=True)
 
 
-def no_jars() -> CallError:
-    """Jars of the user's own, and with them a policy inside the RM, are not copied to the hosts."""
-    return CallError(
-        "jars for the ResourceManager on other hosts",
-        where="--jar, --in-rm-policy",
-        mend="leave them out, or use --backend local or docker",
-    )
-
-
-class SshCluster:
+class SshCluster(Cluster):
     """The cluster of one state folder and the hosts of an inventory."""
 
-    def __init__(
-        self,
-        folder: StateFolder,
-        inventory: Inventory | None = None,
-        *,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.folder = folder
-        self._given = inventory
-        self._progress = progress
+    backend = "ssh"
+    here = False
+    takes_inventory = True
+    takes_jars = False
 
     def inventory(self) -> Inventory:
         """The inventory given, or the one that the cluster was brought up with."""
@@ -116,7 +105,7 @@ class SshCluster:
         """
         inventory = self._given
         if spec.jars:
-            raise no_jars()
+            check_jars(self.backend)
         if inventory is None:
             raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
         if inventory.rm is None or not inventory.nodes:
@@ -137,7 +126,7 @@ class SshCluster:
                     raise not_ended(left, self.folder, mend="when the host answers, or end it there")
             start = time.monotonic()
             state = ClusterState(
-                "ssh",
+                self.backend,
                 uuid.uuid4().hex,
                 replace(spec, nodes=len(inventory.nodes)),
                 started_at=time.time(),
@@ -303,7 +292,7 @@ class SshCluster:
         scheduler_file = str(state.remote.get("scheduler_file", ""))
         rm_part = parts[roles.index("rm")] if "rm" in roles else Part("rm", "adopted", None, "", None)
         return ClusterStatus(
-            backend="ssh",
+            backend=self.backend,
             folder=str(self.folder.folder),
             scheduler_folder=posixpath.dirname(scheduler_file),
             scheduler_file=posixpath.basename(scheduler_file),
@@ -321,6 +310,27 @@ class SshCluster:
             running_s=state.running_s,
             recorded_id=state.rm_id,
         )
+
+    @contextmanager
+    def share(self, name: str, beside: Path) -> Iterator[tuple[SharedFolder, str]]:
+        state = self.folder.load()
+        if state is None:
+            raise InputError("no cluster here", where=str(self.folder.folder))
+        hosts = HostsFolder(self.inventory().nodes, f"/tmp/yarnfair-{name}-{state.mark[:12]}")
+        try:
+            yield hosts, hosts.python()
+        finally:
+            hosts.remove()
+
+    @classmethod
+    def examine(cls, *, running: bool) -> Iterator[Finding]:
+        """Of this machine `up` needs the jars to copy."""
+        if not running:
+            yield examine_jars()
+
+    @classmethod
+    def logs(cls, status: ClusterStatus) -> str:
+        return f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})"
 
     def place(self) -> AllocationPlace:
         """Where the cluster's allocation file lies."""
@@ -366,7 +376,7 @@ class SshCluster:
                 addresses = {name: list(address) for name, address in given.items() if address is not None}
                 local = free_ports(addresses)
                 state = ClusterState(
-                    "ssh",
+                    self.backend,
                     mark,
                     ClusterSpec(nodes=max(len(inventory.nodes), 1)),
                     ports=local,

@@ -24,7 +24,6 @@ _FILE = "cluster.json"
 #: Says that a folder is ours to empty; the lock is on it.
 _OWN = ".yarnfair-cluster"
 _FORMAT = 1
-BACKENDS = ("local", "docker", "ssh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,8 @@ class ClusterSpec:
     `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
     RM's, by name (http, client, admin); what is not named gets a free one. `scheduler`: fair or capacity.
     `allocations`: its file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into
-    yarn-site.xml. `jars`: added to the RM's class path.
+    yarn-site.xml. `jars`: added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may take
+    together, where the backend holds them to it (None: what replayed load takes, which is little).
     """
 
     nodes: int = 2
@@ -51,6 +51,7 @@ class ClusterSpec:
     ports: Mapping[str, int] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[str, ...] = ()
+    node_limit_mb: int | None = None
 
     def __post_init__(self) -> None:
         bounds = {
@@ -196,7 +197,7 @@ def _from_document(document: Any) -> ClusterState:
     # A state says what was started: that its files are gone since must not keep `down` from working.
     bare = ClusterSpec(**{name: value for name, value in spec.items() if name in known - {"allocations", "jars"}})
     state = ClusterState(**{**document, "spec": bare})
-    if state.backend not in BACKENDS or not isinstance(state.mark, str) or not state.mark:
+    if not isinstance(state.backend, str) or not isinstance(state.mark, str) or not state.mark:
         raise ValueError("backend or mark")
     processes = {str(name): Process(**value) for name, value in document["processes"].items()}
     if not all(type(process.pid) is int and process.pid > 1 for process in processes.values()):

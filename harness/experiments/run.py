@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base import errors
 from harness.base.errors import CallError, YarnfairError
 from harness.base.files import plain, read_json, write_json
+from harness.clusters.backends import BACKENDS as REAL_BACKENDS
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step, capacity_of, check_stages, run_variant
 from harness.jobs.workloads.programs import ProgramsWorkload
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from harness.experiments.real.cluster import Target
 
 #: What ``run --backend`` takes.
-BACKENDS = ("sim", "local", "docker", "ssh")
+BACKENDS = ("sim", *REAL_BACKENDS)
 INTERRUPTED = 130
 
 OnStep = Callable[[Variant, Step], None]

@@ -11,19 +11,19 @@ import fcntl
 import hashlib
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 import harness
 from harness.base.documents import Strict
 from harness.base.errors import InputError
+from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
 from harness.experiments.real.cluster import Target
@@ -34,14 +34,14 @@ from harness.model.data import data_path
 
 Says = Callable[[str], None]
 #: Rooms and files whose code a real run depends on, besides what a simulated one does.
-REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real*.py")
+REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real/*.py")
 _LOOK_EVERY_S = 0.5
 
 
 class ClusterUse(Strict):
     """One entry of ``clusters:``. The options are those of ``yarnfair run``."""
 
-    backend: Literal["local", "docker", "ssh"]
+    backend: str
     inventory: str | None = Field(default=None, min_length=1, max_length=4000)
     rm: str | None = Field(default=None, min_length=1, max_length=1000)
     admin: str | None = None
@@ -49,6 +49,13 @@ class ClusterUse(Strict):
     allocations: str | None = None
     shared: str | None = None
     python: str | None = None
+
+    @field_validator("backend")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in BACKENDS:
+            raise ValueError(f"give one of {', '.join(BACKENDS)}")
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Place:
     @property
     def alone(self) -> bool:
         """Whether the cluster loads this machine itself: its cells run when no other does."""
-        return self.kind in ("local", "docker") and self.target.rm is None
+        return self.real and self.target.rm is None and backend_class(self.kind).here
 
 
 SIM = Place("sim")
@@ -81,10 +88,11 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
         return SIM
     if use is None:
         use = ClusterUse.model_validate({"backend": name})
-    if use.backend == "ssh" and use.rm is None and use.inventory is None:
-        mend = f"write clusters: {{{name}: {{backend: ssh, inventory: hosts.yaml}}}}"
-        raise InputError("no inventory for the hosts of backend ssh", mend=mend)
-    if use.inventory is not None and (use.backend != "ssh" or use.rm is not None):
+    backend = backend_class(use.backend)
+    if backend.takes_inventory and use.rm is None and use.inventory is None:
+        mend = f"write clusters: {{{name}: {{backend: {use.backend}, inventory: hosts.yaml}}}}"
+        raise InputError(f"no inventory for the hosts of backend {use.backend}", mend=mend)
+    if use.inventory is not None and (not backend.takes_inventory or use.rm is not None):
         raise InputError("an inventory is for backend ssh, without rm", mend="leave one of them out")
     given = {key: getattr(use, key) for key in ("admin", "client", "allocations", "shared", "python")}
     if use.rm is None and any(given.values()):
@@ -100,16 +108,6 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
 
 
 # --- identity ---------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _java() -> str:
-    """The Java that a cluster of local processes runs on."""
-    try:
-        done = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return "none"
-    return " ".join(done.stderr.split())
 
 
 @lru_cache(maxsize=1)
@@ -150,11 +148,7 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     if target.rm is not None:
         return {**document, "rm": target.rm, "allocations": target.allocations}
     document["hadoop"] = _software()
-    if place.kind == "local":
-        document["java"] = _java()
-    if place.kind == "docker":
-        files = [path for path in sorted(data_path("docker").rglob("*")) if path.is_file()]
-        document["image"] = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    document |= backend_class(place.kind).made_of()
     if target.inventory is not None:
         # Who they are and how large, not by which key one gets in.
         hosts = [

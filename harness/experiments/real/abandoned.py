@@ -9,9 +9,7 @@ from pathlib import Path
 
 from harness.base.errors import CallError, InputError
 from harness.clusters import processes
-from harness.clusters.compose import DockerCluster
-from harness.clusters.local import LocalCluster
-from harness.clusters.ssh import SshCluster
+from harness.clusters.backends import BACKENDS, make_cluster
 from harness.clusters.state import StateFolder, default_folder
 from harness.experiments.real.given import put_back_abandoned
 
@@ -34,15 +32,13 @@ def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[st
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         backend, _, rest = folder.name.partition("-")
         pid, _, ticks = rest.partition("-")
-        if backend not in ("local", "docker", "ssh") or not (pid.isdigit() and ticks.isdigit()):
+        if backend not in BACKENDS or not (pid.isdigit() and ticks.isdigit()):
             continue
         if any(process.start_ticks == int(ticks) for process in processes.of_pid(int(pid))):
             continue
         state = StateFolder(folder / "cluster")
         with contextlib.suppress(InputError, CallError):
-            kinds: dict[str, type[LocalCluster] | type[DockerCluster] | type[SshCluster]]
-            kinds = {"local": LocalCluster, "docker": DockerCluster, "ssh": SshCluster}
-            if not kinds[backend](state).down():
+            if not make_cluster(backend, state).down():
                 StateFolder(folder).remove()
                 cleaned.append(folder.name)
     return cleaned

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
+from harness.clusters.backends import backend_class
 from harness.control.settings import check_counting
 from harness.experiments.real.cluster import Target
 from harness.experiments.real.programs import check_memory
@@ -35,7 +36,7 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
         )
     if jobs_of(experiment, spec.seeds[0])[1] is None:
         raise InputError("a trace without an end", where=where(("workloads",)), mend=f"give first: N, or {_SIM}")
-    if target.rm is None and backend in ("local", "docker"):
+    if target.rm is None and backend_class(backend).here:
         check_memory(experiment, free_mb=free_mb)
 
 
@@ -55,9 +56,11 @@ def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> N
     Raises CallError.
     """
     inside = [variant for variant in variants if variant.in_rm]
-    if inside and target.rm is None and backend == "ssh":
+    if inside and target.rm is None and not backend_class(backend).takes_jars:
         raise CallError(
-            f"{inside[0].name} is inside the RM", where="--backend ssh", mend="use --backend local, or leave it out"
+            f"{inside[0].name} is inside the RM",
+            where=f"--backend {backend}",
+            mend="use --backend local, or leave it out",
         )
     for variant in inside:
         inrm.own_settings(variant.policy, variant.settings)

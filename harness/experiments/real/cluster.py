@@ -16,13 +16,10 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
-from harness.clusters.compose import DockerCluster, docker_client
-from harness.clusters.hosts_folder import HostsFolder
-from harness.clusters.inventory import read_inventory, restored
-from harness.clusters.local import LocalCluster
-from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
+from harness.clusters.backends import check_inventory, make_cluster
+from harness.clusters.inventory import read_inventory
+from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.site import write
-from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
 from harness.experiments.real.given import given_file
@@ -33,7 +30,6 @@ from harness.sim.attributes import with_attributes
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 from harness.yarn.files import AllocationPlace
-from harness.yarn.places import open_place
 from harness.yarn.rmclient import RmAddress
 
 #: Hadoop's own default for both, which the simulator has too.
@@ -152,9 +148,7 @@ def check_target(backend: str, target: Target) -> None:
         return
     if target != Target(inventory=target.inventory):
         raise CallError("an option of a given cluster without --rm", mend="give --rm URL, or leave it out")
-    if (backend == "ssh") != (target.inventory is not None):
-        mend = "give the YAML file that names the hosts" if backend == "ssh" else "it is for --backend ssh"
-        raise CallError("no inventory" if backend == "ssh" else "an inventory", where="--inventory", mend=mend)
+    check_inventory(backend, target.inventory, needed=True)
 
 
 @contextlib.contextmanager
@@ -165,10 +159,12 @@ def open_cluster(
     progress: Callable[[str], None] = lambda _: None,
     *,
     inside: Variant | None = None,
+    node_limit_mb: int | None = None,
 ) -> Iterator[RealCluster]:
     """The cluster on which an experiment runs, for as long as the context lasts.
 
     ``inside``: the variant for which the RM of a cluster of our own has the jar, with the variant's settings.
+    ``node_limit_mb``: as of harness.clusters.state.ClusterSpec.
     """
     if target.rm is not None:
         with _given(backend, target, progress) as found:
@@ -181,27 +177,20 @@ def open_cluster(
     folder.mkdir(parents=True, exist_ok=True)
     allocations = folder / "allocations.xml"
     write(allocations, file_text(allocation_file(experiment.spec)))
-    spec = cluster_spec(experiment, allocations)
-    cluster: LocalCluster | DockerCluster | SshCluster
+    spec = replace(cluster_spec(experiment, allocations), node_limit_mb=node_limit_mb)
     if target.inventory is not None:
-        inventory = read_inventory(Path(target.inventory))
-        if len(inventory.nodes) != spec.nodes:
+        hosts = read_inventory(Path(target.inventory))
+        if len(hosts.nodes) != spec.nodes:
             raise InputError(
-                f"the experiment has {spec.nodes} nodes, the inventory {len(inventory.nodes)} hosts with the role nm",
+                f"the experiment has {spec.nodes} nodes, the inventory {len(hosts.nodes)} hosts with the role nm",
                 where=target.inventory,
                 mend="change one of them",
             )
-        cluster = SshCluster(state, inventory, progress=progress)
-    else:
-        cluster = (LocalCluster if backend == "local" else DockerCluster)(state, progress=progress)
+    cluster = make_cluster(backend, state, inventory=target.inventory, progress=progress)
     if inside is not None:
         spec = inrm.with_jar(spec, inside.policy, inside.settings, progress=progress)
     try:
         status = cluster.up(spec, timeout_s=300.0)
-        if isinstance(cluster, SshCluster):
-            place: AllocationPlace = cluster.place()
-        else:
-            place = open_place(str(Path(status.scheduler_folder) / "fair-scheduler.xml"))
         document = {
             "rm": status.address.rest,
             "nodes": spec.nodes,
@@ -210,9 +199,8 @@ def open_cluster(
             "properties": dict(spec.properties),
             "seconds_to_running": status.running_s,
         }
-        with contextlib.ExitStack() as stack:
-            shared, python = _shared(stack, backend, state, folder)
-            yield RealCluster(backend, status.address, place, shared, python, document)
+        with cluster.share("replay", folder) as (shared, python):
+            yield RealCluster(backend, status.address, cluster.place(), shared, python, document)
     finally:
         left = cluster.down()
         if left:
@@ -221,21 +209,6 @@ def open_cluster(
         else:
             with contextlib.suppress(InputError):
                 StateFolder(folder).remove()
-
-
-def _shared(stack: contextlib.ExitStack, backend: str, state: StateFolder, folder: Path) -> tuple[SharedFolder, str]:
-    if backend == "local":
-        return LocalFolder(folder / "replay"), sys.executable
-    loaded = state.load()
-    assert loaded is not None
-    if backend == "ssh":
-        hosts = HostsFolder(restored(loaded.remote["inventory"]).nodes, f"/tmp/yarnfair-replay-{loaded.mark[:12]}")
-        stack.callback(hosts.remove)
-        return hosts, hosts.python()
-    client = stack.enter_context(docker_client())
-    labels = [f"com.docker.compose.project={loaded.mark}", "com.docker.compose.service=rm"]
-    container = client.containers.list(filters={"label": labels})[0]
-    return ContainerFolder(container, "/shared/replay"), "/usr/bin/python3"
 
 
 @contextlib.contextmanager

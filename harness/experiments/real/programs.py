@@ -5,10 +5,8 @@ A run has one `ProgramLoad` beside its replayed load: harness.experiments.real.r
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -108,23 +106,11 @@ def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) ->
         )
 
 
-@contextlib.contextmanager
-def allow_memory(experiment: LoadedExperiment) -> Iterator[None]:
-    """Lets Docker's nodes take what they offer and what their daemon needs, for as long as the context lasts.
-
-    docker/compose.yaml allows what replayed load takes, which is little. NM_MEM_LIMIT, where somebody has set it, says
-    what they may.
-    """
-    if "NM_MEM_LIMIT" in os.environ:
-        yield
-        return
-    largest = max(group.memory_mb for group in experiment.spec.cluster.nodes)
-    os.environ["NM_MEM_LIMIT"] = f"{largest + _NODE_MB}m"
-    try:
-        yield
-    finally:
-        # The next experiment of a campaign has nodes of another size.
-        os.environ.pop("NM_MEM_LIMIT", None)
+def node_limit_mb(experiment: LoadedExperiment) -> int | None:
+    """What a node's daemon and containers may take together, MiB: all that it offers, where programs compute there."""
+    if not has_programs(experiment):
+        return None
+    return max(group.memory_mb for group in experiment.spec.cluster.nodes) + _NODE_MB
 
 
 def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:

@@ -13,7 +13,7 @@ from typing import Self
 from harness.clusters import inrm
 from harness.experiments.real.checks import check_alike, check_experiment, check_policies
 from harness.experiments.real.cluster import RealCluster, Target, open_cluster
-from harness.experiments.real.programs import Programs, allow_memory, has_programs, make_data
+from harness.experiments.real.programs import Programs, has_programs, make_data, node_limit_mb
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
@@ -97,18 +97,17 @@ def real_runner(
     check_experiment(experiment, backend, target)
     check_policies(variants, backend, target)
     programs_here = has_programs(experiment)
+    limit_mb = node_limit_mb(experiment)
     data = make_data(experiment, progress) if programs_here else {}
 
     @contextlib.contextmanager
     def opens(inside: Variant | None) -> Iterator[RealCluster]:
-        with open_cluster(experiment, backend, target, progress, inside=inside) as cluster:
+        with open_cluster(experiment, backend, target, progress, inside=inside, node_limit_mb=limit_mb) as cluster:
             progress("warming up: one small job")
             warm_up(experiment, cluster)
             yield cluster
 
     with contextlib.ExitStack() as stack:
-        if programs_here and backend == "docker" and target.rm is None:
-            stack.enter_context(allow_memory(experiment))
         kept = stack.enter_context(KeptCluster(opens, target, progress))
         kept.open(next((variant for variant in variants if variant.in_rm), None))
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.clusters.compose import DockerCluster
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.experiments.real.programs import (
-    allow_memory,
     check_memory,
     has_hive,
     has_programs,
     make_data,
+    node_limit_mb,
     program_jobs,
 )
 from harness.experiments.resolve import jobs_of, load_experiment
@@ -88,17 +88,17 @@ def test_memory_that_is_short_is_refused_with_the_figures(path: Path) -> None:
     assert "two.yaml:3" in found.value.line()
 
 
-def test_dockers_nodes_may_take_what_they_offer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = load_experiment(str(path))
+def test_dockers_nodes_may_take_what_they_offer(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    limit_mb = node_limit_mb(load_experiment(str(path)))
+    assert limit_mb is not None
+    assert limit_mb > 4096
+    spec = ClusterSpec(node_limit_mb=limit_mb)
+    state = ClusterState("docker", "mark", spec, ports={"http": 1, "client": 2, "admin": 3})
+    cluster = DockerCluster(StateFolder(tmp_path))
+    monkeypatch.delenv("NM_MEM_LIMIT", raising=False)
+    assert cluster._environment(state)["NM_MEM_LIMIT"] == f"{limit_mb}m"
     monkeypatch.setenv("NM_MEM_LIMIT", "2g")
-    with allow_memory(loaded):
-        assert os.environ["NM_MEM_LIMIT"] == "2g"
-    assert os.environ["NM_MEM_LIMIT"] == "2g"
-    monkeypatch.delenv("NM_MEM_LIMIT")
-    with contextlib.suppress(RuntimeError), allow_memory(loaded):
-        assert int(os.environ["NM_MEM_LIMIT"].removesuffix("m")) > 4096
-        raise RuntimeError
-    assert "NM_MEM_LIMIT" not in os.environ, "the next experiment's nodes are of another size"
+    assert cluster._environment(state)["NM_MEM_LIMIT"] == "2g", "what somebody has set holds"
 
 
 def test_data_is_made_once(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

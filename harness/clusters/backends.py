@@ -1,0 +1,71 @@
+"""The backends of real clusters by name. A new one is a class (harness.clusters.base) and its line here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.base.errors import CallError
+
+if TYPE_CHECKING:
+    from harness.clusters.base import Cluster
+    from harness.clusters.state import StateFolder
+
+#: name -> "module:class". Imported when asked for.
+BACKENDS: dict[str, str] = {
+    "local": "harness.clusters.local:LocalCluster",
+    "docker": "harness.clusters.compose:DockerCluster",
+    "ssh": "harness.clusters.ssh:SshCluster",
+}
+
+
+def backend_class(name: str) -> type[Cluster]:
+    """The class behind a backend's name. Raises CallError for an unknown one."""
+    if name not in BACKENDS:
+        raise CallError(f"no backend {name[:40]!r}", where="--backend", mend="one of " + ", ".join(BACKENDS))
+    module, _, attribute = BACKENDS[name].partition(":")
+    found: type[Cluster] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def check_inventory(name: str, inventory: str | None, *, needed: bool) -> None:
+    """Whether a backend takes the inventory given, or (`needed`) one at all. Raises CallError."""
+    takes = backend_class(name).takes_inventory
+    if inventory is not None and not takes:
+        own = " or ".join(backend for backend in BACKENDS if backend_class(backend).takes_inventory)
+        raise CallError("an inventory", where="--inventory", mend=f"it is for --backend {own}")
+    if needed and takes and inventory is None:
+        raise CallError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
+
+
+def check_jars(name: str) -> None:
+    """Whether a backend's ResourceManager takes jars, and with them a policy inside it. Raises CallError."""
+    if not backend_class(name).takes_jars:
+        others = " or ".join(other for other in BACKENDS if backend_class(other).takes_jars)
+        raise CallError(
+            "jars for the ResourceManager on other hosts",
+            where="--jar, --in-rm-policy",
+            mend=f"leave them out, or use --backend {others}",
+        )
+
+
+def make_cluster(
+    name: str,
+    folder: StateFolder,
+    *,
+    inventory: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Cluster:
+    """The cluster of a state folder. ``inventory``: the YAML file that names the hosts, for backends that take one.
+
+    Raises CallError and InputError.
+    """
+    check_inventory(name, inventory, needed=False)
+    hosts = None
+    if inventory is not None:
+        from harness.clusters.inventory import read_inventory
+
+        hosts = read_inventory(Path(inventory))
+    return backend_class(name)(folder, hosts, progress=progress)

@@ -1,0 +1,114 @@
+"""What every backend is: a cluster of one state folder that is brought up, looked at and ended. No backend lives here.
+
+A backend is a subclass in a file of its own, and its line in harness.clusters.backends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from harness.clusters.daemons import SCHEDULERS
+from harness.clusters.inventory import Inventory
+from harness.clusters.shared import SharedFolder
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.status import ClusterStatus
+from harness.yarn.files import AllocationPlace, LocalPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one check of ``cluster doctor``."""
+
+    check: str
+    result: Literal["fine", "problem", "note"]
+    what: str
+    mend: str | None = None
+
+
+class Cluster(ABC):
+    """The cluster of one state folder. Methods hold the folder's lock and leave it as they found it when they fail."""
+
+    #: Its name, as ``--backend`` takes it.
+    backend: ClassVar[str]
+    #: Whether its nodes, their files and their memory are this machine's.
+    here: ClassVar[bool] = True
+    #: Whether its nodes see the files of this machine under their own paths.
+    sees_files: ClassVar[bool] = False
+    #: Whether it is made of the hosts of an inventory.
+    takes_inventory: ClassVar[bool] = False
+    #: Whether jars of this machine can be put on its ResourceManager's class path, and with them a policy inside it.
+    takes_jars: ClassVar[bool] = True
+    #: The schedulers that its ResourceManager can have (harness.clusters.daemons).
+    schedulers: ClassVar[tuple[str, ...]] = ("fair",)
+    #: The engines whose programs run on it (harness.jobs.programs).
+    engines: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        folder: StateFolder,
+        inventory: Inventory | None = None,
+        *,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.folder = folder
+        self._given = inventory
+        self._progress = progress
+
+    @abstractmethod
+    def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
+        """Starts the cluster and waits until all nodes are RUNNING.
+
+        What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
+        it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
+        """
+
+    @abstractmethod
+    def down(self) -> Sequence[object]:
+        """Ends everything and removes the folder; what could not be ended (normally nothing), as a message names it."""
+
+    @abstractmethod
+    def status(self) -> ClusterStatus | None:
+        """How it is now; None when there is no cluster in the folder."""
+
+    def place(self) -> AllocationPlace:
+        """Where its scheduler's file lies."""
+        state = self.folder.load()
+        scheduler = "fair" if state is None else state.spec.scheduler
+        return LocalPlace(self.folder.path("scheduler", SCHEDULERS[scheduler][1]))
+
+    @abstractmethod
+    def share(self, name: str, beside: Path) -> AbstractContextManager[tuple[SharedFolder, str]]:
+        """A folder that all its nodes see under one path, while the context lasts; and the nodes' Python.
+
+        ``beside``: where a folder of this machine goes, if it is one.
+        """
+
+    @classmethod
+    def examine(cls, *, running: bool) -> Iterator[Finding]:
+        """What this machine lacks for such a cluster. `running`: one is up."""
+        yield from ()
+
+    @classmethod
+    def examine_ports(cls, given: Mapping[str, int]) -> Iterator[Finding]:
+        """What else there is to say of ports, beside those `given` by name."""
+        yield from ()
+
+    @classmethod
+    def disk(cls, folder: Path) -> Path:
+        """Which folder of this machine its nodes fill. InputError when that cannot be known now."""
+        return folder
+
+    @classmethod
+    def logs(cls, status: ClusterStatus) -> str:
+        """Where the logs of its parts are, as an instruction."""
+        return f"look into the logs below {status.folder}"
+
+    @classmethod
+    def made_of(cls) -> Mapping[str, Any]:
+        """What of this machine's software such a cluster runs on, beside Hadoop: another one makes another cluster."""
+        return {}
