@@ -20,6 +20,7 @@ from harness.base import errors
 from harness.base.errors import CallError, YarnfairError
 from harness.base.files import plain, read_json, write_json
 from harness.clusters.backends import BACKENDS as REAL_BACKENDS
+from harness.clusters.backends import backend_class
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.experiments.simulated import Outcome, Step, capacity_of, check_stages, run_variant
 from harness.jobs.workloads.programs import ProgramsWorkload
@@ -67,9 +68,14 @@ def check_backend(name: str) -> None:
 
 def check_programs(experiment: LoadedExperiment, backend: str) -> None:
     """Raises CallError for a backend on which an experiment's programs cannot run."""
-    if backend == "local":
-        return
-    if backend == "docker":
+    engines = () if backend == "sim" else backend_class(backend).engines
+    for load in experiment.loads:
+        if isinstance(load.workload.spec, ProgramsWorkload) and not engines:
+            mend = f"use --backend {' or '.join(name for name in REAL_BACKENDS if backend_class(name).engines)}"
+            if backend == "sim":
+                mend += "; `yarnfair replay` simulates what such a run has recorded"
+            raise CallError(f"queue {load.queue} runs programs that compute", where=f"--backend {backend}", mend=mend)
+    if engines and "hive" not in engines:
         from harness.experiments.real.programs import has_hive
 
         if has_hive(experiment):
@@ -78,13 +84,6 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
                 where=f"--backend {backend}",
                 mend="use --backend local, or Spark's (tpch-q...)",
             )
-        return
-    for load in experiment.loads:
-        if isinstance(load.workload.spec, ProgramsWorkload):
-            mend = "use --backend local or docker"
-            if backend == "sim":
-                mend += "; `yarnfair replay` simulates what such a run has recorded"
-            raise CallError(f"queue {load.queue} runs programs that compute", where=f"--backend {backend}", mend=mend)
 
 
 def output_folder(experiment: LoadedExperiment, out: Path | None, backend: str = "sim") -> Path:

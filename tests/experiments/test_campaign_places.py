@@ -79,7 +79,7 @@ def test_which_cluster_it_is_belongs_to_a_cell(write: Any, tmp_path: Path, monke
     assert ids("lab") == lab, "by which key one gets in does not matter"
     (tmp_path / "hosts.yaml").write_text(HOSTS.replace("10.0.0.2", "10.0.0.3"))
     assert not ids("lab") & lab
-    monkeypatch.setattr("harness.experiments.campaign.clusters._java", lambda: "another Java")
+    monkeypatch.setattr("harness.clusters.local._java_words", lambda: "another Java")
     assert not ids("local") & local
     assert ids("sim") == sim
     clusters["given"] = {"backend": "local", "rm": "http://a:1", "allocations": "fs.xml", "shared": "s"}

@@ -186,7 +186,7 @@ def test_a_cell_of_a_campaign_brings_up_its_own_policys_cluster(
     asked: list[object] = []
 
     @contextlib.contextmanager
-    def opened(*_: object, inside: Variant | None) -> Iterator[Any]:
+    def opened(*_: object, inside: Variant | None, node_limit_mb: int | None) -> Iterator[Any]:
         asked.append(inside)
         yield SimpleNamespace()
 

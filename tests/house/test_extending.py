@@ -1,0 +1,203 @@
+"""What a contributor adds, counted: the files that docs/contributing.md names are enough, tried end to end.
+
+Each test writes the new part into a folder of its own, enters it where the registry's line would stand, and runs the
+command as a user would, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+
+def yarnfair(folder: Path, entry: str, *arguments: str, code: int = 0) -> Any:
+    """The command with one more entry in a registry; its JSON. ``entry``: the statement that adds it."""
+    program = f"{entry}\nimport sys\nfrom harness.cli import main\nsys.exit(main({list(arguments)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "XDG_STATE_HOME": str(folder / "state")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+def test_a_built_in_policy_is_a_file_and_a_line(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "reversed_names.py",
+        '''
+        """``reversed``: the queue whose name comes last gets everything it asks for."""
+
+        from harness.model.plan import Order, Plan
+        from harness.policies.base import Policy
+
+
+        class Reversed(Policy):
+            name = "reversed"
+
+            def plan(self, snapshot, ledger):
+                return Plan(order=Order(measure="keys"), weights={})
+
+            def keys(self, snapshot, ledger):
+                return {name: -at for at, name in enumerate(sorted(snapshot.queues))}
+        ''',
+    )
+    entry = "from harness.policies.registry import POLICIES; POLICIES['reversed'] = 'reversed_names:Reversed'"
+    write(tmp_path, "scenario.yaml", "capacity: 10\nqueues: {A: {}, B: {}}\narrivals: [{A: 20, B: 14}]\n")
+    answer = yarnfair(tmp_path, entry, "allocate", "scenario.yaml", "--policy", "reversed", "--json")
+    assert [step["B"] for step in answer["steps"]] == [10, 4, 0, 0]
+    assert answer["totals"] == {"A": 20, "B": 14}
+
+
+def test_a_workload_kind_is_a_file_and_a_line(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "pulse.py",
+        '''
+        """A job of equal tasks every so many seconds."""
+
+        from typing import Literal
+
+        from pydantic import Field
+
+        from harness.jobs.spec import TaskSpec
+        from harness.jobs.workloads.base import MapReduceWorkload, leaf, mapreduce
+        from harness.model.jobs import JobSpec
+
+
+        class PulseWorkload(MapReduceWorkload):
+            kind: Literal["pulse"]
+            task: TaskSpec
+            tasks: int = Field(ge=1)
+            every_s: float = Field(gt=0)
+            times: int = Field(ge=1)
+
+            def demands(self):
+                yield "task", self.task.demand.resource()
+
+            def build(self, workload, *, queue, seed, start_s, scale):
+                stages = mapreduce(self.tasks, 0, self.task, self.task, self.slow_start, scale)
+                return [
+                    JobSpec(f"{leaf(queue)}-{at}", queue, "mapreduce", self.am.resource(), stages,
+                            submit_s=start_s + at * self.every_s)
+                    for at in range(self.times)
+                ]
+        ''',
+    )
+    write(
+        tmp_path,
+        "pulses.yaml",
+        """
+        experiment: pulses
+        cluster: {nodes: [{count: 1, memory_mb: 8192, vcores: 8}]}
+        queues: {a: {weight: 1}}
+        workloads:
+          a:
+            inline:
+              kind: pulse
+              am: {memory_mb: 1024}
+              tasks: 3
+              every_s: 30
+              times: 2
+              task: {demand: {memory_mb: 1024}, duration: {constant_s: 5}}
+        policies: [fair]
+        """,
+    )
+    entry = "from harness.jobs.workloads import KINDS; KINDS['pulse'] = 'pulse:PulseWorkload'"
+    ended = yarnfair(tmp_path, entry, "run", "pulses.yaml", "--out", "runs", "--json")
+    (queue,) = ended["runs"][0]["summary"]["queues"].values()
+    assert queue["jobs"] == 2
+    assert queue["failed"] == 0
+
+
+def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "pretend.py",
+        '''
+        """A cluster that is the simulator behind a ResourceManager's face, as a process of this machine."""
+
+        import contextlib
+        import os
+        import sys
+        import time
+        import uuid
+        from dataclasses import replace
+
+        from harness.clusters import processes
+        from harness.clusters.base import Cluster
+        from harness.clusters.local import free_ports
+        from harness.clusters.shared import LocalFolder
+        from harness.clusters.state import ClusterState
+        from harness.clusters.status import ClusterStatus, Part, look, wait_for_nodes
+        from harness.yarn.rmclient import RmAddress
+
+
+        class PretendCluster(Cluster):
+            backend = "pretend"
+
+            def up(self, spec, *, timeout_s=180.0, keep=False):
+                with self.folder.lock():
+                    ports = free_ports(["http", "client", "admin"])
+                    state = ClusterState(self.backend, uuid.uuid4().hex, spec, ports=ports, started_at=time.time())
+                    self.folder.path("scheduler").mkdir()
+                    words = [sys.executable, "-m", "harness", "sim", "serve", "--queues", "1", "--apps", "0"]
+                    for option, name in (("--port", "http"), ("--client-port", "client"), ("--admin-port", "admin")):
+                        words += [option, str(ports[name])]
+                    words += ["--allocations", str(self.place().path)]
+                    began = processes.start(words, environment={**os.environ, processes.MARK: state.mark},
+                                            folder=self.folder.folder, log=self.folder.path("log"))
+                    state = replace(state, processes={"rm": began})
+                    self.folder.save(state)
+                    wait_for_nodes(state.rest, 1, time.monotonic() + timeout_s)
+                    self.folder.save(replace(state, running_s=time.time() - state.started_at))
+                return self.status()
+
+            def down(self):
+                state = self.folder.load()
+                left = processes.stop(list(state.processes.values()), state.mark) if state is not None else []
+                if not left:
+                    self.folder.remove()
+                return left
+
+            def status(self):
+                state = self.folder.load()
+                if state is None:
+                    return None
+                info, nodes, problem = look(state.rest)
+                runs = state.processes["rm"].alive
+                return ClusterStatus(
+                    self.backend, str(self.folder.folder), str(self.folder.path("scheduler")),
+                    RmAddress.of(state.rest), 1, Part("rm", "sim" if runs else None, None, ""), [], [],
+                    info, nodes, problem, state.running_s, None,
+                )
+
+            @contextlib.contextmanager
+            def share(self, name, beside):
+                yield LocalFolder(beside / name), sys.executable
+        ''',
+    )
+    entry = "from harness.clusters.backends import BACKENDS; BACKENDS['pretend'] = 'pretend:PretendCluster'"
+    where = ("--backend", "pretend", "--state", str(tmp_path / "cluster"), "--json")
+    try:
+        assert yarnfair(tmp_path, entry, "cluster", "up", *where, "--timeout", "240")["up"]
+        status = yarnfair(tmp_path, entry, "cluster", "status", *where)
+        assert (status["backend"], status["nodes_running"]) == ("pretend", 1)
+        checks = yarnfair(tmp_path, entry, "cluster", "doctor", *where)["checks"]
+        assert [check["result"] for check in checks if check["check"] == "right-rm"] == ["fine"]
+    finally:
+        yarnfair(tmp_path, entry, "cluster", "down", *where)
+    assert not (tmp_path / "cluster").exists()
