@@ -20,7 +20,9 @@ from harness.cli.output import Number
 def decide(
     script: str | None, output: str | None, record: str | None, policy: str | None, until: float | None, as_json: bool
 ) -> None:
-    """What the Fair Scheduler decides when nodes and applications do what SCRIPT (JSON, base events only) says.
+    """What the scheduler decides when nodes and applications do what SCRIPT (JSON, base events only) says.
+
+    The script is for the Capacity Scheduler if it has the key "capacity", for the Fair Scheduler otherwise.
 
     Prints assignments, shares after each update, preemption's victims, reservations and completions, one record a line.
     With --record it prints such a script: all that a simulated run asked of its scheduler.
@@ -43,12 +45,12 @@ def decide(
 
 
 def _decided(script: str) -> str:
-    from harness.sim.decide import Decider
+    from harness.sim.decide import decider
     from harness.sim.script import read_script, render_answer
 
     document = read_script(script)
     try:
-        return render_answer(Decider(document).run())
+        return render_answer(decider(document).run())
     except InputError as error:
         if error.where and error.where.startswith(script):
             raise

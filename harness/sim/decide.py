@@ -35,6 +35,23 @@ _WHY = {
 }
 _LISTS = ("assignments", "shares", "preempted", "reserved", "completed", "rejected", "skipped", "errors")
 
+#: The events, in the order in which the oracle looks for them.
+_KINDS = (
+    "update",
+    "heartbeat",
+    "ask",
+    "app",
+    "node",
+    "lost",
+    "finish",
+    "release",
+    "pull",
+    "end",
+    "restart",
+    "reload",
+    "check",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Node:
@@ -45,7 +62,7 @@ class _Node:
 
 
 @dataclass(slots=True)
-class _App:
+class App:
     name: str
     slot: int
     managed: bool
@@ -54,7 +71,7 @@ class _App:
 
 
 class Decider:
-    """Runs a script on the engine.
+    """Runs a script on the Fair Scheduler's engine; `decider` takes a script for either.
 
     Parameters
     ----------
@@ -64,6 +81,12 @@ class Decider:
     Raises InputError for a script that cannot be used.
     """
 
+    #: The scheduler's kernels, the lists of its answer, and the events it knows in the oracle's order.
+    k_apps: Any = fs_apps
+    k_nodes: Any = fs_nodes
+    lists: tuple[str, ...] = _LISTS
+    kinds: tuple[str, ...] = _KINDS
+
     def __init__(self, script: Any, *, mutations: int = 0) -> None:
         if not isinstance(script, dict):
             raise InputError("the script is not a JSON object", mend='write {"conf": ..., "events": [...]}')
@@ -72,10 +95,8 @@ class Decider:
         self.conf = self._object("conf")
         self.record_shares = option(options, "shares", ("all", "queues", "none"))
         self.nodes = list(self._nodes())
-        self.sched = Scheduler(
-            self.conf,
-            self._allocations(script.get("allocations", "<allocations/>")),
-            self.nodes,
+        self.sched: Any = self._scheduler(
+            options,
             cluster_timestamp=whole(options, "cluster_timestamp", 0),
             node_port=whole(options, "node_port", 45454),
             launch=option(options, "launch", ("next_heartbeat", "never")) == "next_heartbeat",
@@ -83,16 +104,24 @@ class Decider:
             cleanup_heartbeats=whole(options, "cleanup_heartbeats", 1),
             max_by_nodes=option(options, "max_allocation", ("nodes", "configured")) == "nodes",
             mutations=mutations,
-            sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
         )
-        self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in _LISTS}
-        self.apps: dict[str, _App] = {}
+        self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in self.lists}
+        self.apps: dict[str, App] = {}
         self.by_id: dict[int, str] = {}
         self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
         self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation as last seen
         self.ever_reserved: set[tuple[int, int]] = set()
         self.now = 0
         self.n_events = 0
+
+    def _scheduler(self, options: dict[str, Any], **common: Any) -> Any:
+        return Scheduler(
+            self.conf,
+            self._allocations(self.script.get("allocations", "<allocations/>")),
+            self.nodes,
+            sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
+            **common,
+        )
 
     # ---- reading the script
 
@@ -143,11 +172,14 @@ class Decider:
             self.n_events += 1
         answer: dict[str, Any] = dict(self.out)
         answer["meta"] = {"events": self.n_events, "assignments": len(self.out["assignments"])}
-        g = self.sched.S.g[0]
-        if g["preemption"]:
-            answer["meta"]["warn_ms"] = int(g["warn_ms"])
-            answer["meta"]["next_starvation_check_ms"] = int(g["starve_delay_ms"])
+        answer["meta"] |= self._more_meta()
         return answer
+
+    def _more_meta(self) -> dict[str, int]:
+        g = self.sched.S.g[0]
+        if not g["preemption"]:
+            return {}
+        return {"warn_ms": int(g["warn_ms"]), "next_starvation_check_ms": int(g["starve_delay_ms"])}
 
     def _call(self, kernel: Callable[..., int], *args: Any) -> int:
         """A kernel, repeated with more room as long as it asks for it."""
@@ -168,7 +200,7 @@ class Decider:
 
     def _dispatch(self, event: Event) -> None:
         raw = event.raw
-        for kind in _KINDS:
+        for kind in self.kinds:
             if kind in raw:
                 getattr(self, f"_on_{kind}")(event)
                 return
@@ -203,6 +235,7 @@ class Decider:
                     vcores=int(e["vcores"]),
                     priority=int(e["priority"]),
                 )
+                record.update(self._more_of(e))
                 if e["am"]:
                     record["am"] = True
                 if e["from_reservation"]:
@@ -211,17 +244,6 @@ class Decider:
             elif kind == st.COMPLETED:
                 self.out["completed"].append(
                     self._record(app=name, n=int(e["n"]), node=self.nodes[e["node"]].name, why=_WHY[int(e["why"])])
-                )
-            elif kind == st.VICTIM:
-                starved = self.by_id[int(s.a[e["for_app"]]["id"])]
-                self.out["preempted"].append(
-                    self._record(
-                        app=name,
-                        n=int(e["n"]),
-                        node=self.nodes[e["node"]].name,
-                        **{"for": starved},
-                        kill_at=int(e["kill_ms"]),
-                    )
                 )
             elif kind == st.RESERVED:
                 touched[int(e["node"])] = {
@@ -234,6 +256,8 @@ class Decider:
                 }
             elif kind == st.UNRESERVED:
                 touched[int(e["node"])] = None
+            else:
+                self._other(e, name)
         s.g[0]["n_log"] = 0
         for node in sorted(touched):
             before, now = self.reserved.get(node), touched[node]
@@ -248,12 +272,23 @@ class Decider:
             else:
                 self.reserved.pop(node, None)
 
+    def _more_of(self, entry: Any) -> dict[str, Any]:
+        return {}
+
+    def _other(self, entry: Any, name: str) -> None:
+        """A kind of log record that only one scheduler has."""
+        starved = self.by_id[int(self.sched.S.a[entry["for_app"]]["id"])]
+        node = self.nodes[entry["node"]].name
+        self.out["preempted"].append(
+            self._record(app=name, n=int(entry["n"]), node=node, **{"for": starved}, kill_at=int(entry["kill_ms"]))
+        )
+
     # ---- events
 
     def _node_slot(self, event: Event, key: str) -> int | None:
         return self.sched.node_slots.get(event.text(event.raw, key))
 
-    def _live(self, event: Event, key: str, why: str = "no such app") -> _App | None:
+    def _live(self, event: Event, key: str, why: str = "no such app") -> App | None:
         app = self.apps.get(event.text(event.raw, key))
         if app is None or app.dead:
             self._skip(event.raw, why)
@@ -268,17 +303,17 @@ class Decider:
 
     def _on_heartbeat(self, event: Event) -> None:
         slot = self._node_slot(event, "heartbeat")
-        if slot is None or self._call(fs_nodes.heartbeat, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(self.k_nodes.heartbeat, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
     def _on_node(self, event: Event) -> None:
         slot = self._node_slot(event, "node")
-        if slot is None or self._call(fs_nodes.add_node, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(self.k_nodes.add_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "unknown node or already registered")
 
     def _on_lost(self, event: Event) -> None:
         slot = self._node_slot(event, "lost")
-        if slot is None or self._call(fs_nodes.remove_node, slot, self.now) == st.IGNORED:
+        if slot is None or self._call(self.k_nodes.remove_node, slot, self.now) == st.IGNORED:
             self._skip(event.raw, "node not registered")
 
     def _on_app(self, event: Event) -> None:
@@ -296,7 +331,7 @@ class Decider:
         if "am" in raw:
             inner = event.inner("am")
             am = (event.amount(inner, "memory_mb"), event.amount(inner, "vcores", 1))
-        app = self.apps[name] = _App(name, -1, managed, am)
+        app = self.apps[name] = App(name, -1, managed, am)
         self.by_id[app_id] = name
         leaf = self.sched.leaf_index(queue)
         if leaf is None:
@@ -326,18 +361,21 @@ class Decider:
             key = (event.integer(raw, "priority", 1), event.integer(raw, "alloc_id", -1))
             size = (event.amount(raw, "memory_mb"), event.amount(raw, "vcores", 1))
             requests[key] = (event.amount(raw, "count", 1), *size)
-        q = self.sched.S.q[self.sched.S.a[app.slot]["q"]]
-        if any((q["max_mb"] == 0 and mb > 0) or (q["max_vcores"] == 0 and vc > 0) for _, mb, vc in requests.values()):
+        if self._refuses(app, list(requests.values())):
             self._error(event, "SchedulerInvalidResoureRequestException: the queue has 0 of a resource asked for")
             return
         for (priority, alloc_id), (count, mb, vcores) in requests.items():
-            self._call(fs_apps.ask, app.slot, priority, alloc_id, count, mb, vcores, self.now)
+            self._call(self.k_apps.ask, app.slot, priority, alloc_id, count, mb, vcores, self.now)
         self._fetch(app)
 
-    def _fetch(self, app: _App) -> None:
-        fs_nodes.pull(self.sched.S, app.slot)
+    def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
+        q = self.sched.S.q[self.sched.S.a[app.slot]["q"]]
+        return any((q["max_mb"] == 0 and mb > 0) or (q["max_vcores"] == 0 and vc > 0) for _, mb, vc in requests)
 
-    def _container(self, event: Event, key: str) -> tuple[_App | None, int, int]:
+    def _fetch(self, app: App) -> None:
+        self.k_nodes.pull(self.sched.S, app.slot)
+
+    def _container(self, event: Event, key: str) -> tuple[App | None, int, int]:
         """(application, slot, state) of the container that an event names: state 0 live, 1 gone, 2 never was."""
         inner = event.inner(key)
         app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
@@ -362,7 +400,7 @@ class Decider:
         elif not self.sched.S.c[c]["acquired"]:
             self._skip(event.raw, "container not yet acquired")
         else:
-            self._call(fs_nodes.container_exit, c)
+            self._call(self.k_nodes.container_exit, c)
 
     def _on_release(self, event: Event) -> None:
         app, c, state = self._container(event, "release")
@@ -373,7 +411,7 @@ class Decider:
         elif not self.sched.S.c[c]["acquired"]:
             self._skip(event.raw, "container not yet acquired")
         else:
-            self._call(fs_nodes.release, c, self.now)
+            self._call(self.k_nodes.release, c, self.now)
             self._fetch(app)
 
     def _on_pull(self, event: Event) -> None:
@@ -385,13 +423,13 @@ class Decider:
         app = self._live(event, "end")
         if app is not None:
             app.dead = True
-            self._call(fs_apps.end_app, app.slot, self.now)
+            self._call(self.k_apps.end_app, app.slot, self.now)
 
     def _on_restart(self, event: Event) -> None:
         app = self._live(event, "restart")
         if app is not None:
             mb, vcores = app.am if app.am else (-1, -1)
-            self._call(fs_apps.restart_app, app.slot, mb, vcores, self.now)
+            self._call(self.k_apps.restart_app, app.slot, mb, vcores, self.now)
 
     def _on_reload(self, event: Event) -> None:
         try:
@@ -442,24 +480,15 @@ class Decider:
         return count
 
 
-#: The events, in the order in which the oracle looks for them.
-_KINDS = (
-    "update",
-    "heartbeat",
-    "ask",
-    "app",
-    "node",
-    "lost",
-    "finish",
-    "release",
-    "pull",
-    "end",
-    "restart",
-    "reload",
-    "check",
-)
-
-
 def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:
     entry[f"{kind}_mb"] = int(record[f"{kind}_mb"])
     entry[f"{kind}_vcores"] = int(record[f"{kind}_vcores"])
+
+
+def decider(script: Any, *, mutations: int = 0) -> Decider:
+    """What decides a script: it is for the Capacity Scheduler if it has the key ``capacity``."""
+    if isinstance(script, dict) and "capacity" in script:
+        from harness.sim.decide_capacity import CapacityDecider
+
+        return CapacityDecider(script, mutations=mutations)
+    return Decider(script, mutations=mutations)

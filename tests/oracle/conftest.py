@@ -25,6 +25,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     write = terminalreporter.write_line
     write(f"decisions compared with Hadoop's class: {total} scripts, {kinds.pop('assignments')} assignments")
     for feature in sorted(scripts):
-        write(f"  {feature:<16} {scripts[feature]:>5} scripts {assignments[feature]:>9} assignments")
+        write(f"  {feature:<22} {scripts[feature]:>5} scripts {assignments[feature]:>9} assignments")
     for kind in sorted(kinds):
         write(f"  {kind:<34} {kinds[kind]:>9}")

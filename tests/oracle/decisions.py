@@ -1,4 +1,4 @@
-"""The real FairScheduler's decisions (java/.../Oracle.java), and where ours differ from them.
+"""The real schedulers' decisions (java/.../fair/Oracle.java, capacity/Oracle.java), and where ours differ from them.
 
 Two lists are compared up to an order that Hadoop leaves to a concurrent hash table: containers that an application's
 end kills are compared as a set. Texts of errors and refusals are ours.
@@ -18,16 +18,30 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.clusters.jars import find
+from tests.oracle.capacity_scripts import FEATURES as CAPACITY_FEATURES
+from tests.oracle.capacity_scripts import CapacityPlan
+from tests.oracle.capacity_scripts import make_script as make_capacity_script
 from tests.oracle.scripts import FEATURES, Plan, make_script
 
 HERE = Path(__file__).resolve().parent
-MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.Oracle"
-SOURCE = HERE / "java" / "src" / (MAIN_CLASS.replace(".", "/") + ".java")
+MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.{}.Oracle"
+SOURCE = HERE / "java" / "src" / (MAIN_CLASS.format("fair").replace(".", "/") + ".java")
+#: What each scheduler's driver is compiled from. The Capacity Scheduler asks a class of YARN's own for the time: a
+#: class of the same name stands in front of it.
+SOURCES = {
+    "fair": [SOURCE],
+    "capacity": [
+        HERE / "java" / "src" / (MAIN_CLASS.format("capacity").replace(".", "/") + ".java"),
+        HERE / "java" / "src" / "org" / "apache" / "hadoop" / "yarn" / "util" / "SystemClock.java",
+    ],
+}
+#: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.
+_FLAGS = {"fair": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}
 
 #: name -> (seed, features) of the scripts that are recorded: together all features, small.
 RECORDED: dict[str, tuple[int, str]] = {
@@ -41,16 +55,27 @@ RECORDED: dict[str, tuple[int, str]] = {
     "neverlaunched": (4012, "weights,am,preemption,neverlaunched,bigasks,reservations,min"),
 }
 
+RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
+    "weights": (5000, "weights,deep,maxcap,userlimits,am,amlimit,increments,release,loss,reconfigure,ties,hashes"),
+    "percent": (5001, "percent,drf,deep,maxapps,priorities,am,multi,bigasks,reservations,reconfigure,refused,restart"),
+    "absolute": (5002, "absolute,drf,deep,maxcap,userlimits,am,amlimit,reservations,bigasks,loss,increments,keys"),
+    "ordering": (5003, "weights,orderingfair,sizeweight,userlimits,am,amlimit,multi,reconfigure,stopped,cleanup,loss"),
+    "reservations": (5004, "weights,percent,bigasks,reservations,am,release,loss,manual,increments,resize,restart"),
+    "nolook": (5005, "percent,drf,bigasks,reservations,nolook,maxcap,userlimits,neverlaunched,am,priorities"),
+    "limits": (5006, "weights,deep,maxcap,userlimits,am,amlimit,maxapps,bigasks,reservations,increments,multi,hashes"),
+}
 
-def _compiled(lib: Path) -> Path:
-    """The folder with the compiled driver; made once for each state of its source, also by processes side by side."""
-    digest = hashlib.blake2b(SOURCE.read_bytes() + str(lib).encode(), digest_size=6).hexdigest()
+
+def _compiled(lib: Path, scheduler: str) -> Path:
+    """The folder with the compiled driver; made once for each state of its sources, also by processes side by side."""
+    sources = SOURCES[scheduler]
+    digest = hashlib.blake2b(b"".join(map(Path.read_bytes, sources)) + str(lib).encode(), digest_size=6).hexdigest()
     target = HERE / "java" / "target" / digest
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as draft:
             classes = Path(draft) / "classes"
-            compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), str(SOURCE)]
+            compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, sources)]
             subprocess.run(compile_, check=True, capture_output=True, timeout=120)
             # Where another process was faster, its folder is as good.
             with contextlib.suppress(OSError):
@@ -59,9 +84,13 @@ def _compiled(lib: Path) -> Path:
 
 
 def decisions(scripts: Sequence[dict[str, Any]], folder: Path, *, timeout_s: float = 600) -> list[tuple[Any, Any]]:
-    """(script in base events, Hadoop's decisions) for each script, from one JVM; `folder` takes files."""
+    """(script in base events, Hadoop's decisions) for each script, from one JVM; `folder` takes files.
+
+    All scripts are for one scheduler.
+    """
     lib = find()
-    classes = _compiled(lib)
+    scheduler = "capacity" if "capacity" in scripts[0] else "fair"
+    classes = _compiled(lib, scheduler)
     files: list[str] = []
     for index, script in enumerate(scripts):
         names = [str(folder / f"{index}.{kind}.json") for kind in ("script", "explicit", "decisions")]
@@ -73,10 +102,12 @@ def decisions(scripts: Sequence[dict[str, Any]], folder: Path, *, timeout_s: flo
         "-Xmx1500m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        *_FLAGS[scheduler],
         f"-Dlog4j.configuration=file:{HERE}/java/log4j.properties",
     ]
+    main_class = MAIN_CLASS.format(scheduler)
     done = subprocess.run(
-        [*java, "-cp", f"{classes}:{lib}/*", MAIN_CLASS, *files], capture_output=True, text=True, timeout=timeout_s
+        [*java, "-cp", f"{classes}:{lib}/*", main_class, *files], capture_output=True, text=True, timeout=timeout_s
     )
     assert done.returncode == 0, done.stderr[-3000:]
     answers = []
@@ -110,13 +141,29 @@ def _comparable(kind: str, records: list[dict[str, Any]]) -> list[Any]:
         return [record["t"] for record in records]
     if kind == "rejected":
         return [(record["t"], record["app"]) for record in records]
+    if kind == "shares":
+        return [_without_last(record) for record in records]
     return records
+
+
+def _without_last(record: dict[str, Any]) -> dict[str, Any]:
+    """Shares without the limit that each user was last looked up with: ours is kept once for all users of a queue."""
+    queues = {path: dict(queue) for path, queue in record["queues"].items()}
+    for queue in queues.values():
+        if "users" in queue:
+            queue["users"] = {
+                name: {key: value for key, value in user.items() if not key.startswith("last_limit")}
+                for name, user in queue["users"].items()
+            }
+    return {**record, "queues": queues}
 
 
 def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     """The first difference of each kind of record, in words; skipped events are the script's, not compared."""
     found = []
-    for kind in ("assignments", "reserved", "preempted", "completed", "rejected", "errors", "shares"):
+    for kind in ("assignments", "activations", "reserved", "preempted", "completed", "rejected", "errors", "shares"):
+        if kind not in theirs:
+            continue
         left, right = _comparable(kind, theirs[kind]), _comparable(kind, ours[kind])
         for index, (a, b) in enumerate(zip(left, right, strict=False)):
             if a != b:
@@ -142,9 +189,9 @@ def counts(script: dict[str, Any], theirs: dict[str, Any]) -> Counter[str]:
     kinds["assignments"] = len(theirs["assignments"])
     kinds["assignments: AMs"] = sum("am" in record for record in theirs["assignments"])
     kinds["assignments: from a reservation"] = sum("from_reservation" in record for record in theirs["assignments"])
-    for kind in ("reserved", "preempted", "rejected", "errors"):
-        kinds[kind] = len(theirs[kind])
-    for event in ("reload", "lost", "restart", "release", "pull", "check"):
+    for kind in ("activations", "reserved", "preempted", "rejected", "errors"):
+        kinds[kind] = len(theirs.get(kind, ()))
+    for event in ("reload", "reconfigure", "lost", "restart", "release", "pull", "check"):
         kinds[f"events: {event}"] = sum(event in e for e in script["events"])
     return kinds
 
@@ -154,6 +201,11 @@ def recorded() -> list[Path]:
     return sorted((HERE / "recorded").glob("*.json.gz"))
 
 
+def recorded_capacity() -> list[Path]:
+    """The same of the Capacity Scheduler."""
+    return sorted((HERE / "recorded" / "capacity").glob("*.json.gz"))
+
+
 def load(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """A recorded pair: (script in base events, Hadoop's decisions)."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
@@ -161,20 +213,30 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return pair["script"], pair["decisions"]
 
 
-def main() -> None:
-    target = Path(sys.argv[1])
+def _record(target: Path, plans: dict[str, Any], make: Callable[[Any], dict[str, Any]]) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    assert set().union(*(names.split(",") for _, names in RECORDED.values())) == FEATURES.keys()
-    plans = [
-        Plan(seed, frozenset(names.split(",")), nodes=10, apps=30, seconds=120, tasks=25)
-        for seed, names in RECORDED.values()
-    ]
     with tempfile.TemporaryDirectory() as folder:
-        pairs = decisions([make_script(plan) for plan in plans], Path(folder))
-    for name, (script, answer) in zip(RECORDED, pairs, strict=True):
+        pairs = decisions([make(plan) for plan in plans.values()], Path(folder))
+    for name, (script, answer) in zip(plans, pairs, strict=True):
         text = json.dumps({"script": script, "decisions": answer}, separators=(",", ":"))
         (target / f"{name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         print(name, dict(counts(script, answer)))
+
+
+def _plans(of: type, table: dict[str, tuple[int, str]], known: Any, **more: Any) -> dict[str, Any]:
+    features = {name: frozenset(names.split(",")) for name, (_, names) in table.items()}
+    assert set().union(*features.values()) == set(known)
+    return {
+        name: of(seed, features[name], nodes=10, apps=30, seconds=120, tasks=25, **more)
+        for name, (seed, _) in table.items()
+    }
+
+
+def main() -> None:
+    target = Path(sys.argv[1])
+    _record(target, _plans(Plan, RECORDED, FEATURES), make_script)
+    plans = _plans(CapacityPlan, RECORDED_CAPACITY, CAPACITY_FEATURES, shares="all", shares_ms=15_000)
+    _record(target / "capacity", plans, make_capacity_script)
 
 
 if __name__ == "__main__":

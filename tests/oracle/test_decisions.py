@@ -1,7 +1,7 @@
-"""Our engine against Hadoop's FairScheduler class, on random decision scripts made here and now.
+"""Our engines against Hadoop's FairScheduler and CapacityScheduler classes, on random decision scripts made here.
 
-``YARNFAIR_ORACLE_SCRIPTS`` is their number (200 with CI=true, else 20), ``YARNFAIR_ORACLE_SEED`` the first seed.
-Each has at least 20 nodes, 3 levels of queues, 30 applications and 2,000 assignments.
+``YARNFAIR_ORACLE_SCRIPTS`` is their number for each scheduler (with CI=true 200 and 60, else 20 and 10),
+``YARNFAIR_ORACLE_SEED`` the first seed. Each has at least 20 nodes, 30 applications and 2,000 assignments.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ from typing import Any
 
 import pytest
 
-from harness.sim.decide import Decider
+from harness.sim.decide import decider
+from tests.oracle import capacity_scripts, scripts
 from tests.oracle.decisions import counts, decisions, differences
-from tests.oracle.scripts import Plan, make_script, random_plan
 
-SCRIPTS = int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or (200 if os.environ.get("CI") == "true" else 20))
+MAKERS: dict[str, Any] = {"fair": scripts, "capacity": capacity_scripts}
+_SHORT = {"fair": 200, "capacity": 60} if os.environ.get("CI") == "true" else {"fair": 20, "capacity": 10}
+SCRIPTS = {name: int(os.environ.get("YARNFAIR_ORACLE_SCRIPTS") or _SHORT[name]) for name in MAKERS}
 SEED = int(os.environ.get("YARNFAIR_ORACLE_SEED") or 1)
 PER_JVM = 20
 LEAST = 2000
 
 
-def _plan(seed: int, attempt: int) -> Plan:
+def _plan(scheduler: str, seed: int, attempt: int) -> Any:
     # Every fifth script has its shares compared after each update too.
-    plan = random_plan(seed, shares="queues" if seed % 5 == 0 else "none")
+    plan = MAKERS[scheduler].random_plan(seed, shares="queues" if seed % 5 == 0 else "none")
     plan.tasks += 40 * attempt
     plan.apps += 30 * attempt
     plan.seconds += 200 * attempt
     return plan
 
 
-def _large_enough(seeds: range, folder: Path) -> list[tuple[Plan, Any, Any]]:
+def _large_enough(scheduler: str, seeds: range, folder: Path) -> list[tuple[Any, Any, Any]]:
     """Plans with their scripts in base events and Hadoop's decisions; those with few assignments get more work."""
-    done: dict[int, tuple[Plan, Any, Any]] = {}
+    done: dict[int, tuple[Any, Any, Any]] = {}
     for attempt in range(6):
         left = [seed for seed in seeds if seed not in done]
-        plans = [_plan(seed, attempt) for seed in left]
-        pairs = decisions([make_script(plan) for plan in plans], folder) if left else []
+        plans = [_plan(scheduler, seed, attempt) for seed in left]
+        pairs = decisions([MAKERS[scheduler].make_script(plan) for plan in plans], folder) if left else []
         for plan, (script, theirs) in zip(plans, pairs, strict=True):
             if len(theirs["assignments"]) >= LEAST:
                 done[plan.seed] = (plan, script, theirs)
@@ -47,32 +49,35 @@ def _large_enough(seeds: range, folder: Path) -> list[tuple[Plan, Any, Any]]:
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("first", range(SEED, SEED + SCRIPTS, PER_JVM))
-def test_every_decision_is_hadoops(first: int, tmp_path: Path, record_property: Any) -> None:
-    seeds = range(first, min(first + PER_JVM, SEED + SCRIPTS))
-    scripts: Counter[str] = Counter()
+@pytest.mark.parametrize(
+    ("scheduler", "first"), [(name, first) for name in MAKERS for first in range(SEED, SEED + SCRIPTS[name], PER_JVM)]
+)
+def test_every_decision_is_hadoops(scheduler: str, first: int, tmp_path: Path, record_property: Any) -> None:
+    seeds = range(first, min(first + PER_JVM, SEED + SCRIPTS[scheduler]))
+    played: Counter[str] = Counter()
     assignments: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     failures = []
-    for plan, script, theirs in _large_enough(seeds, tmp_path):
+    for plan, script, theirs in _large_enough(scheduler, seeds, tmp_path):
         assert len(script["nodes"]) >= 20
         assert sum("app" in event for event in script["events"]) >= 30
-        found = differences(theirs, Decider(script).run())
+        found = differences(theirs, decider(script).run())
         if found:
             failures.append(f"seed {plan.seed}, {sorted(plan.features)}: {'; '.join(found)}")
         for feature in plan.features:
-            scripts[feature] += 1
-            assignments[feature] += len(theirs["assignments"])
+            played[f"{scheduler} {feature}"] += 1
+            assignments[f"{scheduler} {feature}"] += len(theirs["assignments"])
         kinds += counts(script, theirs)
     # Plain dicts: the property travels between test processes.
-    found_by = {"by": dict(scripts), "assignments": dict(assignments), "kinds": dict(kinds)}
+    found_by = {"by": dict(played), "assignments": dict(assignments), "kinds": dict(kinds)}
     record_property("oracle", {"scripts": len(seeds), **found_by})
     assert not failures, "\n".join(failures)
 
 
-def test_every_feature_has_its_scripts() -> None:
+@pytest.mark.parametrize("scheduler", MAKERS)
+def test_every_feature_has_its_scripts(scheduler: str) -> None:
     # Whatever the number of scripts in a run, a hundred seeds exercise each feature several times.
     seen: Counter[str] = Counter()
     for seed in range(1, 101):
-        seen.update(random_plan(seed).features)
+        seen.update(MAKERS[scheduler].random_plan(seed).features)
     assert min(seen.values()) >= 5, seen

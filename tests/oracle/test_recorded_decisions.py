@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
-from harness.sim.decide import Decider
-from harness.sim.fair import state
-from tests.oracle.decisions import differences, load, recorded
+from harness.sim.capacity import state as capacity
+from harness.sim.decide import decider
+from harness.sim.fair import state as fair
+from tests.oracle.decisions import differences, load, recorded, recorded_capacity
 
-MUTATIONS = {name: value for name, value in vars(state).items() if name.startswith("MUT_")}
+RECORDED = {"fair": recorded(), "capacity": recorded_capacity()}
+MUTATIONS = [
+    pytest.param(scheduler, value, id=f"{scheduler}-{name}")
+    for scheduler, state in (("fair", fair), ("capacity", capacity))
+    for name, value in vars(state).items()
+    if name.startswith("MUT_")
+]
 
 
 @cache
@@ -20,25 +27,29 @@ def pair(path: Path) -> tuple[Any, Any]:
     return load(path)
 
 
-@pytest.mark.parametrize("path", recorded(), ids=lambda path: path.name.removesuffix(".json.gz"))
+@pytest.mark.parametrize(
+    "path",
+    [*RECORDED["fair"], *RECORDED["capacity"]],
+    ids=lambda path: f"{path.parent.name}-{path.name.removesuffix('.json.gz')}",
+)
 def test_recorded_decisions_are_ours(path: Path) -> None:
     script, theirs = pair(path)
-    assert len(theirs["assignments"]) > 300
-    assert differences(theirs, Decider(script).run()) == []
+    assert len(theirs["assignments"]) > 250
+    assert differences(theirs, decider(script).run()) == []
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_a_feature_switched_off_is_noticed(name: str) -> None:
+@pytest.mark.parametrize(("scheduler", "mutation"), MUTATIONS)
+def test_a_feature_switched_off_is_noticed(scheduler: str, mutation: int) -> None:
     def noticed(path: Path) -> bool:
         script, theirs = pair(path)
-        return bool(differences(theirs, Decider(script, mutations=MUTATIONS[name]).run()))
+        return bool(differences(theirs, decider(script, mutations=mutation).run()))
 
-    assert any(noticed(path) for path in recorded()), f"no recorded decision depends on {name}"
+    assert any(noticed(path) for path in RECORDED[scheduler]), "no recorded decision depends on it"
 
 
 def test_the_comparison_sees_a_single_change() -> None:
     script, theirs = pair(recorded()[0])
-    ours = Decider(script).run()
+    ours = decider(script).run()
     ours["assignments"] = [dict(record) for record in ours["assignments"]]
     ours["assignments"][-1]["node"] = "elsewhere"
     assert len(differences(theirs, ours)) == 1

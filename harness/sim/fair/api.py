@@ -6,10 +6,9 @@ Not fast and not called per event, but for `grow`, `reload` and what a new ad ho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numba.core import config as numba_config
 
 from harness.base.errors import InputError
 from harness.model.queues import AllocationFile, Queue
@@ -20,43 +19,12 @@ from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import steady_shares
-from harness.yarn.fair.javanum import string_hash
+from harness.sim.pools import NodeLike, extended, node_hash, zeros
 from harness.yarn.fair.manager import QueueManager
 
 _LONG_MAX = 2**63 - 1
 _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
-
-
-class NodeLike(Protocol):
-    """What is read of a node."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def rack(self) -> str: ...
-    @property
-    def memory_mb(self) -> int: ...
-    @property
-    def vcores(self) -> int: ...
-
-
-def node_hash(name: str, port: int) -> int:
-    """NodeId.hashCode, as an unsigned 32-bit number."""
-    return (493217 * (((493217 * 8501) + string_hash(name)) & 0xFFFFFFFF) + port) & 0xFFFFFFFF
-
-
-def _zeros(size: int, dtype: Any) -> np.ndarray:
-    """An array of a slot type. Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too."""
-    array: np.ndarray = np.zeros(size, dtype)
-    return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
-
-
-def _chain(array: np.ndarray, field: str, first: int) -> None:
-    """Link the slots from `first` on into a free list that ends at the array's end."""
-    n = len(array)
-    array[field][first:] = np.arange(first + 1, n + 1)
-    array[field][n - 1] = -1
 
 
 class Scheduler:
@@ -110,7 +78,7 @@ class Scheduler:
         node_list = list(nodes)
         self.node_names = [node.name for node in node_list]
         self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
-        g = _zeros(1, st.G)
+        g = zeros(1, st.G)
         self._globals(g[0])
         if not sizes_from_conf:
             g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
@@ -125,7 +93,7 @@ class Scheduler:
             g[0]["manual_acquire"] = 0
         if mutations & st.MUT_CLAMP:
             g[0]["conf_max_mb"] = g[0]["conf_max_vcores"] = 2**31 - 1
-        n = _zeros(max(len(node_list), 1), st.N)
+        n = zeros(max(len(node_list), 1), st.N)
         racks: dict[str, int] = {}
         for slot, node in enumerate(node_list):
             n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
@@ -135,21 +103,21 @@ class Scheduler:
         empty = np.zeros(0, np.int64)
         self.S = st.S(
             g,
-            _zeros(0, st.Q),
-            _zeros(0, st.A),
+            zeros(0, st.Q),
+            zeros(0, st.A),
             n,
-            _zeros(0, st.C),
-            _zeros(0, st.R),
-            _zeros(0, st.P),
-            _zeros(64, st.K),
-            _zeros(0, st.U),
-            _zeros(1024, st.LOG),
+            zeros(0, st.C),
+            zeros(0, st.R),
+            zeros(0, st.P),
+            zeros(64, st.K),
+            zeros(0, st.U),
+            zeros(1024, st.LOG),
             empty,
             empty,
             empty,
             np.zeros(0, np.int64),
-            _zeros(1, NO_X.dtype),
-            _zeros(1, NO_XG.dtype),
+            zeros(1, NO_X.dtype),
+            zeros(1, NO_XG.dtype),
             NO_WINDOW.copy(),
         )
         self._extend("a", "free_app", "n_free_app", "free_next", apps)
@@ -209,16 +177,7 @@ class Scheduler:
     # ---- room
 
     def _extend(self, which: str, head: str, count: str, link: str, size: int) -> None:
-        old: np.ndarray = getattr(self.S, which)
-        new = _zeros(size, old.dtype)
-        new[: len(old)] = old
-        _chain(new, link, len(old))
-        g = self.S.g[0]
-        if g[head] >= 0:
-            new[link][size - 1] = g[head]
-        g[head] = len(old)
-        g[count] += size - len(old)
-        self.S = self.S._replace(**{which: new})
+        self.S = extended(self.S, which, head, count, link, size)
 
     def _size_work(self) -> None:
         s = self.S
@@ -264,13 +223,13 @@ class Scheduler:
         self._size_work()
 
     def _more_log(self, size: int) -> None:
-        new = _zeros(size, st.LOG)
+        new = zeros(size, st.LOG)
         new[: len(self.S.log)] = self.S.log
         self.S = self.S._replace(log=new)
 
     def _more_kills(self, size: int) -> None:
         s, g = self.S, self.S.g[0]
-        new = _zeros(size, st.K)
+        new = zeros(size, st.K)
         n = int(g["kill_n"])
         new[:n] = np.roll(s.k, -int(g["kill_head"]))[:n]
         g["kill_head"] = 0
@@ -322,7 +281,7 @@ class Scheduler:
             return slot
         slot = self.users[name] = len(self.users)
         if slot >= len(self.S.u):
-            new = _zeros(max(2 * slot, 16), st.U)
+            new = zeros(max(2 * slot, 16), st.U)
             new[: len(self.S.u)] = self.S.u
             self.S = self.S._replace(u=new)
         u = self.S.u[slot]
@@ -393,7 +352,7 @@ class Scheduler:
                 self.queue_paths.append(path)
             self.queue_slots[path] = slot
         if len(self.queue_paths) > len(self.S.q):
-            new = _zeros(max(2 * len(self.S.q), len(self.queue_paths)), st.Q)
+            new = zeros(max(2 * len(self.S.q), len(self.queue_paths)), st.Q)
             new[: len(self.S.q)] = self.S.q
             self.S = self.S._replace(q=new)
         for path in fresh:
@@ -428,7 +387,7 @@ class Scheduler:
 
     def _new_queue(self, slot: int, queue: Queue) -> None:
         q = self.S.q[slot : slot + 1]
-        q[:] = _zeros(1, st.Q)
+        q[:] = zeros(1, st.Q)
         for field in ("run_head", "run_tail", "nr_head", "nr_tail", "first_child", "next_sibling", "parent"):
             q[field] = -1
         for field in ("ask_min_mb", "ask_min_vcores", "am_min_mb", "am_min_vcores"):

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.containers import app_hash, by_hash, find_ask, free_if_gone
 from harness.sim.fair.containers import (
-    app_hash,
-    by_hash,
     change_pending,
     complete,
     drop_ask,
-    find_ask,
-    free_if_gone,
     lower_bounds,
     mark_dirty,
     put_ask,

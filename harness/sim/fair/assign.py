@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.containers import allocate, find_ask, reserve, unlink_preempted, unreserve
-from harness.sim.fair.java import to_long
+from harness.sim.containers import find_ask
+from harness.sim.fair.containers import allocate, reserve, unlink_preempted, unreserve
 from harness.sim.fair.longterm import refresh_app_keys, refresh_keys
 from harness.sim.fair.order import (
     app_before,
@@ -24,6 +24,7 @@ from harness.sim.fair.order import (
     queue_before,
 )
 from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
+from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 NOTHING, TAKEN, HELD = 0, 1, 2

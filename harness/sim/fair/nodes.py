@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
 from harness.sim.fair.assign import attempt
-from harness.sim.fair.containers import (
-    by_hash,
-    complete,
-    free_if_gone,
-    is_launched,
-    node_release,
-    report_done,
-    unlink_preempted,
-    unreserve,
-)
-from harness.sim.fair.java import to_long
+from harness.sim.fair.containers import complete, unlink_preempted, unreserve
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
 from harness.sim.fair.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
+from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 _INT_MAX = 2**31 - 1

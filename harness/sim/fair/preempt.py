@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.containers import by_hash, complete, free_if_gone, give_back, log_container
+from harness.sim.containers import by_hash, free_if_gone, log_container
+from harness.sim.fair.containers import complete, give_back
 from harness.sim.fair.order import compare, place
 from harness.sim.fair.starvation import poll
 from harness.sim.fair.state import NEED_ROOM, PREEMPTED, VICTIM, S

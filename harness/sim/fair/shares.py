@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.java import to_long
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import DRF, FIFO, S
+from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1

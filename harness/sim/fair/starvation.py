@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.java import to_long
 from harness.sim.fair.order import app_before, compare, place
 from harness.sim.fair.state import MUT_TIES, S
+from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from harness.sim.arrays import Arrays
+from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair.longstate import XG, X
 
 # What a kernel answers besides an index or a count.
@@ -48,7 +49,6 @@ MUT_TIES = 1 << 12
 MUT_STALE = 1 << 13
 MUT_USERLIMIT = 1 << 14
 MUT_LAUNCH = 1 << 15
-MUT_HASHORDER = 1 << 16
 MUT_RELOAD = 1 << 17
 MUT_CLEANUP = 1 << 18
 MUT_MANUAL = 1 << 19

@@ -1,0 +1,310 @@
+"""The scheduler as Python holds it: built from yarn-site and capacity-scheduler properties and nodes; names to slots.
+
+Not fast and not called per event, but for `grow` and `reconfigure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.base.errors import InputError
+from harness.sim.capacity import state as st
+from harness.sim.capacity.capacities import configured, refresh
+from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
+from harness.sim.capacity.nodes import refresh_room
+from harness.sim.fair.conf import Conf
+from harness.sim.pools import NodeLike, extended, node_hash, zeros
+from harness.yarn.fair.javanum import hash_set_order, string_hash
+
+_STATES = {"RUNNING": st.RUNNING, "STOPPED": st.STOPPED}
+_POOLS = (
+    ("a", "free_app", "n_free_app", "free_next"),
+    ("c", "free_c", "n_free_c", "free_next"),
+    ("r", "free_r", "n_free_r", "next"),
+    ("h", "free_h", "n_free_h", "next"),
+)
+
+
+class Scheduler:
+    """The Capacity Scheduler's state with names.
+
+    Parameters
+    ----------
+    conf : properties of yarn-site.xml (names as there).
+    capacity : properties of capacity-scheduler.xml, without their prefix.
+    nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
+    cluster_timestamp, node_port, launch, manual_acquire, cleanup_heartbeats, max_by_nodes : as `fair.api.Scheduler`.
+    mutations : bit mask of features switched off, for the tests that must notice.
+
+    ``S`` is replaced by `grow`, `user_in` and whatever else makes room: read it anew after these.
+    """
+
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        capacity: Mapping[str, str],
+        nodes: Iterable[NodeLike],
+        *,
+        cluster_timestamp: int = 0,
+        node_port: int = 45454,
+        launch: bool = True,
+        manual_acquire: bool = False,
+        cleanup_heartbeats: int = 1,
+        max_by_nodes: bool = True,
+        mutations: int = 0,
+        apps: int = 64,
+        containers: int = 256,
+    ) -> None:
+        self.mutations = mutations
+        self.settings = dict(capacity)
+        self.queue_slots: dict[str, int] = {}
+        self.queue_paths: list[str] = []
+        self._users: dict[tuple[int, str], int] = {}
+        self.user_names: list[str] = []
+        node_list = list(nodes)
+        self.node_names = [node.name for node in node_list]
+        self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
+        tree = read_conf(self.settings)
+        g = zeros(1, st.G)
+        self._globals(g[0], Conf(conf), tree)
+        g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
+        g[0]["cleanup_heartbeats"], g[0]["max_by_nodes"] = max(cleanup_heartbeats, 1), max_by_nodes
+        for bit, name, value in (
+            (st.MUT_LAUNCH, "launch", 0),
+            (st.MUT_CLEANUP, "cleanup_heartbeats", 1),
+            (st.MUT_MANUAL, "manual_acquire", 0),
+            (st.MUT_DRF, "drf", 0),
+            (st.MUT_INCREMENTS, "min_mb", 1),
+        ):
+            if mutations & bit:
+                g[0][name] = value
+        n = zeros(max(len(node_list), 1), st.N)
+        racks: dict[str, int] = {}
+        for slot, node in enumerate(node_list):
+            n[slot]["total_mb"], n[slot]["total_vcores"] = node.memory_mb, node.vcores
+            n[slot]["hash"] = node_hash(node.name, node_port)
+            n[slot]["rack"] = racks.setdefault(node.rack, len(racks))
+        for name in ("res_app", "pre_head", "c_head", "c_tail", "done_head", "done_tail"):
+            n[name] = -1
+        self._lay_out(tree)
+        empty = np.zeros(0, np.int64)
+        self.S = st.S(
+            g,
+            zeros(len(self.queue_paths), st.Q),
+            zeros(0, st.A),
+            n,
+            zeros(0, st.C),
+            zeros(0, st.R),
+            zeros(0, st.H),
+            zeros(16, st.U),
+            zeros(1 + max(path.count(".") for path in self.queue_paths), st.F),
+            zeros(max(4 * containers, 1024), st.LOG),
+            np.array(sorted(range(len(self.queue_paths)), key=lambda k: self.queue_paths[k].count(".")), np.int64),
+            empty,
+            empty,
+            np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
+            empty,
+        )
+        for (which, head, count, link), size in zip(
+            _POOLS, (apps, containers, 2 * apps, max(2 * len(node_list), 16)), strict=True
+        ):
+            self.S = extended(self.S, which, head, count, link, size)
+        g[0]["n_queues"], g[0]["n_leaves"] = len(self.S.order), len(self.S.leaves)
+        self._new_queues(tree)
+        self._configure(tree)
+        self._size_work()
+        refresh(self.S, 0)
+
+    # ---- settings
+
+    def _globals(self, g: Any, conf: Conf, tree: CapacityConf) -> None:
+        low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
+        g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
+        g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
+        for resource in ("mb", "vcores"):
+            if not 0 < g["min_" + resource] <= g["conf_max_" + resource]:
+                raise InputError(
+                    f"yarn.scheduler.minimum-allocation-{resource} is not positive or above the maximum",
+                    mend="set 0 < minimum <= maximum",
+                )
+        g["max_priority"] = conf.integer("yarn.cluster.max-application-priority", 0)
+        g["drf"] = tree.dominant
+        g["free_app"] = g["free_c"] = g["free_r"] = g["free_h"] = -1
+        g["next_app_id"], g["mutations"], g["assign_multiple"] = 1, self.mutations, 1
+
+    def _lay_out(self, tree: CapacityConf) -> None:
+        """Slots for all queues; and the order of each parent's children, as configured."""
+        self.children: dict[str, list[str]] = {}
+        for queue in tree.queues():
+            self.queue_slots[queue.path] = len(self.queue_paths)
+            self.queue_paths.append(queue.path)
+            if queue.children:
+                self.children[queue.path] = [child.path for child in queue.children]
+
+    def _new_queues(self, tree: CapacityConf) -> None:
+        q = self.S.q
+        for field in ("act_head", "act_tail", "ask_head", "ask_tail", "wait_head", "wait_tail", "stale_head"):
+            q[field] = -1
+        for field in ("user_head", "user_tail", "parent", "U_version"):
+            q[field] = -1
+        q["users_cap"], q["alive"] = 16, 1
+        kids, trees = 0, 0
+        for queue in tree.queues():
+            slot = self.queue_slots[queue.path]
+            q[slot]["leaf"] = not queue.children
+            for child in queue.children:
+                q[self.queue_slots[child.path]]["parent"] = slot
+            size = 1
+            while size < len(queue.children):
+                size *= 2
+            q[slot]["kids_off"], q[slot]["n_kids"] = kids, len(queue.children)
+            q[slot]["tree_off"], q[slot]["tree_cap"] = trees, size
+            q[slot]["state"] = st.RUNNING if self.mutations & st.MUT_STATE else _STATES[queue.state]
+            kids += len(queue.children)
+            trees += 2 * size
+            parent = int(q[slot]["parent"])
+            if parent >= 0 and q[parent]["state"] != st.RUNNING:
+                q[slot]["state"] = st.STOPPED
+        self.S = self.S._replace(kids=np.zeros(kids, np.int64), tree=np.full(trees, -1, np.int64))
+
+    def _configure(self, tree: CapacityConf) -> None:
+        """Write what the configuration says into the queues' records."""
+        s, off = self.S, self.mutations
+        g = s.g[0]
+        g["look"], g["off_max"], g["multi"] = tree.look, tree.off_switch, tree.multiple
+        g["con_max"], g["system_apps"], g["queue_apps"] = tree.containers, tree.system_apps, tree.queue_apps
+        if off & st.MUT_MULTI:
+            g["off_max"] = 1
+        if off & st.MUT_LOOK:
+            g["look"] = 0
+        for queue in tree.queues():
+            slot = self.queue_slots[queue.path]
+            self._set_queue(s.q[slot], queue)
+            for place, path in enumerate(self.children.get(queue.path, ())):
+                child = self.queue_slots[path]
+                s.kids[s.q[slot]["kids_off"] + place] = child
+                s.q[child]["pos"] = place
+        configured(s)
+
+    def _set_queue(self, q: Any, queue: QueueConf) -> None:
+        off = self.mutations
+        q["cap"], q["max"], q["weight"] = queue.capacity, queue.maximum, queue.weight
+        if queue.path == "root":
+            q["cap"] = 1.0
+        if off & st.MUT_CAPACITIES:
+            q["weight"] = -1.0 if queue.weight < 0 else 1.0
+        q["absolute"] = queue.mode == "absolute"
+        q["conf_mb"], q["conf_vcores"] = queue.absolute
+        q["confmax_mb"], q["confmax_vcores"] = queue.absolute_maximum
+        if off & st.MUT_MAXCAP:
+            q["max"], q["confmax_mb"], q["confmax_vcores"] = 1.0, 0, 0
+        q["abs"] = q["abs_max"] = 0.0
+        q["any_weight"] = any(child.weight >= 0 for child in queue.children)
+        q["priority"] = 0 if off & st.MUT_QUEUEPRIORITY else queue.priority
+        q["policy"] = queue.policy == "priority-utilization"
+        q["fair"] = queue.policy == "fair" and not off & st.MUT_FAIR
+        q["sized"] = queue.policy == "fair" and queue.sized and not off & (st.MUT_SIZEWEIGHT | st.MUT_FAIR)
+        q["mulp"], q["ulf"], q["am_pct"] = queue.user_limit, queue.user_limit_factor, queue.am_share
+        q["own_max_apps"] = queue.max_apps
+
+    def _set_state(self, q: Any, queue: QueueConf) -> None:
+        if queue.state == "RUNNING":
+            q["state"] = st.RUNNING
+        elif q["state"] == st.RUNNING and not self.mutations & st.MUT_STATE:
+            q["state"] = st.DRAINING if q["n_apps"] else st.STOPPED
+
+    def reconfigure(self, settings: Mapping[str, str], now: int) -> None:
+        """CapacityScheduler.reinitialize. InputError for what Hadoop refuses: then the old settings are in force again,
+        by a re-initialisation of its own."""
+        if self.mutations & st.MUT_RECONFIGURE:
+            return
+        refused: InputError | None = None
+        try:
+            tree = read_conf(settings)
+            self._same_queues(tree)
+        except InputError as error:
+            refused = error
+            tree = read_conf(self.settings)
+        else:
+            self.settings = dict(settings)
+        if not self.mutations & st.MUT_CHILDORDER:
+            self.children = {path: hash_set_order(children) for path, children in self.children.items()}
+        while not refresh_room(self.S, 2):
+            self.grow()
+        for queue in tree.queues():
+            self._set_state(self.S.q[self.queue_slots[queue.path]], queue)
+        self._configure(tree)
+        refresh(self.S, now)
+        if refused is not None:
+            raise refused
+
+    def _same_queues(self, tree: CapacityConf) -> None:
+        there = {queue.path for queue in tree.queues()}
+        for path in sorted(self.queue_slots.keys() ^ there):
+            done = "appears" if path in there else "goes"
+            raise InputError(
+                f"queue {path} {done} while the scheduler runs: not covered", mend="keep the tree, or start anew"
+            )
+        for queue in tree.queues():
+            if bool(queue.children) != (queue.path in self.children):
+                raise InputError(f"queue {queue.path} changes between leaf and parent", mend="keep the tree")
+
+    # ---- names
+
+    def leaf_index(self, name: str) -> int | None:
+        """The slot of a leaf by its path or its own name; None if there is none of it, or several."""
+        if name in self.queue_slots:
+            found = [name]
+        else:
+            found = [path for path in self.queue_paths if path.rpartition(".")[2] == name]
+        if len(found) != 1 or found[0] in self.children:
+            return None
+        return self.queue_slots[found[0]]
+
+    def user_in(self, leaf: int, name: str) -> int:
+        """The slot of a user in a leaf, made on first sight."""
+        slot = self._users.get((leaf, name))
+        if slot is None:
+            slot = self._users[leaf, name] = len(self._users)
+            self.user_names.append(name)
+            if slot >= len(self.S.u):
+                new = zeros(2 * slot, st.U)
+                new[: len(self.S.u)] = self.S.u
+                self.S = self.S._replace(u=new)
+            u = self.S.u[slot]
+            u["q"], u["user"], u["hash"] = leaf, slot, string_hash(name) & 0xFFFFFFFF
+        return slot
+
+    # ---- room
+
+    def _size_work(self) -> None:
+        s = self.S
+        size = 4096 + 4 * max(len(s.a), len(s.c), len(s.n), len(s.u), len(s.q))
+        if len(s.work) < size:
+            self.S = s._replace(work=np.zeros(size, np.int64))
+
+    def grow(self) -> None:
+        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
+        g = self.S.g[0]
+        grown = False
+        for which, head, count, link in _POOLS:
+            length = len(getattr(self.S, which))
+            if g[count] * 2 < length:
+                self.S = extended(self.S, which, head, count, link, 2 * length)
+                grown = True
+        if g["n_log"] * 2 > len(self.S.log) or len(self.S.log) < 2 * len(self.S.c):
+            self._more_log(2 * max(len(self.S.log), len(self.S.c)))
+            grown = True
+        if not grown:
+            for which, head, count, link in _POOLS:
+                self.S = extended(self.S, which, head, count, link, 2 * len(getattr(self.S, which)))
+            self._more_log(2 * len(self.S.log))
+        self._size_work()
+
+    def _more_log(self, size: int) -> None:
+        new = zeros(size, st.LOG)
+        new[: len(self.S.log)] = self.S.log
+        self.S = self.S._replace(log=new)

@@ -1,0 +1,369 @@
+"""What is used, reserved and asked for, and every change of it: containers, reservations, asks.
+
+Facts: AbstractLeafQueue, FiCaSchedulerApp, AppSchedulingInfo, FiCaSchedulerNode of Hadoop 3.4.2.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+from harness.sim.capacity.order import drop_stale, mark_stale, place_app, place_child, stats
+from harness.sim.capacity.resources import positive
+from harness.sim.capacity.state import (
+    ASSIGNED,
+    COMPLETED,
+    RESERVED,
+    UNRESERVED,
+    S,
+)
+from harness.sim.capacity.users import sleep, use, wake
+from harness.sim.containers import find_ask, is_launched, log, log_container, node_release, report_done
+from harness.sim.kernel import kernel
+
+# --- asks
+
+
+@kernel
+def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
+    """Outstanding asks of an application and its queues, in resources."""
+    x = s.a[i]
+    x.pending_mb += mb
+    x.pending_vcores += vcores
+    p = x.q
+    while p >= 0:
+        q = s.q[p]
+        before = positive(s, q.pending_mb, q.pending_vcores)
+        q.pending_mb += mb
+        q.pending_vcores += vcores
+        if before != positive(s, q.pending_mb, q.pending_vcores):
+            place_child(s, p)
+        p = q.parent
+
+
+@kernel
+def settle_given(s: S, r: int) -> None:
+    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
+    e = s.r[r]
+    if e.given >= 0:
+        if s.c[e.given].serial == e.given_serial:
+            s.c[e.given].ask_count = e.count
+        e.given = -1
+
+
+@kernel
+def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
+    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    g, x = s.g[0], s.a[i]
+    r = g.free_r
+    g.free_r = s.r[r].next
+    g.n_free_r -= 1
+    e = s.r[r]
+    e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
+    e.seq, e.given = g.req_seq, -1
+    g.req_seq += 1
+    before, p = -1, x.req_head
+    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
+        before, p = p, s.r[p].next
+    e.next = p
+    if before < 0:
+        x.req_head = r
+    else:
+        s.r[before].next = r
+    x.n_req += 1
+    if x.n_req == 1:
+        place_app(s, i)
+    s.q[x.q].stuck = 0
+    return r
+
+
+@kernel
+def drop_ask(s: S, i: int, r: int) -> None:
+    """Remove an ask from an application's list."""
+    settle_given(s, r)
+    x = s.a[i]
+    if x.req_head == r:
+        x.req_head = s.r[r].next
+    else:
+        p = x.req_head
+        while s.r[p].next != r:
+            p = s.r[p].next
+        s.r[p].next = s.r[r].next
+    x.n_req -= 1
+    s.r[r].next = s.g[0].free_r
+    s.g[0].free_r = r
+    s.g[0].n_free_r += 1
+    if x.n_req == 0:
+        place_app(s, i)
+
+
+# --- use
+
+
+@kernel
+def charge(s: S, i: int, mb: int, vcores: int) -> None:
+    """The application's queues and its user use so much more (or less)."""
+    x = s.a[i]
+    leaf = s.q[x.q]
+    leaf.used_mb += mb
+    leaf.used_vcores += vcores
+    stats(s, x.q)
+    use(s, x.uq, mb, vcores)
+    p = leaf.parent
+    while p >= 0:
+        q = s.q[p]
+        q.used_mb += mb
+        q.used_vcores += vcores
+        stats(s, p)
+        p = q.parent
+
+
+# --- reservations
+
+
+@kernel
+def find_held(s: S, i: int, priority: int, alloc_id: int) -> int:
+    """An application's reservations under a key, or -1."""
+    h = s.a[i].held_head
+    while h >= 0:
+        if s.h[h].priority == priority and s.h[h].alloc_id == alloc_id:
+            return h
+        h = s.h[h].next
+    return -1
+
+
+@kernel
+def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
+    node = s.n[ni]
+    k = log(s, now, kind, node.res_app, ni)
+    e = s.log[k]
+    e.serial, e.cid, e.mb, e.vcores, e.priority = (
+        node.res_serial,
+        node.res_cid,
+        node.res_mb,
+        node.res_vcores,
+        node.res_priority,
+    )
+
+
+@kernel
+def reserve(s: S, i: int, ni: int, priority: int, alloc_id: int, mb: int, vcores: int, now: int) -> None:
+    """A node is reserved; uses up a container id. What it costs queue and user is not counted here."""
+    g, x, node = s.g[0], s.a[i], s.n[ni]
+    h = find_held(s, i, priority, alloc_id)
+    if h < 0:
+        h = g.free_h
+        e = s.h[h]
+        g.free_h = e.next
+        g.n_free_h -= 1
+        e.app, e.priority, e.alloc_id, e.n, e.cap, e.head, e.tail = i, priority, alloc_id, 0, 16, -1, -1
+        before, p = -1, x.held_head
+        while p >= 0 and (s.h[p].priority, s.h[p].alloc_id) < (priority, alloc_id):
+            before, p = p, s.h[p].next
+        e.next = p
+        if before < 0:
+            x.held_head = h
+        else:
+            s.h[before].next = h
+    e = s.h[h]
+    e.again = 0
+    e.n += 1
+    while 4 * e.n > 3 * e.cap:
+        e.cap *= 2
+    node.res_h, node.res_next = h, -1
+    if e.tail >= 0:
+        s.n[e.tail].res_next = ni
+    else:
+        e.head = ni
+    e.tail = ni
+    x.cid += 1
+    x.n_held += 1
+    g.serial += 1
+    node.res_app, node.res_serial, node.res_cid, node.res_mb, node.res_vcores = i, g.serial, x.cid, mb, vcores
+    node.res_priority, node.res_alloc_id = priority, alloc_id
+    x.reserved_mb += mb
+    x.reserved_vcores += vcores
+    p = x.q
+    while p >= 0:
+        s.q[p].reserved_mb += mb
+        s.q[p].reserved_vcores += vcores
+        p = s.q[p].parent
+    _log_reservation(s, now, RESERVED, ni)
+
+
+@kernel
+def unreserve(s: S, ni: int, now: int) -> None:
+    """Give up a node's reservation; what queue and user use is not changed here."""
+    g, node = s.g[0], s.n[ni]
+    _log_reservation(s, now, UNRESERVED, ni)
+    i, h = node.res_app, node.res_h
+    x, e = s.a[i], s.h[h]
+    before, p = -1, e.head
+    while p != ni:
+        before, p = p, s.n[p].res_next
+    if before < 0:
+        e.head = node.res_next
+    else:
+        s.n[before].res_next = node.res_next
+    if e.tail == ni:
+        e.tail = before
+    e.n -= 1
+    e.again = 0
+    if e.n == 0:
+        if x.held_head == h:
+            x.held_head = e.next
+        else:
+            p = x.held_head
+            while s.h[p].next != h:
+                p = s.h[p].next
+            s.h[p].next = e.next
+        e.next = g.free_h
+        g.free_h = h
+        g.n_free_h += 1
+    x.n_held -= 1
+    x.reserved_mb -= node.res_mb
+    x.reserved_vcores -= node.res_vcores
+    p = x.q
+    while p >= 0:
+        s.q[p].reserved_mb -= node.res_mb
+        s.q[p].reserved_vcores -= node.res_vcores
+        p = s.q[p].parent
+    node.res_app = -1
+
+
+@kernel
+def drop_reservation(s: S, ni: int, now: int) -> None:
+    """A reservation ends without a container: queue and user use less."""
+    node = s.n[ni]
+    i, mb, vcores = node.res_app, node.res_mb, node.res_vcores
+    unreserve(s, ni, now)
+    mark_stale(s, i)
+    charge(s, i, -mb, -vcores)
+
+
+# --- containers
+
+
+@kernel
+def place_container(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
+    """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
+    g, x, ask, node = s.g[0], s.a[i], s.r[r], s.n[ni]
+    ask_mb, ask_vcores = ask.mb, ask.vcores
+    c = g.free_c
+    e = s.c[c]
+    g.free_c = e.free_next
+    g.n_free_c -= 1
+    g.serial += 1
+    g.n_running += 1
+    x.n += 1
+    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
+    e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
+    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
+    e.app_id, e.attempt, e.cid, e.from_reservation = x.id, x.attempt, cid, 1 if reserved else 0
+    e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = ask.priority, ask.alloc_id, ask_mb, ask_vcores, 1
+    e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
+    x.am_running, x.started = 1, 1
+    e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
+    e.acq_hb = node.hb
+    if e.acquired == 1 and g.launch == 1:
+        node.n_launch += 1
+    e.a_prev, e.a_next = x.live_tail, -1
+    if x.live_tail >= 0:
+        s.c[x.live_tail].a_next = c
+    else:
+        x.live_head = c
+    x.live_tail = c
+    x.n_live += 1
+    while 4 * x.n_live >= 3 * x.live_cap:
+        x.live_cap *= 2
+    e.n_prev, e.n_next = node.c_tail, -1
+    if node.c_tail >= 0:
+        s.c[node.c_tail].n_next = c
+    else:
+        node.c_head = c
+    node.c_tail = c
+    node.n_c += 1
+    while 4 * node.n_c > 3 * node.map_cap:
+        node.map_cap *= 2
+    node.avail_mb -= mb
+    node.avail_vcores -= vcores
+    g.alloc_mb += mb
+    g.alloc_vcores += vcores
+    ask.count -= 1
+    if ask.count == 0:
+        drop_ask(s, i, r)
+        if x.req_head < 0:
+            sleep(s, i)
+    change_pending(s, i, -ask_mb, -ask_vcores)
+    x.used_mb += ask_mb
+    x.used_vcores += ask_vcores
+    g.last_mb, g.last_vcores, g.last_c = ask_mb, ask_vcores, c
+    log_container(s, now, ASSIGNED, c, 0)
+
+
+@kernel
+def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
+    """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
+    g, x = s.g[0], s.c[c]
+    if x.live == 1:
+        i = x.app
+        a = s.a[i]
+        if is_launched(s, c):
+            x.launched = 1
+        x.live = 0
+        g.n_running -= 1
+        g.alloc_mb -= x.mb
+        g.alloc_vcores -= x.vcores
+        a.n_live -= 1
+        if x.a_prev >= 0:
+            s.c[x.a_prev].a_next = x.a_next
+        else:
+            a.live_head = x.a_next
+        if x.a_next >= 0:
+            s.c[x.a_next].a_prev = x.a_prev
+        else:
+            a.live_tail = x.a_prev
+        log_container(s, now, COMPLETED, c, why)
+        if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
+            report_done(s, c, g.cleanup_heartbeats)
+        if x.acquired == 0:
+            give_back(s, c)
+        a.used_mb -= x.mb
+        a.used_vcores -= x.vcores
+        mark_stale(s, i)
+        charge(s, i, -x.mb, -x.vcores)
+    node_release(s, c, False)
+
+
+@kernel
+def give_back(s: S, c: int) -> None:
+    """The request of a container that its AM never fetched is outstanding again, with the size it had."""
+    x = s.c[c]
+    i = x.app
+    r = find_ask(s, i, x.priority, x.alloc_id)
+    count = x.ask_count
+    if r >= 0:
+        count = s.r[r].count + 1
+        settle_given(s, r)
+    elif count > 0:
+        r = put_ask(s, i, x.priority, x.alloc_id)
+        wake(s, i)
+    else:
+        return
+    e = s.r[r]
+    change_pending(s, i, count * x.ask_mb - e.count * e.mb, count * x.ask_vcores - e.count * e.vcores)
+    e.count, e.mb, e.vcores, e.given, e.given_serial = count, x.ask_mb, x.ask_vcores, c, x.serial
+
+
+@kernel
+def forget_app(s: S, i: int) -> None:
+    """Recycle an application's slot, unless a ghost of it stands in a list."""
+    x = s.a[i]
+    drop_stale(s, i)
+    x.alive = 0
+    if x.active == 1 or x.waiting == 1:
+        x.ghost = 1
+        return
+    x.free_next = s.g[0].free_app
+    s.g[0].free_app = i
+    s.g[0].n_free_app += 1

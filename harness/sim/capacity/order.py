@@ -1,0 +1,373 @@
+"""Who comes first: a parent's children by what they use of their capacity, a leaf's applications by its policy.
+
+Facts: PriorityUtilizationQueueOrderingPolicy, FifoOrderingPolicy, FairOrderingPolicy of Hadoop 3.4.2. Hadoop sorts all
+children at each assignment; here each parent keeps a tournament of those with outstanding asks, in which a change of
+one costs the logarithm of their number. Those without asks are never tried: Hadoop gets nothing from them either.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from harness.sim.capacity.resources import divide, positive
+from harness.sim.capacity.state import S
+from harness.sim.kernel import kernel
+
+_F0, _F1 = np.float32(0.0), np.float32(1.0)
+_LOG2 = math.log(2)
+
+
+# --- children of a parent
+
+
+@kernel
+def child_before(s: S, i: int, j: int) -> bool:
+    """Whether child i is tried before child j."""
+    x, y = s.q[i], s.q[j]
+    has_x, has_y = x.abs > _F0, y.abs > _F0
+    if has_x != has_y:
+        return has_x
+    used_x, used_y = (x.used_cap, y.used_cap) if has_x else (x.abs_used, y.abs_used)
+    if x.priority != y.priority and s.q[x.parent].policy == 1:
+        if (used_x < _F1) != (used_y < _F1):
+            return used_x < _F1
+        return x.priority > y.priority
+    if used_x != used_y:
+        return used_x < used_y
+    if x.conf_mb != 0 or x.conf_vcores != 0 or y.conf_mb != 0 or y.conf_vcores != 0:
+        if x.conf_mb != y.conf_mb:
+            return x.conf_mb > y.conf_mb
+        if x.conf_vcores != y.conf_vcores:
+            return x.conf_vcores > y.conf_vcores
+    elif x.abs != y.abs:
+        return x.abs > y.abs
+    return x.pos < y.pos
+
+
+@kernel
+def _replay(s: S, p: int, at: int, who: int) -> None:
+    """Play the tournament anew from a child's place upward, after the child `who` has changed, come or gone."""
+    off = s.q[p].tree_off
+    tree = s.tree
+    at >>= 1
+    while at >= 1:
+        left, right = tree[off + 2 * at], tree[off + 2 * at + 1]
+        if left < 0:
+            best = right
+        elif right < 0:
+            best = left
+        else:
+            best = right if child_before(s, right, left) else left
+        before = tree[off + at]
+        tree[off + at] = best
+        if before == best and best != who:
+            return
+        at >>= 1
+
+
+@kernel
+def place_child(s: S, k: int) -> None:
+    """Bring a queue's place among its siblings up to date, after its use, asks or capacity have changed."""
+    x = s.q[k]
+    p = x.parent
+    if p < 0:
+        return
+    at = s.q[p].tree_cap + x.pos
+    off = s.q[p].tree_off
+    want = k if positive(s, x.pending_mb, x.pending_vcores) else -1
+    if want < 0 and s.tree[off + at] < 0:
+        return
+    s.tree[off + at] = want
+    if s.q[p].tree_cap > 1:
+        _replay(s, p, at, k)
+
+
+@kernel
+def put_aside(s: S, k: int) -> None:
+    """Take a child that has been tried in vain out of its parent's tournament, until `place_child`."""
+    x = s.q[k]
+    p = x.parent
+    at = s.q[p].tree_cap + x.pos
+    s.tree[s.q[p].tree_off + at] = -1
+    if s.q[p].tree_cap > 1:
+        _replay(s, p, at, k)
+
+
+@kernel
+def first_child(s: S, p: int) -> int:
+    """The child that is tried next, or -1."""
+    return s.tree[s.q[p].tree_off + 1]
+
+
+@kernel
+def stats(s: S, k: int) -> None:
+    """CSQueueUtils.updateUsedCapacity: what of its capacity and of the cluster a queue uses, float32."""
+    g, x = s.g[0], s.q[k]
+    if not positive(s, g.label_mb, g.label_vcores):
+        x.used_cap, x.abs_used = _F0, _F0
+    else:
+        mb, vcores = x.floor_mb, x.floor_vcores
+        x.used_cap = divide(s, g.label_mb, g.label_vcores, x.used_mb, x.used_vcores, mb, vcores)
+        x.abs_used = divide(s, g.label_mb, g.label_vcores, x.used_mb, x.used_vcores, g.label_mb, g.label_vcores)
+    place_child(s, k)
+
+
+# --- applications of a leaf
+
+
+@kernel
+def _fair_size(s: S, i: int) -> float:
+    x = s.a[i]
+    size = np.float64(x.cu)
+    if s.q[x.q].sized == 1 and size != 0.0:
+        weight = math.log1p(np.float64(x.cu + x.cp)) / _LOG2
+        if weight != 0.0:
+            size /= weight
+    return size
+
+
+@kernel
+def app_before(s: S, i: int, j: int) -> bool:
+    """Whether application i of a leaf is tried before j."""
+    x, y = s.a[i], s.a[j]
+    if s.q[x.q].fair == 0:
+        return x.priority > y.priority if x.priority != y.priority else x.id < y.id
+    size_x, size_y = _fair_size(s, i), _fair_size(s, j)
+    if size_x != size_y:
+        return size_x < size_y
+    if x.start_ms != y.start_ms:
+        return x.start_ms < y.start_ms
+    wants_x, wants_y = x.cu + x.cp > 0, y.cu + y.cp > 0
+    if wants_x != wants_y:
+        return wants_x
+    return x.id < y.id
+
+
+@kernel
+def _unlink(s: S, i: int) -> None:
+    x = s.a[i]
+    q = s.q[x.q]
+    if x.ask_prev >= 0:
+        s.a[x.ask_prev].ask_next = x.ask_next
+    else:
+        q.ask_head = x.ask_next
+    if x.ask_next >= 0:
+        s.a[x.ask_next].ask_prev = x.ask_prev
+    else:
+        q.ask_tail = x.ask_prev
+    x.in_asks = 0
+
+
+@kernel
+def _link(s: S, i: int, after: int) -> None:
+    """Put application i behind `after` (-1: first) in its leaf's order."""
+    x = s.a[i]
+    q = s.q[x.q]
+    x.ask_prev = after
+    x.ask_next = q.ask_head if after < 0 else s.a[after].ask_next
+    if after < 0:
+        q.ask_head = i
+    else:
+        s.a[after].ask_next = i
+    if x.ask_next >= 0:
+        s.a[x.ask_next].ask_prev = i
+    else:
+        q.ask_tail = i
+    x.in_asks = 1
+
+
+@kernel
+def place_app(s: S, i: int) -> None:
+    """Bring an application's place among its leaf's active ones with asks up to date."""
+    x = s.a[i]
+    q = s.q[x.q]
+    q.stuck = 0
+    if x.active == 0 or x.req_head < 0:
+        if x.in_asks == 1:
+            _unlink(s, i)
+        return
+    if x.in_asks == 0:
+        after = q.ask_tail
+        while after >= 0 and app_before(s, i, after):
+            after = s.a[after].ask_prev
+        _link(s, i, after)
+        return
+    after = x.ask_prev
+    if after >= 0 and app_before(s, i, after):
+        _unlink(s, i)
+        while after >= 0 and app_before(s, i, after):
+            after = s.a[after].ask_prev
+        _link(s, i, after)
+        return
+    later = x.ask_next
+    if later >= 0 and app_before(s, later, i):
+        _unlink(s, i)
+        while later >= 0 and app_before(s, later, i):
+            after, later = later, s.a[later].ask_next
+        _link(s, i, after)
+
+
+@kernel
+def order_anew(s: S, k: int) -> None:
+    """Order a leaf's applications from scratch (its policy has changed)."""
+    q = s.q[k]
+    i = q.ask_head
+    while i >= 0:
+        s.a[i].in_asks = 0
+        i = s.a[i].ask_next
+    q.ask_head = q.ask_tail = -1
+    i = q.act_head
+    while i >= 0:
+        place_app(s, i)
+        i = s.a[i].act_next
+
+
+@kernel
+def join_active(s: S, i: int) -> None:
+    """Application i is among its leaf's active ones from now on."""
+    x = s.a[i]
+    if x.active == 1:
+        return
+    q = s.q[x.q]
+    x.active = 1
+    x.act_prev, x.act_next = q.act_tail, -1
+    if q.act_tail >= 0:
+        s.a[q.act_tail].act_next = i
+    else:
+        q.act_head = i
+    q.act_tail = i
+    q.n_active += 1
+    place_app(s, i)
+
+
+@kernel
+def leave_active(s: S, i: int) -> None:
+    """Application i is no longer among its leaf's active ones."""
+    x = s.a[i]
+    q = s.q[x.q]
+    x.active = 0
+    if x.act_prev >= 0:
+        s.a[x.act_prev].act_next = x.act_next
+    else:
+        q.act_head = x.act_next
+    if x.act_next >= 0:
+        s.a[x.act_next].act_prev = x.act_prev
+    else:
+        q.act_tail = x.act_prev
+    q.n_active -= 1
+    place_app(s, i)
+
+
+@kernel
+def join_waiting(s: S, i: int) -> None:
+    """Application i waits for its activation: higher priority first, then by id."""
+    x = s.a[i]
+    q = s.q[x.q]
+    after = q.wait_tail
+    while after >= 0 and (
+        s.a[after].priority < x.priority or (s.a[after].priority == x.priority and s.a[after].id > x.id)
+    ):
+        after = s.a[after].wait_prev
+    x.wait_prev = after
+    x.wait_next = q.wait_head if after < 0 else s.a[after].wait_next
+    if after < 0:
+        q.wait_head = i
+    else:
+        s.a[after].wait_next = i
+    if x.wait_next >= 0:
+        s.a[x.wait_next].wait_prev = i
+    else:
+        q.wait_tail = i
+    x.waiting = 1
+    q.n_waiting += 1
+
+
+@kernel
+def leave_waiting(s: S, i: int) -> None:
+    """Application i waits no longer."""
+    x = s.a[i]
+    q = s.q[x.q]
+    if x.wait_prev >= 0:
+        s.a[x.wait_prev].wait_next = x.wait_next
+    else:
+        q.wait_head = x.wait_next
+    if x.wait_next >= 0:
+        s.a[x.wait_next].wait_prev = x.wait_prev
+    else:
+        q.wait_tail = x.wait_prev
+    x.waiting = 0
+    q.n_waiting -= 1
+
+
+@kernel
+def mark_stale(s: S, i: int) -> None:
+    """The fair ordering looks at this application's figures before it is used next."""
+    x = s.a[i]
+    q = s.q[x.q]
+    if q.fair == 0:
+        return
+    if x.stale == 0:
+        x.stale_next = q.stale_head
+        q.stale_head = i
+    x.stale = 1
+
+
+@kernel
+def forget_stale(s: S, i: int) -> None:
+    """The application's figures are not looked at, though they have changed."""
+    if s.a[i].stale == 1:
+        s.a[i].stale = 2
+
+
+@kernel
+def drop_stale(s: S, i: int) -> None:
+    """Take an application that goes out of its leaf's list of changed ones."""
+    x = s.a[i]
+    if x.stale == 0:
+        return
+    q = s.q[x.q]
+    if q.stale_head == i:
+        q.stale_head = x.stale_next
+    else:
+        p = q.stale_head
+        while s.a[p].stale_next != i:
+            p = s.a[p].stale_next
+        s.a[p].stale_next = x.stale_next
+    x.stale = 0
+
+
+@kernel
+def forget_all_stale(s: S, k: int) -> None:
+    """A new policy object: what was to be looked at is forgotten, the figures stay."""
+    q = s.q[k]
+    i = q.stale_head
+    while i >= 0:
+        s.a[i].stale = 0
+        i = s.a[i].stale_next
+    q.stale_head = -1
+
+
+@kernel
+def look_at_stale(s: S, k: int) -> None:
+    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: changed figures take effect.
+
+    An application that still waits for its activation is put among the active ones by it, as in Hadoop.
+    """
+    q = s.q[k]
+    i = q.stale_head
+    q.stale_head = -1
+    while i >= 0:
+        x = s.a[i]
+        if x.stale == 1:
+            x.cu, x.cp = x.used_mb, x.pending_mb
+            if x.active == 0:
+                join_active(s, i)
+            else:
+                place_app(s, i)
+        x.stale = 0
+        i = x.stale_next

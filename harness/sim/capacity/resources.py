@@ -1,0 +1,218 @@
+"""Hadoop's resource calculators: Default looks at memory alone, Dominant at shares of the cluster.
+
+Facts: DefaultResourceCalculator, DominantResourceCalculator, Resources of Hadoop 3.4.2. Which one counts is ``G.drf``;
+the default one gives every result 1 vcore (0 for no memory).
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.capacity.state import S
+from harness.sim.java import to_long
+from harness.sim.kernel import kernel
+
+_F0 = np.float32(0.0)
+
+
+@kernel
+def div32(a: float, b: float) -> float:
+    """A float32 divided by a float32 as Java does it."""
+    x, y = np.float32(a), np.float32(b)
+    if y == _F0:
+        return np.float32(np.nan) if x == _F0 or x != x else (np.float32(np.inf) if x > _F0 else np.float32(-np.inf))
+    return np.float32(x / y)
+
+
+@kernel
+def _share(x: int, total: int) -> float:
+    return x / total if total != 0 else np.inf
+
+
+@kernel
+def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
+    """ResourceCalculator.compare within a cluster of that size: 1, 0 or -1."""
+    if s.g[0].drf == 0:
+        return 1 if mb > to_mb else (-1 if mb < to_mb else 0)
+    if mb == to_mb and vcores == to_vcores:
+        return 0
+    if total_mb == 0 and total_vcores == 0:
+        more, less = mb > to_mb or vcores > to_vcores, mb < to_mb or vcores < to_vcores
+        return 0 if more and less else (1 if more else -1)
+    m0, v0 = _share(mb, total_mb), _share(vcores, total_vcores)
+    m1, v1 = _share(to_mb, total_mb), _share(to_vcores, total_vcores)
+    top0, low0 = (v0, m0) if v0 > m0 else (m0, v0)
+    top1, low1 = (v1, m1) if v1 > m1 else (m1, v1)
+    if top0 != top1:
+        return 1 if top0 > top1 else -1
+    if low0 != low1:
+        return 1 if low0 > low1 else -1
+    return 0
+
+
+@kernel
+def compare(s: S, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
+    """ResourceCalculator.compare within the cluster as the scheduler has it."""
+    g = s.g[0]
+    return compare_in(s, g.cluster_mb, g.cluster_vcores, mb, vcores, to_mb, to_vcores)
+
+
+@kernel
+def smaller(s: S, mb: int, vcores: int, other_mb: int, other_vcores: int) -> tuple[int, int]:
+    """Resources.min; the first where they are equal."""
+    if compare(s, mb, vcores, other_mb, other_vcores) <= 0:
+        return mb, vcores
+    return other_mb, other_vcores
+
+
+@kernel
+def fits(s: S, mb: int, vcores: int, into_mb: int, into_vcores: int) -> bool:
+    """Resources.fitsIn."""
+    return mb <= into_mb and (s.g[0].drf == 0 or vcores <= into_vcores)
+
+
+@kernel
+def has_room(s: S, free_mb: int, free_vcores: int, mb: int, vcores: int) -> bool:
+    """Whether ResourceCalculator.computeAvailableContainers is above 0."""
+    if s.g[0].drf == 0:
+        return free_mb >= mb
+    return (mb == 0 or free_mb >= mb) and (vcores == 0 or free_vcores >= vcores)
+
+
+@kernel
+def positive(s: S, mb: int, vcores: int) -> bool:
+    """Whether there is anything of it."""
+    return mb > 0 or (s.g[0].drf == 1 and vcores > 0)
+
+
+@kernel
+def _ratio1(a: int, b: int) -> float:
+    if a == 0 and b == 0:
+        return _F0
+    return div32(np.float32(a), np.float32(b))
+
+
+@kernel
+def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> float:
+    """ResourceCalculator.ratio, float32."""
+    first = _ratio1(mb, of_mb)
+    if s.g[0].drf == 0:
+        return first
+    return max(_F0, max(first, _ratio1(vcores, of_vcores)))
+
+
+@kernel
+def _top_share(mb: int, vcores: int, total_mb: int, total_vcores: int) -> float:
+    top = 0.0
+    if total_mb != 0:
+        top = max(top, mb / total_mb)
+    if total_vcores != 0:
+        top = max(top, vcores / total_vcores)
+    return top
+
+
+@kernel
+def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> float:
+    """ResourceCalculator.divide within a cluster of that size, float32."""
+    if s.g[0].drf == 0:
+        return _ratio1(mb, by_mb)
+    x = _top_share(mb, vcores, total_mb, total_vcores)
+    y = _top_share(by_mb, by_vcores, total_mb, total_vcores)
+    if y == 0:
+        return np.float32(np.nan) if x == 0 else np.float32(np.inf)
+    return np.float32(x / y)
+
+
+@kernel
+def _toward_zero(a: int, b: int) -> int:
+    return a // b if a >= 0 else -((-a) // b)
+
+
+@kernel
+def _up1(x: int, step: int) -> int:
+    return _toward_zero(x + step - 1, step) * step if step != 0 else 0
+
+
+@kernel
+def _down1(x: int, step: int) -> int:
+    return _toward_zero(x, step) * step if step != 0 else 0
+
+
+@kernel
+def _one(mb: int) -> tuple[int, int]:
+    return mb, (1 if mb > 0 else 0)
+
+
+@kernel
+def round_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
+    """To multiples of the minimum allocation, upward."""
+    g = s.g[0]
+    if g.drf == 0:
+        return _one(_up1(mb, g.min_mb))
+    return _up1(mb, g.min_mb), _up1(vcores, g.min_vcores)
+
+
+@kernel
+def round_down(s: S, mb: int, vcores: int) -> tuple[int, int]:
+    """To multiples of the minimum allocation, toward 0."""
+    g = s.g[0]
+    if g.drf == 0:
+        return _one(_down1(mb, g.min_mb))
+    return _down1(mb, g.min_mb), _down1(vcores, g.min_vcores)
+
+
+@kernel
+def times_up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
+    """ResourceCalculator.multiplyAndNormalizeUp."""
+    g = s.g[0]
+    factor = np.float64(by)
+    if g.drf == 0:
+        return _one(_up1(to_long(mb * factor + 0.5), g.min_mb))
+    return (
+        _up1(to_long(np.ceil(np.float64(np.float32(mb * factor)))), g.min_mb),
+        _up1(to_long(np.ceil(np.float64(np.float32(vcores * factor)))), g.min_vcores),
+    )
+
+
+@kernel
+def times(mb: int, vcores: int, by: float) -> tuple[int, int]:
+    """Resources.multiply: each part by a double, toward 0."""
+    return to_long(mb * np.float64(by)), to_long(vcores * np.float64(by))
+
+
+@kernel
+def _ceil32(x: int, by: float) -> int:
+    if by == _F0:
+        return 0
+    return to_long(np.ceil(np.float64(div32(np.float32(x), by))))
+
+
+@kernel
+def divide_up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
+    """ResourceCalculator.divideAndCeil by a float32; by 0 gives 0."""
+    if s.g[0].drf == 0:
+        return _one(_ceil32(mb, by))
+    return _ceil32(mb, by), _ceil32(vcores, by)
+
+
+@kernel
+def hundredth_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
+    """ResourceCalculator.divideAndCeil by 100."""
+    mb, vcores = _toward_zero(mb + 99, 100), _toward_zero(vcores + 99, 100)
+    return _one(mb) if s.g[0].drf == 0 else (mb, vcores)
+
+
+@kernel
+def normalize(s: S, mb: int, vcores: int) -> tuple[int, int]:
+    """An ask's size as the scheduler takes it: up to the minimum's multiples, down to the largest allocation."""
+    g = s.g[0]
+    top_mb, top_vcores = g.conf_max_mb, g.conf_max_vcores
+    if g.max_by_nodes == 1 and g.node_max_known == 1:
+        top_mb, top_vcores = min(top_mb, g.node_max_mb), min(top_vcores, g.node_max_vcores)
+    mb = min(_up1(max(mb, g.min_mb), g.min_mb), top_mb)
+    if g.drf == 0:
+        return _one(mb)
+    return mb, min(_up1(max(vcores, g.min_vcores), g.min_vcores), top_vcores)

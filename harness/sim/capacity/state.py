@@ -1,0 +1,160 @@
+"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
+
+No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64; capacities, weights and
+ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, nodes, asks and the log have the fields
+of ``harness.sim.fair.state``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from harness.sim.arrays import Arrays
+from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
+from harness.sim.fair import state as fair
+
+NEED_ROOM, REJECTED, IGNORED = fair.NEED_ROOM, fair.REJECTED, fair.IGNORED
+ASSIGNED, COMPLETED, RESERVED, UNRESERVED = fair.ASSIGNED, fair.COMPLETED, fair.RESERVED, fair.UNRESERVED
+FINISHED, RELEASED, LOST, APP_END = fair.FINISHED, fair.RELEASED, fair.LOST, fair.APP_END
+
+#: A kind of log record beside the Fair Scheduler's: an application may get containers from now on.
+ACTIVATED = 7
+
+# States of a queue (Q.state).
+RUNNING, DRAINING, STOPPED = 0, 1, 2
+
+# What a queue answers when it is asked for an assignment.
+NOTHING, PROPOSED, LIMIT = 0, 1, 2
+
+# Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
+MUT_CAPACITIES = 1 << 0
+MUT_MAXCAP = 1 << 1
+MUT_USERLIMIT = 1 << 2
+MUT_AMLIMIT = 1 << 3
+MUT_MAXAPPS = 1 << 4
+MUT_FAIR = 1 << 5
+MUT_SIZEWEIGHT = 1 << 6
+MUT_QUEUEPRIORITY = 1 << 7
+MUT_APPPRIORITY = 1 << 8
+MUT_DRF = 1 << 9
+MUT_RESERVE = 1 << 10
+MUT_LOOK = 1 << 11
+MUT_STARVE = 1 << 12
+MUT_MULTI = 1 << 13
+MUT_INCREMENTS = 1 << 14
+MUT_RECONFIGURE = 1 << 15
+MUT_CHILDORDER = 1 << 17
+MUT_STATE = 1 << 18
+MUT_LAUNCH = 1 << 19
+MUT_CLEANUP = 1 << 20
+MUT_MANUAL = 1 << 21
+MUT_BLOCKED = 1 << 22
+MUT_LAG = 1 << 23
+MUT_STALE = 1 << 24
+MUT_USERSUM = 1 << 25
+
+_i8, _f4 = np.int64, np.float32
+
+
+def _record(ints: str, singles: str = "") -> np.dtype:
+    fields = [(n, _i8) for n in ints.split()] + [(n, _f4) for n in singles.split()]
+    return np.dtype(fields, align=True)
+
+
+#: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
+#: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
+#: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom.
+G = _record(
+    "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
+    "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
+    "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
+    "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
+    "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
+    "order_mode hooks assign_multiple"
+)
+
+#: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
+#: counts reservations, ``reserved_*`` alone; ``lim_*``: the limit that the parent handed down at the last change of the
+#: cluster; ``L_*``: the limit the AM limit follows (as the queue was last considered); ``U_*``: the user limit of
+#: ``U_version``; ``tree_*``: the tournament of the children with outstanding asks; ``stuck``: 1 + the version at which
+#: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
+#: wait for their activation, those whose figures have changed (fair ordering), users.
+Q = _record(
+    "alive leaf parent kids_off n_kids pos tree_off tree_cap policy priority fair sized absolute state n_apps "
+    "max_apps max_user_apps any_weight conf_mb conf_vcores confmax_mb confmax_vcores eff_mb eff_vcores effmax_mb "
+    "effmax_vcores used_mb used_vcores reserved_mb reserved_vcores pending_mb pending_vcores am_mb am_vcores "
+    "am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
+    "U_version version stuck floor_mb floor_vcores own_max_apps act_head act_tail n_active ask_head ask_tail "
+    "wait_head wait_tail n_waiting stale_head user_head user_tail n_users users_cap on_mb on_vcores n_on "
+    "n_active_users n_only_pending only_pending scaled tag",
+    "cap max norm weight abs abs_max used_cap abs_used mulp ulf am_pct user_ratios on_weight scale_mb scale_vcores",
+)
+
+#: Applications (the current attempt). ``used_*`` without reservations; ``cu``/``cp``: used and pending memory as the
+#: fair ordering last looked; ``listed``: counted among its user's applications with asks; ``ghost``: an attempt that
+#: has gone but stands among the waiting (or, later, active) ones; ``stale`` 1: to be looked at, 2: forgotten again.
+A = _record(
+    "alive ghost q user uq id priority attempt serial managed am_running am_ask am_mb am_vcores start_ms used_mb "
+    "used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req req_head req_cap live_head "
+    "live_tail n_live live_cap n cid active waiting listed in_asks stale act_prev act_next ask_prev ask_next wait_prev "
+    "wait_next stale_next held_head n_held started free_next tag tag2"
+)
+
+#: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.
+H = _record("app priority alloc_id n cap again head tail next")
+
+#: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks.
+U = _record("q user in_map on used_mb used_vcores am_mb am_vcores pend act n_listed next prev hash other", "ratio")
+
+#: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
+N = np.dtype([*fair.N.descr, ("res_h", _i8), ("res_next", _i8)])
+
+#: Frames of the way down the tree: a parent, the limit handed to it, headroom blocked by children, children put aside.
+F = _record("q lim_mb lim_vcores blocked_mb blocked_vcores limited aside")
+
+C, R, LOG = fair.C, fair.R, fair.LOG
+
+
+class _Fields(NamedTuple):
+    g: np.ndarray
+    q: np.ndarray
+    a: np.ndarray
+    n: np.ndarray
+    c: np.ndarray
+    r: np.ndarray
+    h: np.ndarray
+    u: np.ndarray
+    f: np.ndarray
+    log: np.ndarray
+    order: np.ndarray  # int64 queue slots, parents before their children
+    kids: np.ndarray  # int64 queue slots, each parent's children in the order that breaks ties
+    tree: np.ndarray  # int64 queue slots, each parent's tournament
+    leaves: np.ndarray  # int64 queue slots of the leaves
+    work: np.ndarray  # int64 scratch
+
+
+_I8 = np.dtype(np.int64)
+
+
+class S(Arrays, _Fields):  # type: ignore[misc]
+    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+
+    layout: ClassVar = {
+        "g": (G, 1),
+        "q": (Q, 1),
+        "a": (A, 1),
+        "n": (N, 1),
+        "c": (C, 1),
+        "r": (R, 1),
+        "h": (H, 1),
+        "u": (U, 1),
+        "f": (F, 1),
+        "log": (LOG, 1),
+        "order": (_I8, 1),
+        "kids": (_I8, 1),
+        "tree": (_I8, 1),
+        "leaves": (_I8, 1),
+        "work": (_I8, 1),
+    }

@@ -1,0 +1,205 @@
+"""Users of a leaf: who is active, what each uses, the limit that all of them share.
+
+Facts: UsersManager, AbstractCSQueue.updateUsedCapacity of Hadoop 3.4.2. All users have weight 1.
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.capacity.resources import (
+    compare_in,
+    divide_up,
+    hundredth_up,
+    ratio,
+    round_down,
+    round_up,
+    times,
+    times_up,
+)
+from harness.sim.capacity.state import MUT_USERLIMIT, MUT_USERSUM, S
+from harness.sim.kernel import kernel
+
+_F0 = np.float32(0.0)
+_FAR = 2**50
+
+
+@kernel
+def ensure_user(s: S, u: int) -> None:
+    """UsersManager.getUserAndAddIfAbsent: a user whom the leaf does not know is new, and not active."""
+    x = s.u[u]
+    if x.in_map == 1:
+        return
+    q = s.q[x.q]
+    x.in_map, x.on = 1, 2
+    x.used_mb, x.used_vcores, x.am_mb, x.am_vcores, x.pend, x.act = 0, 0, 0, 0, 0, 0
+    x.ratio = _F0
+    x.prev, x.next = q.user_tail, -1
+    if q.user_tail >= 0:
+        s.u[q.user_tail].next = u
+    else:
+        q.user_head = u
+    q.user_tail = u
+    q.n_users += 1
+    while 4 * q.n_users >= 3 * q.users_cap:
+        q.users_cap *= 2
+
+
+@kernel
+def count_apps(s: S, u: int, pend: int, act: int) -> None:
+    """Change a user's numbers of pending and active applications."""
+    x = s.u[u]
+    q = s.q[x.q]
+    if x.pend > 0 and x.act <= 0:
+        q.n_only_pending -= 1
+    x.pend += pend
+    x.act += act
+    if x.pend > 0 and x.act <= 0:
+        q.n_only_pending += 1
+
+
+@kernel
+def forget_user(s: S, u: int) -> None:
+    """The user's last application is gone."""
+    x = s.u[u]
+    q = s.q[x.q]
+    if x.pend > 0 and x.act <= 0:
+        q.n_only_pending -= 1
+    if x.prev >= 0:
+        s.u[x.prev].next = x.next
+    else:
+        q.user_head = x.next
+    if x.next >= 0:
+        s.u[x.next].prev = x.prev
+    else:
+        q.user_tail = x.prev
+    q.n_users -= 1
+    if x.on == 1:
+        q.n_on -= 1
+    q.on_weight = np.float32(q.n_on)
+    x.in_map, x.on = 0, 0
+
+
+@kernel
+def use(s: S, u: int, mb: int, vcores: int) -> None:
+    """A user uses so much more (or less); the queue's sum of ratios moves with it, in float32."""
+    g = s.g[0]
+    ensure_user(s, u)
+    x = s.u[u]
+    q = s.q[x.q]
+    x.used_mb += mb
+    x.used_vcores += vcores
+    if x.on == 1:
+        q.on_mb += mb
+        q.on_vcores += vcores
+    q.version += 1
+    now = ratio(s, x.used_mb, x.used_vcores, g.label_mb, g.label_vcores)
+    q.user_ratios = np.float32(q.user_ratios + np.float32(now - x.ratio))
+    x.ratio = now
+
+
+@kernel
+def sum_ratios(s: S, k: int) -> None:
+    """The users' ratios anew, added up in the order of Hadoop's hash table."""
+    g, q, work = s.g[0], s.q[k], s.work
+    n, u = 0, q.user_head
+    while u >= 0:
+        x = s.u[u]
+        x.ratio = ratio(s, x.used_mb, x.used_vcores, g.label_mb, g.label_vcores)
+        bucket = (x.hash ^ (x.hash >> 16)) & (q.users_cap - 1)
+        if g.mutations & MUT_USERSUM:
+            bucket = -n
+        at = n
+        while at > 0 and work[2 * at - 2] > bucket:
+            work[2 * at], work[2 * at + 1] = work[2 * at - 2], work[2 * at - 1]
+            at -= 1
+        work[2 * at], work[2 * at + 1] = bucket, u
+        n += 1
+        u = x.next
+    total = _F0
+    for at in range(n):
+        total = np.float32(total + s.u[work[2 * at + 1]].ratio)
+    q.user_ratios = total
+
+
+@kernel
+def wake(s: S, i: int) -> None:
+    """UsersManager.activateApplication: an application asks for something; its user may become active."""
+    x = s.a[i]
+    u, q = s.u[x.uq], s.q[x.q]
+    if u.in_map == 1 and u.act <= 0:
+        return
+    if u.n_listed == 0:
+        q.n_active_users += 1
+        q.version += 1
+        ensure_user(s, x.uq)
+        if u.on == 2:
+            u.on = 1
+            q.n_on += 1
+            q.on_weight = np.float32(q.n_on)
+            q.on_mb += u.used_mb
+            q.on_vcores += u.used_vcores
+    if x.listed == 0:
+        x.listed = 1
+        u.n_listed += 1
+
+
+@kernel
+def sleep(s: S, i: int) -> None:
+    """UsersManager.deactivateApplication: an application asks for nothing any more."""
+    x = s.a[i]
+    u, q = s.u[x.uq], s.q[x.q]
+    if u.n_listed == 0:
+        return
+    if x.listed == 1:
+        x.listed = 0
+        u.n_listed -= 1
+    if u.n_listed == 0:
+        q.n_active_users -= 1
+        q.version += 1
+        if u.in_map == 1 and u.on == 1:
+            u.on = 2
+            q.n_on -= 1
+            q.on_weight = np.float32(q.n_on)
+            q.on_mb -= u.used_mb
+            q.on_vcores -= u.used_vcores
+
+
+@kernel
+def limit_now(s: S, k: int) -> tuple[int, int]:
+    """UsersManager.computeUserLimit for active users: what one of them may use."""
+    g, q = s.g[0], s.q[k]
+    if g.mutations & MUT_USERLIMIT:
+        return _FAR, _FAR
+    label_mb, label_vcores = g.label_mb, g.label_vcores
+    used_mb, used_vcores = times_up(s, label_mb, label_vcores, q.user_ratios)
+    now_mb, now_vcores = q.floor_mb, q.floor_vcores
+    if compare_in(s, label_mb, label_vcores, used_mb, used_vcores, now_mb, now_vcores) >= 0:
+        now_mb, now_vcores = used_mb + g.min_mb, used_vcores + g.min_vcores
+    mb, vcores = divide_up(s, q.on_mb + g.min_mb, q.on_vcores + g.min_vcores, q.on_weight)
+    part_mb, part_vcores = times(now_mb, now_vcores, q.mulp)
+    part_mb, part_vcores = hundredth_up(s, part_mb, part_vcores)
+    if compare_in(s, label_mb, label_vcores, mb, vcores, part_mb, part_vcores) < 0:
+        mb, vcores = part_mb, part_vcores
+    if q.ulf == np.float32(-1.0) or (q.eff_mb == 0 and q.eff_vcores == 0):
+        cap_mb, cap_vcores = round_down(s, q.effmax_mb, q.effmax_vcores)
+    else:
+        cap_mb, cap_vcores = times(q.floor_mb, q.floor_vcores, q.ulf)
+    if compare_in(s, label_mb, label_vcores, mb, vcores, cap_mb, cap_vcores) > 0:
+        mb, vcores = cap_mb, cap_vcores
+    mb, vcores = round_up(s, mb, vcores)
+    return round_down(s, mb, vcores)
+
+
+@kernel
+def refresh_limit(s: S, k: int) -> None:
+    """The user limit, computed anew if anything about the users has changed since."""
+    q = s.q[k]
+    if q.U_version == q.version:
+        return
+    q.U_mb, q.U_vcores = limit_now(s, k)
+    q.only_pending = q.n_only_pending
+    q.U_version = q.version

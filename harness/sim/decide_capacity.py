@@ -1,0 +1,247 @@
+"""Decision scripts for the Capacity Scheduler: as `decide`, with ``capacity`` in place of ``allocations``.
+
+``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML; smallest and
+largest allocation are ``conf``'s. Preemption is not covered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.sim.capacity import apps as cs_apps
+from harness.sim.capacity import nodes as cs_nodes
+from harness.sim.capacity import state as st
+from harness.sim.capacity.api import Scheduler
+from harness.sim.capacity.conf import properties
+from harness.sim.capacity.users import limit_now
+from harness.sim.decide import App, Decider
+from harness.sim.script import Event
+
+_STATES = {st.DRAINING: "DRAINING", st.STOPPED: "STOPPED"}
+
+
+class CapacityDecider(Decider):
+    """Runs a script on the Capacity Scheduler's engine."""
+
+    k_apps = cs_apps
+    k_nodes = cs_nodes
+    lists = (
+        "assignments",
+        "shares",
+        "activations",
+        "preempted",
+        "reserved",
+        "completed",
+        "rejected",
+        "skipped",
+        "errors",
+    )
+    kinds = (
+        "heartbeat",
+        "shares",
+        "update",
+        "ask",
+        "app",
+        "node",
+        "lost",
+        "finish",
+        "release",
+        "pull",
+        "end",
+        "restart",
+        "set_priority",
+        "reconfigure",
+        "preempt",
+        "check",
+    )
+
+    def _scheduler(self, options: dict[str, Any], **common: Any) -> Any:
+        found = properties(self.script["capacity"])
+        self.settings = {key: value for key, value in found.items() if value is not None}
+        self.activated: list[tuple[int, dict[str, Any]]] = []
+        return Scheduler(self.conf, self.settings, self.nodes, **common)
+
+    def _kills(self, up_to: int) -> None:
+        pass
+
+    def _more_meta(self) -> dict[str, int]:
+        return {}
+
+    def _queue_of(self, entry: Any) -> str:
+        return str(self.sched.queue_paths[int(self.sched.S.a[int(entry["app"])]["q"])])
+
+    def _more_of(self, entry: Any) -> dict[str, Any]:
+        return {"queue": self._queue_of(entry)}
+
+    def _other(self, entry: Any, name: str) -> None:
+        record = self._record(
+            app=name,
+            attempt=int(entry["attempt"]),
+            queue=self._queue_of(entry),
+            am_mb=int(entry["mb"]),
+            am_vcores=int(entry["vcores"]),
+        )
+        self.activated.append((int(entry["app_id"]), record))
+
+    def _after(self) -> None:
+        super()._after()
+        self.out["activations"] += [record for _, record in sorted(self.activated, key=lambda pair: pair[0])]
+        self.activated.clear()
+
+    # ---- events
+
+    def _on_app(self, event: Event) -> None:
+        raw = event.raw
+        name, queue, user = event.text(raw, "app"), event.text(raw, "queue"), event.text(raw, "user", "u")
+        managed = "am" in raw or bool(raw.get("managed", False))
+        g = self.sched.S.g[0]
+        app_id = event.amount(raw, "id") if "id" in raw else int(g["next_app_id"])
+        if name in self.apps:
+            self._skip(raw, "name in use")
+            return
+        g["next_app_id"] = max(int(g["next_app_id"]) + 1, app_id + 1)
+        am = None
+        if "am" in raw:
+            inner = event.inner("am")
+            am = (event.amount(inner, "memory_mb"), event.amount(inner, "vcores", 1))
+        app = self.apps[name] = App(name, -1, managed, am)
+        self.by_id[app_id] = name
+        leaf = self.sched.leaf_index(queue)
+        slot = st.REJECTED
+        if leaf is not None:
+            uq, (mb, vcores) = self.sched.user_in(leaf, user), am if am else (-1, -1)
+            priority = event.integer(raw, "priority", 0)
+            slot = self._call(cs_apps.add_app, uq, priority, managed, mb, vcores, app_id, self.now)
+        if slot == st.REJECTED:
+            app.dead = True
+            why = f"{queue} is not a leaf queue" if leaf is None else f"{queue} takes no more applications"
+            self.out["rejected"].append(self._record(app=name, why=why))
+            return
+        app.slot = slot
+
+    def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
+        return False
+
+    def _on_set_priority(self, event: Event) -> None:
+        inner = event.inner("set_priority")
+        app = self.apps.get(event.text(inner, "app"))
+        if app is None or app.dead:
+            self._skip(event.raw, "no such app")
+            return
+        cs_apps.set_priority(self.sched.S, app.slot, event.integer(inner, "value"))
+
+    def _on_reconfigure(self, event: Event) -> None:
+        change = properties(event.raw["reconfigure"])
+        settings = dict(self.settings) if isinstance(event.raw["reconfigure"], dict) else {}
+        for key, value in change.items():
+            if value is None:
+                settings.pop(key, None)
+            else:
+                settings[key] = value
+        try:
+            self.sched.reconfigure(settings, self.now)
+            self.settings = settings
+        except InputError as error:
+            self._error(event, error.line())
+        finally:
+            self._on_shares(event)
+
+    def _on_lost(self, event: Event) -> None:
+        skipped = len(self.out["skipped"])
+        super()._on_lost(event)
+        if len(self.out["skipped"]) == skipped:
+            self._on_shares(event)
+
+    def _on_preempt(self, event: Event) -> None:
+        raise InputError("preemption is not covered", where=event.where, mend="leave it out")
+
+    def _on_check(self, event: Event) -> None:
+        pass
+
+    def _on_update(self, event: Event) -> None:
+        self._on_shares(event)
+
+    # ---- shares
+
+    def _on_shares(self, event: Event) -> None:
+        if self.record_shares != "none":
+            self.out["shares"].append(self._shares())
+
+    def _shares(self) -> dict[str, Any]:
+        s = self.sched.S
+        queues: dict[str, Any] = {}
+        self._queue_shares("root", queues)
+        record: dict[str, Any] = self._record(queues=queues)
+        if self.record_shares == "all":
+            record["apps"] = {}
+            for app in self.apps.values():
+                if not app.dead:
+                    x = s.a[app.slot]
+                    figures: dict[str, Any] = {}
+                    for kind in ("used", "reserved", "pending"):
+                        _resource(figures, kind, x, kind)
+                    figures["active"] = bool(x["active"] and not x["waiting"])
+                    figures["priority"] = int(x["priority"])
+                    record["apps"][app.name] = figures
+        return record
+
+    def _queue_shares(self, path: str, queues: dict[str, Any]) -> None:
+        s, slot = self.sched.S, self.sched.queue_slots[path]
+        q = s.q[slot]
+        entry: dict[str, Any] = {}
+        for key, name in (
+            ("capacity", "cap"),
+            ("abs", "abs"),
+            ("max", "max"),
+            ("abs_max", "abs_max"),
+            ("used", "used_cap"),
+            ("abs_used", "abs_used"),
+        ):
+            entry[key] = _shortest(q[name])
+        if q["weight"] >= 0:
+            entry["weight"], entry["norm_weight"] = _shortest(q["weight"]), _shortest(q["norm"])
+        for key, name in (
+            ("eff", "eff"),
+            ("eff_max", "effmax"),
+            ("used", "used"),
+            ("reserved", "reserved"),
+            ("pending", "pending"),
+        ):
+            _resource(entry, key, q, name)
+        if q["state"] != st.RUNNING:
+            entry["state"] = _STATES[int(q["state"])]
+        queues[path] = entry
+        if not q["leaf"]:
+            entry["children"] = [child.rpartition(".")[2] for child in self.sched.children[path]]
+            for child in sorted(self.sched.children[path], key=lambda name: name.encode("utf-16-be")):
+                self._queue_shares(child, queues)
+            return
+        for key, name in (("am_limit", "am_limit"), ("am_used", "am"), ("user_am_limit", "am_limit")):
+            _resource(entry, key, q, name)
+        entry["max_apps"], entry["max_apps_per_user"] = int(q["max_apps"]), int(q["max_user_apps"])
+        entry["active"], entry["pending_apps"] = int(q["n_active"]), int(q["n_waiting"])
+        entry["users"] = {}
+        limit = limit_now(s, slot)
+        known = {}
+        at = int(q["user_head"])
+        while at >= 0:
+            known[self.sched.user_names[at]] = s.u[at]
+            at = int(s.u[at]["next"])
+        for name in sorted(known):
+            u = known[name]
+            figures: dict[str, Any] = {"active": bool(u["on"] == 1)}
+            _resource(figures, "used", u, "used")
+            _resource(figures, "am_used", u, "am")
+            figures["limit_mb"], figures["limit_vcores"] = limit
+            figures["active_apps"], figures["pending_apps"] = int(u["act"]), int(u["pend"])
+            entry["users"][name] = figures
+
+
+def _resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
+    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), int(record[f"{name}_vcores"])
+
+
+def _shortest(value: Any) -> float:
+    """A float32 as the shortest decimal that gives it back, as Java writes it."""
+    return float(str(value))
