@@ -105,13 +105,13 @@ def use(s: S, u: int, mb: int, vcores: int) -> None:
 def sum_ratios(s: S, k: int) -> None:
     """The users' ratios anew, added up in the order of Hadoop's hash table."""
     g, q, work = s.g[0], s.q[k], s.work
+    if g.mutations & MUT_USERSUM:
+        return
     n, u = 0, q.user_head
     while u >= 0:
         x = s.u[u]
         x.ratio = ratio(s, x.used_mb, x.used_vcores, g.label_mb, g.label_vcores)
         bucket = (x.hash ^ (x.hash >> 16)) & (q.users_cap - 1)
-        if g.mutations & MUT_USERSUM:
-            bucket = -n
         at = n
         while at > 0 and work[2 * at - 2] > bucket:
             work[2 * at], work[2 * at + 1] = work[2 * at - 2], work[2 * at - 1]
