@@ -286,7 +286,8 @@ class Decider:
     # ---- events
 
     def _node_slot(self, event: Event, key: str) -> int | None:
-        return self.sched.node_slots.get(event.text(event.raw, key))
+        slots: dict[str, int] = self.sched.node_slots
+        return slots.get(event.text(event.raw, key))
 
     def _live(self, event: Event, key: str, why: str = "no such app") -> App | None:
         app = self.apps.get(event.text(event.raw, key))

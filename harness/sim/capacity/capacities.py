@@ -8,6 +8,8 @@ Facts: AbstractParentQueue.updateClusterResource, CSQueueUtils, AbstractLeafQueu
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from harness.sim.capacity.apps import activate
@@ -61,7 +63,7 @@ def leaf_limit(s: S, k: int, limit_mb: int, limit_vcores: int) -> tuple[int, int
 
 
 @kernel
-def _finite(x: float) -> float:
+def _finite(x: Any) -> Any:
     return _F0 if np.isinf(x) else np.float32(x)
 
 

@@ -9,6 +9,8 @@ the default one gives every result 1 vcore (0 for no memory).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from harness.sim.capacity.state import S
@@ -19,7 +21,7 @@ _F0 = np.float32(0.0)
 
 
 @kernel
-def div32(a: float, b: float) -> float:
+def div32(a: Any, b: Any) -> Any:
     """A float32 divided by a float32 as Java does it."""
     x, y = np.float32(a), np.float32(b)
     if y == _F0:
@@ -89,14 +91,14 @@ def positive(s: S, mb: int, vcores: int) -> bool:
 
 
 @kernel
-def _ratio1(a: int, b: int) -> float:
+def _ratio1(a: int, b: int) -> Any:
     if a == 0 and b == 0:
         return _F0
     return div32(np.float32(a), np.float32(b))
 
 
 @kernel
-def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> float:
+def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> Any:
     """ResourceCalculator.ratio, float32."""
     first = _ratio1(mb, of_mb)
     if s.g[0].drf == 0:
@@ -115,7 +117,7 @@ def _top_share(mb: int, vcores: int, total_mb: int, total_vcores: int) -> float:
 
 
 @kernel
-def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> float:
+def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> Any:
     """ResourceCalculator.divide within a cluster of that size, float32."""
     if s.g[0].drf == 0:
         return _ratio1(mb, by_mb)
@@ -165,7 +167,7 @@ def round_down(s: S, mb: int, vcores: int) -> tuple[int, int]:
 
 
 @kernel
-def times_up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
+def times_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
     """ResourceCalculator.multiplyAndNormalizeUp."""
     g = s.g[0]
     factor = np.float64(by)
@@ -178,20 +180,20 @@ def times_up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
 
 
 @kernel
-def times(mb: int, vcores: int, by: float) -> tuple[int, int]:
+def times(mb: int, vcores: int, by: Any) -> tuple[int, int]:
     """Resources.multiply: each part by a double, toward 0."""
     return to_long(mb * np.float64(by)), to_long(vcores * np.float64(by))
 
 
 @kernel
-def _ceil32(x: int, by: float) -> int:
+def _ceil32(x: int, by: Any) -> int:
     if by == _F0:
         return 0
     return to_long(np.ceil(np.float64(div32(np.float32(x), by))))
 
 
 @kernel
-def divide_up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
+def divide_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
     """ResourceCalculator.divideAndCeil by a float32; by 0 gives 0."""
     if s.g[0].drf == 0:
         return _one(_ceil32(mb, by))
