@@ -71,7 +71,7 @@ class App:
 
 
 class Decider:
-    """Runs a script on the Fair Scheduler's engine; `decider` takes a script for either.
+    """Runs a script on the Fair Scheduler's engine; `decide_capacity.decider` takes a script for either.
 
     Parameters
     ----------
@@ -484,12 +484,3 @@ class Decider:
 def _resource(entry: dict[str, Any], kind: str, record: Any) -> None:
     entry[f"{kind}_mb"] = int(record[f"{kind}_mb"])
     entry[f"{kind}_vcores"] = int(record[f"{kind}_vcores"])
-
-
-def decider(script: Any, *, mutations: int = 0) -> Decider:
-    """What decides a script: it is for the Capacity Scheduler if it has the key ``capacity``."""
-    if isinstance(script, dict) and "capacity" in script:
-        from harness.sim.decide_capacity import CapacityDecider
-
-        return CapacityDecider(script, mutations=mutations)
-    return Decider(script, mutations=mutations)

@@ -245,3 +245,10 @@ def _resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
 def _shortest(value: Any) -> float:
     """A float32 as the shortest decimal that gives it back, as Java writes it."""
     return float(str(value))
+
+
+def decider(script: Any, *, mutations: int = 0) -> Decider:
+    """What decides a script of either kind: it is for the Capacity Scheduler if it has the key ``capacity``."""
+    if isinstance(script, dict) and "capacity" in script:
+        return CapacityDecider(script, mutations=mutations)
+    return Decider(script, mutations=mutations)
