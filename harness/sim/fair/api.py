@@ -38,7 +38,7 @@ class Scheduler:
     cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
     launch : whether heartbeats report containers as launched (False: TestFairScheduler's way).
     manual_acquire : containers are fetched by `pull` only (else at once).
-    cleanup_heartbeats : a killed container's space is free at the node's so manieth heartbeat.
+    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
     max_by_nodes : asks are clamped to the largest node, as in an RM up for 10 s or more.
     order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
     leaf_policies : leaf path -> LTRF, where that shall replace the file's policy.
