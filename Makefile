@@ -53,10 +53,10 @@ engine: setup
 	@$(BIN)/python -c 'from harness.sim.compiled import compile_engine; compile_engine()'
 
 # The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
-test-bare: setup
+test-bare: engine
 	$(PYTEST) -m "not long and not parts" tests
 
-test-parts: setup
+test-parts: engine
 	$(PYTEST) -m "not long and parts" tests
 
 test-long: lint

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST
 from tests.taken_up import plain, state_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,3 +66,8 @@ def test_what_has_passed_is_left_out_until_the_sources_change(tmp_path: Path, wo
 def test_the_name_of_a_group_is_no_part_of_a_tests_name() -> None:
     assert plain("a.py::test@group") == plain("a.py::test") == "a.py::test"
     assert plain("a.py::test[x@y]@group") == plain("a.py::test[x@y]") == "a.py::test[x@y]"
+
+
+def test_the_groups_that_start_first_exist() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name in LONGEST if f'xdist_group("{name}")' not in text] == []
