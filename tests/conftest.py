@@ -28,6 +28,7 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "browser": [("chromium", "chromium-browser", "google-chrome")],
     "docker": [("docker",)],
     "sshd": [("sshd", "/usr/sbin/sshd")],
+    "acl": [("setfacl",), ("getfacl",)],
 }
 
 #: Groups of tests that one worker runs, the longest first: one that is started last is waited for.

@@ -231,7 +231,7 @@ class Campaign:
 
     def states(self) -> list[str]:
         try:
-            with sqlite3.connect(f"file:{self.out / 'campaign.sqlite'}?mode=ro", uri=True) as db:
+            with contextlib.closing(sqlite3.connect(f"file:{self.out / 'campaign.sqlite'}?mode=ro", uri=True)) as db:
                 return [row[0] for row in db.execute("SELECT state FROM cells ORDER BY position")]
         except sqlite3.Error:
             return []

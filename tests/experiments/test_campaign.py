@@ -11,7 +11,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,7 @@ def started(path: Path, out: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def states(out: Path) -> list[str]:
     try:
-        with sqlite3.connect(f"file:{out / 'campaign.sqlite'}?mode=ro", uri=True) as db:
+        with closing(sqlite3.connect(f"file:{out / 'campaign.sqlite'}?mode=ro", uri=True)) as db:
             return [row[0] for row in db.execute("SELECT state FROM cells ORDER BY position")]
     except sqlite3.Error:
         return []
@@ -242,7 +242,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_done(
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
             process.wait(60)
-        with sqlite3.connect(out / "campaign.sqlite") as db:
+        with closing(sqlite3.connect(out / "campaign.sqlite")) as db:
             assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             rows = db.execute("SELECT id, variant FROM cells WHERE state = 'done'").fetchall()
         for id_, variant in rows:

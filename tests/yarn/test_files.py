@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -132,10 +131,7 @@ def acl(path: Path) -> list[str]:
     return told.split()
 
 
-with_acl = pytest.mark.skipif(not shutil.which("setfacl"), reason="needs the package acl")
-
-
-@with_acl
+@pytest.mark.acl
 def test_who_may_read_by_the_acl_alone_may_read_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "f.xml"
     path.write_bytes(OLD)
@@ -147,7 +143,7 @@ def test_who_may_read_by_the_acl_alone_may_read_afterwards(tmp_path: Path) -> No
     assert f"user:{OWNER}:r--" in before
 
 
-@with_acl
+@pytest.mark.acl
 def test_who_could_not_read_by_the_folders_default_acl_cannot_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "f.xml"
     path.write_bytes(OLD)
