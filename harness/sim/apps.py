@@ -1,7 +1,7 @@
 """Applications, compiled: what their masters ask for, when tasks start and end, what is done about failures.
 
 MapReduce and DAGs (each task a container), Spark (tasks inside executors that are held to the end), services. The
-scheduler is asked through harness.sim.fair's kernels; when things happen is harness.sim.loop's business.
+scheduler (either) is asked through harness.sim.either; when things happen is harness.sim.loop's business.
 
 What an AM knows. It heartbeats every ``am_hb_ms`` from its first heartbeat on, and acts on a response ``am_lag_ms``
 after it came. So a container that was granted at t starts its work at the AM's first heartbeat at or after t, plus the
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import either
 from harness.sim.calls import (
     C_APP,
     C_ASK,
@@ -27,8 +28,6 @@ from harness.sim.calls import (
     note,
 )
 from harness.sim.events import E_ACT, E_ARRIVE, E_LIFETIME, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
-from harness.sim.fair import apps as fs_apps
-from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair.longterm import settle
 from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
@@ -103,7 +102,7 @@ def _ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, no
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
         return False
-    code = fs_apps.ask(S, job.app, priority, -1, count, mb, vc, now)
+    code = either.ask(S, job.app, priority, -1, count, mb, vc, now)
     if code == NEED_ROOM:
         g.need_room = 1
         return False
@@ -144,7 +143,7 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
             st.wanted = 0
         c = st.run_head
         n = S.c[c].n
-        if fs_nodes.release(S, c, now) == NEED_ROOM:
+        if either.release(S, c, now) == NEED_ROOM:
             W.g[0].need_room = 1
             return
         note(W, now, C_RELEASE, S.a[job.app].id, n, 0, 0, 0)
@@ -190,7 +189,7 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
     """A job is submitted."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
-    app = fs_apps.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
+    app = either.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
     if app == NEED_ROOM:
         g.need_room = 1
         return
@@ -232,7 +231,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
     if job.state == J_ENDED or job.state == J_FREE:
         job.am_lost = 0
         return
-    if fs_apps.restart_app(S, job.app, job.am_mb, job.am_vc, now) == NEED_ROOM:
+    if either.restart_app(S, job.app, job.am_mb, job.am_vc, now) == NEED_ROOM:
         g.need_room = 1
         g.am_lost = 1
         return
@@ -276,7 +275,7 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
     if job.state == J_ENDED or job.state == J_FREE:
         return
     if job.app >= 0:
-        if fs_apps.end_app(S, job.app, now) == NEED_ROOM:
+        if either.end_app(S, job.app, now) == NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_END, S.a[job.app].id, 0, 0, 0, 0)

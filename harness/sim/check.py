@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from harness.base.errors import InputError
+from harness.model.plan import Plan
 from harness.sim.setup import SimSetup
 
 
@@ -47,3 +48,25 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
     if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
         raise refuse("delays of actuation have to be at least 0", "mend them")
+
+
+def check_capacity(plan: Plan | None, mode: str) -> None:
+    """Raises InputError for a plan that the simulated Capacity Scheduler cannot carry out."""
+    if plan is None:
+        return
+    if mode == "inside" and plan.order.measure != "stock":
+        raise InputError(
+            "its order inside the scheduler is the Fair Scheduler's room",
+            where="scheduler: capacity",
+            mend="let the policy act from outside (NAME@outside)",
+        )
+    if plan.min_shares or plan.max_shares or plan.scheduling_policies:
+        raise InputError(
+            "the policy writes minimum or maximum shares, or policies of queues: those are the Fair Scheduler's",
+            where="scheduler: capacity",
+            mend="take a policy that writes weights alone",
+        )
+    if plan.order.ledger.quantum_s is not None:
+        raise InputError(
+            "quantum_s is counted in the Fair Scheduler alone", where="scheduler: capacity", mend="leave it out"
+        )

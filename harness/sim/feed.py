@@ -40,7 +40,7 @@ class Feed:
     jobs : a sequence (any order) or an iterator (ascending ``submit_s``).
     seed : the run's.
     queue_of : full path of a leaf -> its index in the scheduler, or None.
-    user_of : name of a user -> index.
+    user_of : index of a leaf, name of a user -> index of the user.
     nodes : what a demand must fit into (one of them).
     row_of : called with each job that is read; its row in the result.
     """
@@ -51,7 +51,7 @@ class Feed:
         *,
         seed: int,
         queue_of: Callable[[str], int | None],
-        user_of: Callable[[str], int],
+        user_of: Callable[[int, str], int],
         nodes: Sequence[NodeSpec],
         row_of: Callable[[JobSpec], int],
     ) -> None:
@@ -145,7 +145,7 @@ class Feed:
             ("followers", -1),
             ("next", -1),
             ("queue", queue),
-            ("user", self._user_of(job.user)),
+            ("user", self._user_of(queue, job.user)),
             ("kind", JOB_KINDS.index(job.kind)),
             ("state", w.J_WAITING),
             ("ex_owed", job.executors),

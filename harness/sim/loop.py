@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim import either
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
 from harness.sim.arrays import at_address
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
+from harness.sim.capacity.state import S as CapacityState
 from harness.sim.events import (
     E_ACT,
     E_ARRIVE,
@@ -30,13 +32,10 @@ from harness.sim.events import (
     slot_of,
     use_of,
 )
-from harness.sim.fair import nodes as fs_nodes
-from harness.sim.fair import preempt as fs_preempt
-from harness.sim.fair import shares as fs_shares
 from harness.sim.fair.longstate import RULE_HORIZON
 from harness.sim.fair.longterm import advance, roll_rounds, settle_all, total_of
 from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
-from harness.sim.fair.state import S as State
+from harness.sim.fair.state import S as FairState
 from harness.sim.granted import drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
@@ -132,7 +131,7 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
     W.nodes[node].next_end_ms = soonest
     for i in range(n):
         c = W.scratch[i]
-        if fs_nodes.container_exit(S, c) == 0:
+        if either.container_exit(S, c) == 0:
             note(W, now, C_EXIT, S.a[S.c[c].app].id, S.c[c].n, 0, 0, 0)
 
 
@@ -185,7 +184,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         executor_up(W, slot, use, now)
         return
     if kind == E_JOIN:
-        fs_nodes.add_node(S, slot, now)
+        either.add_node(S, slot, now)
         note(W, now, C_JOIN, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 1
         settle_all(S, now)
@@ -193,7 +192,7 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         g.ring_stale = 1
         return
     if kind == E_LEAVE:
-        if fs_nodes.remove_node(S, slot, now) == FS_NEED_ROOM:
+        if either.remove_node(S, slot, now) == FS_NEED_ROOM:
             g.need_room = 1
             return
         note(W, now, C_LEAVE, slot, 0, 0, 0, 0)
@@ -240,7 +239,7 @@ def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     if W.nodes[node].next_end_ms <= now:
         _exits(S, W, node, now)
     _assume(S, W, now)
-    if fs_nodes.heartbeat(S, node, now) == FS_NEED_ROOM:
+    if either.heartbeat(S, node, now) == FS_NEED_ROOM:
         g.need_room = 1
         return False
     note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
@@ -252,13 +251,23 @@ def _beat(S: Any, W: Any, node: int, now: int) -> Any:
     return True
 
 
-_S, _W = at_address(State), at_address(World)
+_FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
 
 @kernel
 def run_at(state: int, world: int) -> Any:
     """Go on until Python is needed; why. Repeat the call after that. Given are the states' addresses."""
-    S, W = _S(state), _W(world)
+    return _run(_FAIR(state), _W(world))
+
+
+@kernel
+def run_capacity_at(state: int, world: int) -> Any:
+    """`run_at` on the Capacity Scheduler."""
+    return _run(_CAPACITY(state), _W(world))
+
+
+@kernel
+def _run(S: Any, W: Any) -> Any:
     g = W.g[0]
     while True:
         if g.need_room == 1 or short_of_room(W):
@@ -277,7 +286,7 @@ def run_at(state: int, world: int) -> Any:
         if g.started + g.ended >= g.pause_after or g.now >= g.pause_ms:
             return PAUSE
         t_heap = W.heap_t[0] if g.heap_n > 0 else NEVER
-        t_kill = fs_preempt.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
+        t_kill = either.next_kill_ms(S) if S.g[0].kill_n > 0 else NEVER
         t_fixed = min(min(g.next_update_ms, g.next_sample_ms), g.next_tick_ms)
         t = min(min(t_heap, t_kill), t_fixed)
         if g.ring_stale == 1 and t_heap > g.now:
@@ -296,7 +305,7 @@ def run_at(state: int, world: int) -> Any:
                     g.skip == 1
                     and W.nodes[node].next_end_ms > beat_ms
                     and g.beat_again == 0
-                    and fs_nodes.can_skip(S, node)
+                    and either.can_skip(S, node)
                 ):
                     g.skipped += 1
                     note(W, beat_ms, C_HEARTBEAT, node, 0, 0, 0, 0)
@@ -323,7 +332,7 @@ def run_at(state: int, world: int) -> Any:
             return LIMIT
         g.now = t
         if t_kill == t:
-            fs_preempt.run_kills(S, t)
+            either.run_kills(S, t)
             drain(S, W, t)
         elif t_heap == t:
             value = pop(W)
@@ -331,12 +340,12 @@ def run_at(state: int, world: int) -> Any:
             if g.need_room == 1:
                 push(W, t, kind_of(value), use_of(value), slot_of(value))
         elif g.next_update_ms == t:
-            fs_shares.update(S, t)
+            either.update(S, t)
             if g.update_noted_ms != t:  # it is repeated where preemption wants room
                 g.update_noted_ms = t
                 note(W, t, C_UPDATE, 0, 0, 0, 0, 0)
             if S.g[0].preemption == 1:
-                if fs_preempt.preempt_pass(S, t) == FS_NEED_ROOM:
+                if either.preempt_pass(S, t) == FS_NEED_ROOM:
                     g.need_room = 1
                     continue
                 drain(S, W, t)

@@ -14,8 +14,9 @@ from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.sim.arrays import at_address
+from harness.sim.capacity.state import S as CapacityState
 from harness.sim.fair.longterm import advance, roll_rounds, total_of
-from harness.sim.fair.state import S as State
+from harness.sim.fair.state import S as FairState
 from harness.sim.kernel import kernel
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 from harness.sim.world import W as World
@@ -43,7 +44,7 @@ _COLUMNS = 16
 _VIEWED = _MB_MS
 
 
-_S, _W = at_address(State), at_address(World)
+_FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
 
 @kernel
@@ -52,7 +53,17 @@ def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
 
     The scheduler's state and the world are given by their addresses.
     """
-    S, W = _S(state), _W(world)
+    _look(_FAIR(state), _W(world), ints, reals, now)
+
+
+@kernel
+def look_at_capacity(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
+    """`look_at` on the Capacity Scheduler."""
+    _look(_CAPACITY(state), _W(world), ints, reals, now)
+
+
+@kernel
+def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
     n = S.xg[0].n
     roll_rounds(S, now)
     ints[:, :] = 0
@@ -137,7 +148,8 @@ class Observer:
 
     def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
         """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
-        look_at(S.address, W.address, self._ints, self._reals, now_ms)
+        look = look_at_capacity if isinstance(S, CapacityState) else look_at
+        look(S.address, W.address, self._ints, self._reals, now_ms)
         rows = self._ints.tolist()
         memory, vcores = rows[-1][:2]
         capacity = self._capacity

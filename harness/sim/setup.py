@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
 
 Mode = Literal["inside", "outside"]
+SchedulerName = Literal["fair", "capacity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class SimSetup:
         w_i of the papers by full queue path, parents too; a queue that is not named has weight 1. From these come
         S_i of LTYARN eq. (2), over all queues whether they are active or not. They are not the Fair Scheduler's
         weights, which stand in ``allocations`` and are what a policy from outside rewrites.
+    scheduler, capacity
+        Which of Hadoop's schedulers decides. ``capacity``: settings of the Capacity Scheduler (without their prefix);
+        empty: made from ``allocations`` (harness.sim.capacity.tree). Its queues are those of ``allocations``.
     policy, mode
         ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
@@ -84,6 +88,8 @@ class SimSetup:
     period_s: float = 1.0
     actuation_delay_s: float = 0.02
     poll_s: float = 0.0
+    scheduler: SchedulerName = "fair"
+    capacity: Mapping[str, str] = field(default_factory=dict)
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Leaf path -> policy between its applications (``fair``, ``drf``, ``fifo``, ``ltrf``) instead of the file's.

@@ -22,7 +22,9 @@ from harness.policies.longterm import parts_over_horizon
 from harness.sim import world as w
 from harness.sim.attributes import with_attributes
 from harness.sim.calls import Calls
-from harness.sim.check import check_setup
+from harness.sim.capacity.api import Scheduler as CapacityScheduler
+from harness.sim.capacity.tree import capacity_settings
+from harness.sim.check import check_capacity, check_setup
 from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
 from harness.sim.events import E_JOIN, E_LEAVE, push
@@ -31,7 +33,7 @@ from harness.sim.fair.longstate import RULE_USER
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.feed import Feed
 from harness.sim.longterm import long_term_arrays, shares_of, wait_ms
-from harness.sim.loop import run_at, take_sample
+from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.table import JobTable, SampleLog, TaskLog
@@ -82,9 +84,7 @@ class Simulation:
         if setup.mode == "inside" and self.plan is not None:
             self.allocations = self._inside_attributes(self.plan)
         self.tree = queue_tree(self.allocations)
-        self.scheduler = Scheduler(
-            conf, self.allocations, setup.nodes, order_mode=self._order_mode(), leaf_policies=self._ltrf_leaves()
-        )
+        self.scheduler: Any = self._scheduler(conf)
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
@@ -101,7 +101,7 @@ class Simulation:
             setup.jobs,
             seed=setup.seed,
             queue_of=leaves.get,
-            user_of=self.scheduler.user_index,
+            user_of=self._user_of,
             nodes=setup.nodes,
             row_of=self._add_job,
         )
@@ -120,6 +120,28 @@ class Simulation:
         self.decisions: list[dict[str, Any]] = []
 
     # --- set-up ---
+
+    def _scheduler(self, conf: Mapping[str, str]) -> Any:
+        if self.setup.scheduler == "fair":
+            mode, leaves = self._order_mode(), self._ltrf_leaves()
+            return Scheduler(conf, self.allocations, self.setup.nodes, order_mode=mode, leaf_policies=leaves)
+        check_capacity(self.plan, self.setup.mode)
+        if self._ltrf_leaves() or self.setup.record_script:
+            raise InputError(
+                "leaf policies and recorded scripts are the Fair Scheduler's",
+                where="scheduler: capacity",
+                mend="leave them out",
+            )
+        settings = dict(self.setup.capacity) or capacity_settings(self.tree)
+        made = CapacityScheduler(conf, settings, self.setup.nodes)
+        if set(made.queue_slots) != {queue.path for queue in self.tree}:
+            raise InputError("its queues are not the experiment's", where="capacity", mend="name the same queues")
+        return made
+
+    def _user_of(self, leaf: int, name: str) -> int:
+        if self.setup.scheduler == "fair":
+            return int(self.scheduler.user_index(name))
+        return int(self.scheduler.user_in(leaf, name))
 
     def _calls(self, conf: Mapping[str, str]) -> Calls:
         if self._order_mode() != STOCK or self._ltrf_leaves():
@@ -248,8 +270,9 @@ class Simulation:
         """To the end, or to the time limit."""
         began = shown = time.perf_counter()
         finished = False
+        run = run_at if self.setup.scheduler == "fair" else run_capacity_at
         while True:
-            code = run_at(self.scheduler.S.address, self.world.address)
+            code = run(self.scheduler.S.address, self.world.address)
             if code == w.TICK:
                 self.ticks += 1
                 assert self.on_tick is not None
@@ -339,7 +362,11 @@ class Simulation:
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Weights take effect in the scheduler (as float32), its shares at the next update."""
         index = self.scheduler.queue_index
-        self.scheduler.set_weights({index(path): weight for path, weight in weights.items()})
+        by_slot = {index(path): weight for path, weight in weights.items()}
+        if self.setup.scheduler == "capacity":
+            self.scheduler.set_weights(by_slot, int(self.world.g["now"][0]))
+            return
+        self.scheduler.set_weights(by_slot)
         if self.calls is not None:
             self._in_force = with_attributes(self._in_force, weights=weights)
             self._take_calls()
@@ -347,6 +374,12 @@ class Simulation:
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
         """An allocation file with the same queues takes effect."""
+        if self.setup.scheduler == "capacity":
+            raise InputError(
+                "the policy writes minimum or maximum shares, or policies of queues: those are the Fair Scheduler's",
+                where="scheduler: capacity",
+                mend="take a policy that writes weights alone",
+            )
         self.scheduler.reload(allocations)
         self._in_force = allocations
         if self.calls is not None:

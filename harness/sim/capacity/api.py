@@ -13,9 +13,10 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
-from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
+from harness.sim.capacity.conf import MAX_WEIGHT, CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.fair.conf import Conf
+from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.pools import NodeLike, extended, node_hash, zeros
 from harness.yarn.fair.javanum import hash_set_order, string_hash
 
@@ -107,6 +108,9 @@ class Scheduler:
             empty,
             np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
             empty,
+            zeros(1, NO_X.dtype),
+            zeros(1, NO_XG.dtype),
+            NO_WINDOW.copy(),
         )
         for (which, head, count, link), size in zip(
             _POOLS, (apps, containers, 2 * apps, max(2 * len(node_list), 16)), strict=True
@@ -133,7 +137,7 @@ class Scheduler:
         g["max_priority"] = conf.integer("yarn.cluster.max-application-priority", 0)
         g["drf"] = tree.dominant
         g["free_app"] = g["free_c"] = g["free_r"] = g["free_h"] = -1
-        g["next_app_id"], g["mutations"], g["assign_multiple"] = 1, self.mutations, 1
+        g["next_app_id"], g["mutations"] = 1, self.mutations
 
     def _lay_out(self, tree: CapacityConf) -> None:
         """Slots for all queues; and the order of each parent's children, as configured."""
@@ -148,7 +152,7 @@ class Scheduler:
         q = self.S.q
         for field in ("act_head", "act_tail", "ask_head", "ask_tail", "wait_head", "wait_tail", "stale_head"):
             q[field] = -1
-        for field in ("user_head", "user_tail", "parent", "U_version"):
+        for field in ("user_head", "user_tail", "parent", "U_version", "first_child", "next_sibling"):
             q[field] = -1
         q["users_cap"], q["alive"] = 16, 1
         kids, trees = 0, 0
@@ -252,7 +256,27 @@ class Scheduler:
             if bool(queue.children) != (queue.path in self.children):
                 raise InputError(f"queue {queue.path} changes between leaf and parent", mend="keep the tree")
 
+    def set_weights(self, weights: Mapping[int, float], now: int) -> None:
+        """Weights of queues (slot -> weight) take effect, as by a re-initialisation with them.
+
+        Where one is above what Hadoop takes, its siblings' are scaled down with it.
+        """
+        settings = dict(self.settings)
+        by_path = {self.queue_paths[slot]: weight for slot, weight in weights.items() if slot}
+        for children in self.children.values():
+            largest = max((by_path[path] for path in children if path in by_path), default=0.0)
+            scale = MAX_WEIGHT / largest if largest > MAX_WEIGHT else 1.0
+            for path in children:
+                if path in by_path:
+                    settings[f"{path}.capacity"] = f"{by_path[path] * scale!r}w"
+        if settings != self.settings:
+            self.reconfigure(settings, now)
+
     # ---- names
+
+    def queue_index(self, path: str) -> int:
+        """A queue's slot; KeyError if there is none."""
+        return self.queue_slots[path]
 
     def leaf_index(self, name: str) -> int | None:
         """The slot of a leaf by its path or its own name; None if there is none of it, or several."""

@@ -35,6 +35,7 @@ def set_floors(s: S) -> None:
 @kernel
 def _set_floor(s: S, k: int) -> None:
     g, q = s.g[0], s.q[k]
+    q.fair_mb = q.eff_mb
     if compare_in(s, g.label_mb, g.label_vcores, q.eff_mb, q.eff_vcores, g.min_mb, g.min_vcores) >= 0:
         q.floor_mb, q.floor_vcores = q.eff_mb, q.eff_vcores
     else:

@@ -16,7 +16,6 @@ from harness.base.errors import InputError
 from harness.yarn.fair.javanum import float32, parse_float, parse_int
 
 PREFIX = "yarn.scheduler.capacity."
-_MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 
 #: (pattern of a key without its prefix, values that ask for nothing, what it is)
 UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -34,7 +33,8 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"legacy-queue-mode\.enabled", ("true",), "the new queue mode"),
 )
 _CALCULATORS = {"DefaultResourceCalculator": False, "DominantResourceCalculator": True}
-_MAX_WEIGHT = 10_000.0
+#: The largest weight that Hadoop takes.
+MAX_WEIGHT = 10_000.0
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ class _Reader:
             value = parse_float(text.removesuffix("w"))
         except ValueError:
             raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
-        if not 0 <= value <= (_MAX_WEIGHT if weighted else 100):
+        if not 0 <= value <= (MAX_WEIGHT if weighted else 100):
             raise self.wrong(key, f"{text} is out of range", "write 0 to 100 per cent, or a weight of 0w to 10000w")
         if weighted:
             q.mode, q.weight = "weight", value

@@ -19,6 +19,7 @@ from harness.sim.capacity.state import (
 )
 from harness.sim.capacity.users import sleep, use, wake
 from harness.sim.containers import find_ask, is_launched, log, log_container, node_release, report_done
+from harness.sim.fair.longterm import usage_changed
 from harness.sim.kernel import kernel
 
 # --- asks
@@ -245,6 +246,24 @@ def drop_reservation(s: S, ni: int, now: int) -> None:
 
 
 @kernel
+def _change_usage(s: S, i: int, mb: int, vcores: int, now: int) -> None:
+    """What containers alone use; for the world around the scheduler."""
+    g, x = s.g[0], s.a[i]
+    g.alloc_mb += mb
+    g.alloc_vcores += vcores
+    if g.hooks != 0:
+        usage_changed(s, x.q, now, mb, vcores)
+    x.usage_mb += mb
+    x.usage_vcores += vcores
+    p = x.q
+    while p >= 0:
+        q = s.q[p]
+        q.usage_mb += mb
+        q.usage_vcores += vcores
+        p = q.parent
+
+
+@kernel
 def place_container(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
     """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
     g, x, ask, node = s.g[0], s.a[i], s.r[r], s.n[ni]
@@ -287,8 +306,7 @@ def place_container(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: in
         node.map_cap *= 2
     node.avail_mb -= mb
     node.avail_vcores -= vcores
-    g.alloc_mb += mb
-    g.alloc_vcores += vcores
+    _change_usage(s, i, mb, vcores, now)
     ask.count -= 1
     if ask.count == 0:
         drop_ask(s, i, r)
@@ -312,8 +330,7 @@ def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
             x.launched = 1
         x.live = 0
         g.n_running -= 1
-        g.alloc_mb -= x.mb
-        g.alloc_vcores -= x.vcores
+        _change_usage(s, i, -x.mb, -x.vcores, now)
         a.n_live -= 1
         if x.a_prev >= 0:
             s.c[x.a_prev].a_next = x.a_next

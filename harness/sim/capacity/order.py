@@ -242,6 +242,7 @@ def join_active(s: S, i: int) -> None:
         q.act_head = i
     q.act_tail = i
     q.n_active += 1
+    q.n_run = q.n_active
     place_app(s, i)
 
 
@@ -260,6 +261,7 @@ def leave_active(s: S, i: int) -> None:
     else:
         q.act_tail = x.act_prev
     q.n_active -= 1
+    q.n_run = q.n_active
     place_app(s, i)
 
 

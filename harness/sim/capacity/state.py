@@ -14,6 +14,7 @@ import numpy as np
 from harness.sim.arrays import Arrays
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair import state as fair
+from harness.sim.fair.longstate import XG, X
 
 NEED_ROOM, REJECTED, IGNORED = fair.NEED_ROOM, fair.REJECTED, fair.IGNORED
 ASSIGNED, COMPLETED, RESERVED, UNRESERVED = fair.ASSIGNED, fair.COMPLETED, fair.RESERVED, fair.UNRESERVED
@@ -55,11 +56,11 @@ MUT_LAG = 1 << 23
 MUT_STALE = 1 << 24
 MUT_USERSUM = 1 << 25
 
-_i8, _f4 = np.int64, np.float32
+_i8, _f8, _f4 = np.int64, np.float64, np.float32
 
 
-def _record(ints: str, singles: str = "") -> np.dtype:
-    fields = [(n, _i8) for n in ints.split()] + [(n, _f4) for n in singles.split()]
+def _record(ints: str, singles: str = "", floats: str = "") -> np.dtype:
+    fields = [(n, _i8) for n in ints.split()] + [(n, _f8) for n in floats.split()] + [(n, _f4) for n in singles.split()]
     return np.dtype(fields, align=True)
 
 
@@ -72,7 +73,7 @@ G = _record(
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
     "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
-    "order_mode hooks assign_multiple"
+    "hooks kill_n preemption"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
@@ -80,7 +81,8 @@ G = _record(
 #: cluster; ``L_*``: the limit the AM limit follows (as the queue was last considered); ``U_*``: the user limit of
 #: ``U_version``; ``tree_*``: the tournament of the children with outstanding asks; ``stuck``: 1 + the version at which
 #: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
-#: wait for their activation, those whose figures have changed (fair ordering), users.
+#: wait for their activation, those whose figures have changed (fair ordering), users. ``usage_*``: containers alone;
+#: ``fair_mb``: what the queue is entitled to, as the world around shows it.
 Q = _record(
     "alive leaf parent kids_off n_kids pos tree_off tree_cap policy priority fair sized absolute state n_apps "
     "max_apps max_user_apps any_weight conf_mb conf_vcores confmax_mb confmax_vcores eff_mb eff_vcores effmax_mb "
@@ -88,7 +90,8 @@ Q = _record(
     "am_limit_mb am_limit_vcores lim_mb lim_vcores L_mb L_vcores U_mb U_vcores "
     "U_version version stuck floor_mb floor_vcores own_max_apps act_head act_tail n_active ask_head ask_tail "
     "wait_head wait_tail n_waiting stale_head user_head user_tail n_users users_cap on_mb on_vcores n_on "
-    "n_active_users n_only_pending only_pending scaled tag",
+    "n_active_users n_only_pending only_pending scaled tag n_run usage_mb usage_vcores "
+    "fair_mb first_child next_sibling",
     "cap max norm weight abs abs_max used_cap abs_used mulp ulf am_pct user_ratios on_weight scale_mb scale_vcores",
 )
 
@@ -99,7 +102,8 @@ A = _record(
     "alive ghost q user uq id priority attempt serial managed am_running am_ask am_mb am_vcores start_ms used_mb "
     "used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req req_head req_cap live_head "
     "live_tail n_live live_cap n cid active waiting listed in_asks stale act_prev act_next ask_prev ask_next wait_prev "
-    "wait_next stale_next held_head n_held started free_next tag tag2"
+    "wait_next stale_next held_head n_held started free_next tag tag2 usage_mb usage_vcores integral_ms",
+    floats="integral",
 )
 
 #: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.
@@ -133,6 +137,9 @@ class _Fields(NamedTuple):
     tree: np.ndarray  # int64 queue slots, each parent's tournament
     leaves: np.ndarray  # int64 queue slots of the leaves
     work: np.ndarray  # int64 scratch
+    x: np.ndarray  # long-term figures of each queue, as beside the Fair Scheduler (fair.longstate)
+    xg: np.ndarray
+    win: np.ndarray
 
 
 _I8 = np.dtype(np.int64)
@@ -157,4 +164,7 @@ class S(Arrays, _Fields):  # type: ignore[misc]
         "tree": (_I8, 1),
         "leaves": (_I8, 1),
         "work": (_I8, 1),
+        "x": (X, 1),
+        "xg": (XG, 1),
+        "win": (np.dtype(np.float64), 2),
     }
