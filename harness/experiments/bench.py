@@ -109,13 +109,47 @@ def _load_of(policy: Policy | None, nodes: int, seconds: float) -> Any:
     )
 
 
+#: The Capacity Scheduler's features that cost something, beside the tree's weights, levels and maxima.
+LOADED_CAPACITY = {
+    "root.ordering-policy": "priority-utilization",
+    "root.a.priority": "1",
+    "minimum-user-limit-percent": "25",
+    "user-limit-factor": "4",
+    "maximum-am-resource-percent": "0.6",
+}
+
+
+def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
+    """The same load on the Capacity Scheduler; more than four queues stand beside each other, with a job in each."""
+    from harness.yarn.fair.parse import parse_allocations
+
+    setup = _load_of(None, nodes, seconds)
+    jobs = [replace(job, user=f"u{i % 5}") for i, job in enumerate(setup.jobs)]
+    allocations = setup.allocations
+    if queues > len(LOADED_LEAVES):
+        names = [f"q{i}" for i in range(queues)]
+        rows = "".join(f'<queue name="{name}"><weight>{1 + i % 7}</weight></queue>' for i, name in enumerate(names))
+        allocations = parse_allocations(f"<allocations>{rows}</allocations>", source="bench")
+        jobs = [
+            replace(jobs[i % 160], id=f"j{i}", queue=f"root.{name}", submit_s=0.01 * i) for i, name in enumerate(names)
+        ]
+    capacity = {
+        key: value for key, value in LOADED_CAPACITY.items() if queues == len(LOADED_LEAVES) or "root" not in key
+    }
+    conf = {"yarn.scheduler.minimum-allocation-mb": "512"}
+    return replace(setup, allocations=allocations, jobs=jobs, scheduler="capacity", capacity=capacity, conf=conf)
+
+
 def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000) -> dict[str, Any]:
     """Container starts and ends per second of processor time, once the cluster is full; the best of three stretches."""
     from harness.policies.registry import make_policy
     from harness.sim.simulate import Simulation
 
-    made: Policy = ByUsage() if policy == "user_policy" else make_policy(policy, {})
-    simulation = Simulation(_load_of(made, nodes, warm_s))
+    if policy.startswith("capacity"):
+        setup = _capacity_load(int(policy.partition("_")[2] or len(LOADED_LEAVES)), nodes, warm_s)
+    else:
+        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(policy, {}), nodes, warm_s)
+    simulation = Simulation(setup)
     g = simulation.world.g
     simulation.run()
     best, measured, least_load = 0.0, 0, 1.0
@@ -373,9 +407,10 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         return in_own_process(part, *args, timeout_s=timeout_s * (12 if full else 1))
 
     engine: dict[str, Any] = {}
-    for policy in ("fair", "ltrf", "user_policy"):
+    for policy in ("fair", "ltrf", "user_policy", "capacity", "capacity_1000"):
         events = 60_000 if policy == "user_policy" else 3_000_000 if full else 1_000_000
-        figures = measure(f"engine under load: {policy}", "engine", policy, 100, 120.0, events)
+        nodes = 400 if policy == "capacity_1000" else 100
+        figures = measure(f"engine under load: {policy}", "engine", policy, nodes, 120.0, events)
         # Beside each other: a machine that is busy with other things slows both down.
         steps = measure("calibration", "calibrate")
         figures["calibration_steps_per_s"] = round(steps)

@@ -54,6 +54,7 @@ class Variant:
     seed: int
     in_rm: bool = False
     poll: bool = False
+    scheduler: Literal["fair", "capacity"] = "fair"
 
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
@@ -64,6 +65,8 @@ class Variant:
             policy["in_rm"] = True
         if self.poll:
             policy["poll"] = True
+        if self.scheduler != "fair":
+            policy["scheduler"] = self.scheduler
         return {"variant": self.name, "policy": policy, "seed": self.seed}
 
 
@@ -233,6 +236,8 @@ def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
         del document["slots"]  # experiments on containers are what they were before there were slots
     if spec.actuation.task_lengths == "work":
         del document["actuation"]["task_lengths"]  # what it was before it could be chosen
+    if spec.scheduler == "fair" and not spec.capacity:
+        del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
     for group in document["cluster"]["nodes"]:
         if group["price_hour"] is None:
             del group["price_hour"]  # nodes without a price are what they were before there were prices
@@ -387,8 +392,15 @@ def variants_of(
             shown = {key: own.get(key, value) for key, value in chosen.items()}
             if use.mode == "outside" and ("period_s" in chosen or period is not None):
                 shown["period_s"] = period_s
+            scheduler = use.scheduler or experiment.spec.scheduler
+            _check_scheduler(use.policy, scheduler, where)
+            if scheduler == "capacity" and experiment.spec.slots is not None:
+                what = "slots are MRv1's: no scheduler of YARN gives them out"
+                raise InputError(what, where=where, mend="leave out scheduler: capacity")
+            if scheduler != experiment.spec.scheduler:
+                shown["scheduler"] = scheduler
             name = _name(use, shown)
-            found.append(Variant(name, use.policy, use.mode, own, period_s, 0, use.in_rm, use.poll))
+            found.append(Variant(name, use.policy, use.mode, own, period_s, 0, use.in_rm, use.poll, scheduler))
     for key in given:
         if key not in taken:
             names = ", ".join(dict.fromkeys(use.policy for _, use in uses))
@@ -468,6 +480,16 @@ def _check(policy: str, settings: Mapping[str, Any], where: str) -> None:
             raise
         # A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place.
         raise InputError(error.what, where=where, mend=error.mend) from None
+
+
+def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
+    """The two stock policies stand for their schedulers."""
+    if policy in ("fair", "capacity") and policy != scheduler:
+        what = f"policy {policy} runs on the {policy.title()} Scheduler, not on the {scheduler.title()} Scheduler"
+        mend = f"take policy {scheduler}, or write scheduler: {policy}"
+        if where == "--policy":
+            raise CallError(what, where=where, mend=mend)
+        raise InputError(what, where=where, mend=mend)
 
 
 def _name(use: PolicyUse, chosen: Mapping[str, Any]) -> str:

@@ -64,8 +64,12 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         period_s=variant.period_s,
         actuation_delay_s=spec.actuation.delay_s,
         poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
+        scheduler=variant.scheduler,
+        capacity={
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.capacity.items()
+        },
         task_lengths=spec.actuation.task_lengths,
-        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()},
+        conf=_texts(spec.conf),
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         faults=TaskFaults(**spec.faults.model_dump()),
         resource=spec.resource,
@@ -73,6 +77,11 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         sample_s=spec.sample_s,
         time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
     )
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as Hadoop writes them."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 
 
 def check_stages(experiment: LoadedExperiment) -> None:

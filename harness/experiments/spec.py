@@ -18,6 +18,8 @@ Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][
 #: No dots (they separate levels), no white space (the RM trims it).
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^.\s\x00-\x1f<>&\"']+$")]
 Scalar = str | int | float | bool
+#: Which of Hadoop's schedulers decides.
+Scheduler = Literal["fair", "capacity"]
 
 
 class NodeGroupSpec(Strict):
@@ -105,6 +107,8 @@ class PolicyUse(Strict):
     name: Slug | None = None
     #: On a real cluster: the policy inside the RM (harness.clusters.inrm), not from outside. In the simulator: inside.
     in_rm: bool = False
+    #: Of this variant alone; none: the experiment's.
+    scheduler: Scheduler | None = None
     #: From outside: the RM finds the file by its own poll; the admin RPC is not called.
     poll: bool = False
 
@@ -212,6 +216,10 @@ class Experiment(Strict):
     max_am_share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.5
     #: defaultMinSharePreemptionTimeout (needs yarn.scheduler.fair.preemption in conf); none: minimum shares only wait.
     min_share_preemption_timeout_s: Seconds | None = None
+    #: In the simulator; a single policy may name another.
+    scheduler: Scheduler = "fair"
+    #: Settings of the Capacity Scheduler, without their prefix, beside or instead of those that come from ``queues``.
+    capacity: dict[str, Scalar] = Field(default_factory=dict)
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
     period_s: Positive = 15.0

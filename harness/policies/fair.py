@@ -1,4 +1,4 @@
-"""``fair``: the memoryless max-min fairness of Hadoop's Fair Scheduler, by entitlement."""
+"""``fair``, ``capacity``: the memoryless fairness of Hadoop's Fair and Capacity Scheduler, by entitlement."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ class Fair(Policy):
     def slot_choice(self) -> Choose:
         """Equal numbers of slots, whatever their types."""
         return lambda _slot, jobs, _types: fewest_slots(jobs)
+
+
+class Capacity(Fair):
+    """The same on Hadoop's Capacity Scheduler, which serves the queue that uses least of its capacity first."""
+
+    name = "capacity"
 
 
 def entitlement_weights(snapshot: Snapshot) -> Mapping[str, float]:

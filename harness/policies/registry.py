@@ -19,6 +19,7 @@ from harness.policies.user_file import from_user_file
 POLICIES: dict[str, str] = {
     "static": "harness.policies.static:Static",
     "fair": "harness.policies.fair:Fair",
+    "capacity": "harness.policies.fair:Capacity",
     "drf": "harness.policies.drf:Drf",
     "fifo": "harness.policies.fifo:Fifo",
     "ltrf": "harness.policies.ltrf:Ltrf",

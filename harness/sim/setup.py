@@ -61,8 +61,8 @@ class SimSetup:
         S_i of LTYARN eq. (2), over all queues whether they are active or not. They are not the Fair Scheduler's
         weights, which stand in ``allocations`` and are what a policy from outside rewrites.
     scheduler, capacity
-        Which of Hadoop's schedulers decides. ``capacity``: settings of the Capacity Scheduler (without their prefix);
-        empty: made from ``allocations`` (harness.sim.capacity.tree). Its queues are those of ``allocations``.
+        Which of Hadoop's schedulers decides. ``capacity``: settings of the Capacity Scheduler (without their prefix),
+        beside or instead of those made from ``allocations`` (harness.sim.capacity.tree); its queues are those of there.
     policy, mode
         ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect

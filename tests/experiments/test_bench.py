@@ -9,7 +9,7 @@ from harness.cli.bench import table
 from harness.experiments import bench
 
 
-@pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy"])
+@pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy", "capacity"])
 def test_the_engine_is_measured_under_load(policy: str) -> None:
     figures = bench.measure_engine(policy, nodes=60, warm_s=90.0, events=6000)
     assert figures["load"] >= 0.9

@@ -1,0 +1,106 @@
+"""The cluster world on the Capacity Scheduler: runs end, nothing is lost, weights from outside steer it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.base.errors import InputError
+from harness.control.virtual import simulate_policy
+from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.resources import Resource
+from harness.policies.registry import make_policy
+from harness.sim.setup import SimResult, SimSetup
+from harness.sim.simulate import simulate
+from harness.yarn.fair.parse import parse_allocations
+
+ONE = Resource(1024, 1)
+QUEUES = parse_allocations('<allocations><queue name="a"><weight>3</weight></queue><queue name="b"/></allocations>')
+TREE = parse_allocations(
+    '<allocations><queue name="g"><weight>2</weight><queue name="a"/><queue name="b"/></queue>'
+    '<queue name="c"><maxResources>50%</maxResources></queue></allocations>'
+)
+
+
+def setup(leaves: tuple[str, ...] = ("root.a", "root.b"), *, tasks: int = 200, **more: object) -> SimSetup:
+    task_s = Duration("lognormal", mu=2.5, sigma=0.4)
+    Stage("map", tasks, ONE, task_s)
+    jobs = [
+        JobSpec(
+            f"j{i}", leaves[i % len(leaves)], "mapreduce", ONE, (Stage("map", tasks, ONE, task_s),), submit_s=0.2 * i
+        )
+        for i in range(12)
+    ]
+    nodes = tuple(NodeSpec(f"n{i}", 16 * 1024, 16) for i in range(4))
+    return SimSetup(nodes=nodes, jobs=jobs, scheduler="capacity", **{"allocations": QUEUES, **more})  # type: ignore[arg-type]
+
+
+def mean_mb(result: SimResult, queue: str, since_s: float, until_s: float) -> float:
+    time_s = result.samples.time_s
+    held = result.samples.allocated_mb[(time_s >= since_s) & (time_s < until_s), result.samples.queues.index(queue)]
+    return float(np.mean(held))
+
+
+def test_every_job_ends_and_the_cluster_is_divided_by_weight() -> None:
+    result = simulate(setup())
+    assert result.finished
+    assert result.failed_jobs == 0
+    assert result.events == 2 * 12 * 201
+    a, b = (mean_mb(result, queue, 100, 300) for queue in ("root.a", "root.b"))
+    assert a / b == pytest.approx(3, rel=0.1)
+    assert a + b > 0.97 * 4 * 16 * 1024
+
+
+def test_the_same_setup_gives_the_same_run() -> None:
+    first, second = simulate(setup(tasks=20)), simulate(setup(tasks=20))
+    assert first.jobs["finished_s"] == second.jobs["finished_s"]
+    assert np.array_equal(first.samples.allocated_mb, second.samples.allocated_mb)
+
+
+def test_levels_and_maxima_hold() -> None:
+    result = simulate(setup(("root.g.a", "root.g.b", "root.c"), allocations=TREE))
+    assert result.failed_jobs == 0
+    whole = 4 * 16 * 1024
+    assert mean_mb(result, "root.g", 100, 200) == pytest.approx(whole * 2 / 3, rel=0.1)
+    c = result.samples.allocated_mb[:, result.samples.queues.index("root.c")]
+    assert c.max() <= whole / 2
+
+
+def test_nodes_that_leave_take_their_containers_with_them() -> None:
+    nodes = tuple(NodeSpec(f"n{i}", 16 * 1024, 16, leave_s=60.0 if i == 0 else None) for i in range(4))
+    result = simulate(replace(setup(tasks=50), nodes=nodes))
+    assert result.finished
+    assert result.failed_jobs == 0
+    assert result.samples.capacity_mb[70] == 3 * 16 * 1024
+
+
+def test_control_from_outside_steers_its_weights() -> None:
+    # b's jobs come when a has used the cluster for a while: long-term fairness lets b catch up.
+    given = setup(policy=make_policy("ltrf", {}), mode="outside", entitlements={"root.a": 1.0, "root.b": 1.0})
+    jobs = [*given.jobs]
+    late = [JobSpec(j.id, j.queue, "mapreduce", ONE, j.stages, submit_s=150.0 if "b" in j.queue else 0.0) for j in jobs]
+    result = simulate_policy(replace(given, jobs=late))
+    assert result.failed_jobs == 0
+    assert result.writes
+    assert mean_mb(result, "root.b", 160, 220) > 1.5 * mean_mb(result, "root.a", 160, 220)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mode", "words"),
+    [
+        ("ltrf", "inside", "act from outside"),
+        ("static", "outside", "weights alone"),
+        ("drf", "inside", "weights alone"),
+    ],
+)
+def test_what_it_cannot_carry_out_is_refused(policy: str, mode: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        simulate_policy(setup(policy=make_policy(policy, {}), mode=mode))
+    assert words in caught.value.line()
+
+
+def test_other_queues_than_the_trees_are_refused() -> None:
+    with pytest.raises(InputError, match="not the experiment's"):
+        simulate(setup(capacity={"root.queues": "a,b,c", "root.c.capacity": "1w"}))
