@@ -283,3 +283,32 @@ def test_a_listed_trace_takes_no_factor_on_its_tasks(tmp_path: Path) -> None:
     assert f"{path}:{line}" in caught.value.line()
     jobs, _ = jobs_of(load(tmp_path, workloads={"a": {**use, "scale": {"durations": 3}}}), 1)
     assert [stage.duration.values_s for job in jobs for stage in job.stages] == [(15.0,)]
+
+
+def test_the_scheduler_is_the_experiments_or_a_variants_own(tmp_path: Path) -> None:
+    uses = ["fair", {"policy": "capacity", "scheduler": "capacity"}, {"policy": "ltrf", "mode": "outside"}]
+    found = variants_of(load(tmp_path, policies=uses))
+    assert [(v.name, v.scheduler) for v in found] == [
+        ("fair", "fair"),
+        ("capacity,scheduler=capacity", "capacity"),
+        ("ltrf@outside", "fair"),
+    ]
+    found = variants_of(load(tmp_path, scheduler="capacity", policies=["capacity", "ltrf@outside"]))
+    assert [(v.name, v.identity()["policy"]["scheduler"]) for v in found] == [
+        ("capacity", "capacity"),
+        ("ltrf@outside", "capacity"),
+    ]
+
+
+def test_the_stock_policies_need_their_own_schedulers(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="policy fair runs on the Fair Scheduler") as caught:
+        variants_of(load(tmp_path, scheduler="capacity"))
+    assert "take policy capacity" in caught.value.line()
+    with pytest.raises(CallError, match="policy capacity runs on the Capacity Scheduler"):
+        variants_of(load(tmp_path), policies=["capacity"])
+
+
+def test_an_experiment_on_the_fair_scheduler_is_what_it_was(tmp_path: Path) -> None:
+    assert "scheduler" not in load(tmp_path).resolved
+    assert load(tmp_path, scheduler="capacity", policies=["capacity"]).resolved["scheduler"] == "capacity"
+    assert load(tmp_path, scheduler="fair").hash == load(tmp_path).hash

@@ -43,6 +43,9 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
 def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:
     """Whether the variants' policies can run where they are to. Raises CallError."""
     for variant in variants:
+        if variant.scheduler == "capacity":
+            what = "experiments bring up clusters with the Fair Scheduler alone"
+            raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=_SIM)
         if variant.mode == "outside":
             check_counting(make_policy(variant.policy, variant.settings))
     check_inside(variants, backend, target)
