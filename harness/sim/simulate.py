@@ -70,7 +70,8 @@ class Simulation:
 
     def __init__(self, setup: SimSetup) -> None:
         check_setup(setup)
-        compile_engine()
+        if setup.scheduler == "fair":
+            compile_engine()  # the other one is compiled as it is called
         self.setup = setup
         conf = dict(setup.conf)
         self.tree: QueueTree = queue_tree(setup.allocations)
