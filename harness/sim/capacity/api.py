@@ -262,7 +262,7 @@ class Scheduler:
         Where one is above what Hadoop takes, its siblings' are scaled down with it.
         """
         settings = dict(self.settings)
-        by_path = {self.queue_paths[slot]: weight for slot, weight in weights.items() if slot}
+        by_path = {self.queue_paths[slot]: float(weight) for slot, weight in weights.items() if slot}
         for children in self.children.values():
             largest = max((by_path[path] for path in children if path in by_path), default=0.0)
             scale = MAX_WEIGHT / largest if largest > MAX_WEIGHT else 1.0
