@@ -22,6 +22,9 @@ from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
 
+#: No kernel allocates memory (harness.sim.kernel).
+_OPTIONS: Any = {"_nrt": False}
+
 
 def _either(fair: Any, capacity: Any) -> Any:
     def stub(*args: Any) -> Any:
@@ -35,7 +38,7 @@ def _either(fair: Any, capacity: Any) -> Any:
 
         return chosen
 
-    overload(stub, strict=False, jit_options={"_nrt": False})(choose)
+    overload(stub, strict=False, jit_options=_OPTIONS)(choose)
     return stub
 
 
