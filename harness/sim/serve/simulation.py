@@ -322,7 +322,8 @@ class LiveSimulation(Simulation):
         if slot is None:
             return None
         self._queues_changed()
-        return self.scheduler.queue_paths[slot]
+        path: str = self.scheduler.queue_paths[slot]
+        return path
 
     def _slot_of_leaf(self, name: str) -> int | None:
         leaf = self._leaf(name)
