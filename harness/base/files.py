@@ -14,27 +14,58 @@ from typing import Any
 from harness.base.errors import InputError
 
 
-def replace_file(path: Path, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then moves it there.
+def put_file(
+    path: Path,
+    write: Callable[[Path], None],
+    *,
+    mode: int | None = 0o644,
+    owner: tuple[int, int] | None = None,
+    sync: bool = False,
+) -> None:
+    """Lets `write` fill a temporary file beside `path`, then moves it there. Raises OSError when the disk refuses.
 
-    Raises InputError when the disk refuses.
+    ``mode`` None: that of the file that is replaced, or what the umask gives a new one. ``owner``: user and group.
+    ``sync``: it is on the disk when this returns.
     """
-    temporary: Path | None = None
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        os.close(handle)
         write(temporary)
-        temporary.chmod(0o644)
+        if owner is not None:
+            os.chown(temporary, *owner)
+        temporary.chmod(mode if mode is not None else _present_mode(path))
+        if sync:
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", where=str(path), mend="check disk and rights"
-        ) from None
     finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _present_mode(path: Path) -> int:
+    if path.exists():
+        return path.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def replace_file(
+    path: Path,
+    write: Callable[[Path], None],
+    *,
+    mode: int | None = 0o644,
+    sync: bool = False,
+    mend: str = "check disk and rights",
+) -> None:
+    """`put_file` for files that users ask for. Raises InputError when the disk refuses."""
+    try:
+        put_file(path, write, mode=mode, sync=sync)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot be written: {reason}", where=str(path), mend=mend) from None
 
 
 def plain(value: Any) -> Any:
@@ -56,11 +87,18 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file in UTF-8, replaced whole."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(
+    path: Path, content: bytes, *, mode: int | None = 0o644, sync: bool = False, mend: str = "check disk and rights"
+) -> None:
+    """A file replaced whole; the rest as of `replace_file`."""
 
     def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
 
-    replace_file(path, write)
+    replace_file(path, write, mode=mode, sync=sync, mend=mend)
 
 
 def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 import click
 
+from harness.base.files import write_bytes
 from harness.cli.output import json_option, print_json
 
 
@@ -44,7 +42,10 @@ def render(queues: Path, output: Path | None, as_json: bool) -> None:
         queue = f"queue {warning.queue}: " if warning.queue else ""
         click.echo(f"yarnfair: warning: {queues}: {queue}{warning.what}; {warning.mend}", err=True)
     if output is not None:
-        write_atomically(output, text)
+        content = text.encode()
+        # Newlines as they are; a file that is replaced keeps its mode, and the RM, another user, can read a new one.
+        mend = "give a path that can be written"
+        write_bytes(output, content, mode=None, sync=True, mend=mend)
     if as_json:
         names = sorted({*file.configured_leaves, *file.configured_parents})
         print_json({"file": str(output) if output else None, "queues": names, "xml": text})
@@ -79,35 +80,3 @@ def validate(file: str, as_json: bool) -> int:
         if verdict.valid:
             click.echo(f"{file} is valid")
     return 0 if verdict.valid else 1
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a file so that at every moment it is the old one or the new one; InputError if it cannot be written."""
-    from harness.base.errors import InputError
-
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            # A file replaced keeps its mode; a new one gets the usual one, not mkstemp's 0600 (an RM is another user).
-            mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fchmod(stream.fileno(), mode)
-                os.fsync(stream.fileno())
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(
-            f"cannot be written: {reason}", where=str(path), mend="give a path that can be written"
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

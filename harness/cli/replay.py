@@ -49,7 +49,7 @@ def replay(
 
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
-    from harness.cli.run import parse_settings, print_comparison, split_policies, verdict, write_report
+    from harness.cli.run import print_comparison, split_policies, verdict, write_report
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
@@ -62,7 +62,9 @@ def replay(
         loaded = load_experiment(str(write_experiment(found, folder, sample_s=sample_s)))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(folder), mend="give another --out") from None
-    given = parse_settings(settings)
+    from harness.policies.registry import read_settings
+
+    given = read_settings(settings)
     variants = variants_of(loaded, policies=split_policies(policies), settings=given, seeds=seeds)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)

@@ -73,21 +73,6 @@ class _Progress:
             self.bars.update(self.tasks[run.variant.name], total=1, completed=1, at=f"{makespan:,.0f} s")
 
 
-def parse_settings(pairs: tuple[str, ...]) -> dict[str, str]:
-    """``--set k=v`` as a mapping."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise CallError(
-                f"{pair[:60]!r} is not of the form key=value", where="--set", mend="write --set horizon_s=80"
-            )
-        if key.strip() in found:
-            raise CallError(f"{key.strip()!r} is given twice", where="--set", mend="give it once")
-        found[key.strip()] = value.strip()
-    return found
-
-
 def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
     """``--policy fair,ltrf`` as two; names of variants (``hltrf,t_wait=10``) stay whole."""
     return tuple(
@@ -163,9 +148,10 @@ def run(
     from harness.experiments.kinds import kind_of
     from harness.experiments.resolve import experiment_path, load_experiment, variants_of
     from harness.experiments.run import check_backend, check_programs, output_folder, run_experiment
+    from harness.policies.registry import read_settings
 
     check_backend(backend)
-    given = parse_settings(settings)
+    given = read_settings(settings)
     policies = split_policies(policies)
     if backend == "sim" and any((rm, admin, client, allocations, shared, inventory)):
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")

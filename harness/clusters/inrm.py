@@ -7,7 +7,6 @@ JDK against Hadoop's jars that the cluster runs with, once for each state of the
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import replace_file, write_text
 from harness.clusters import jars
 from harness.clusters.state import ClusterSpec
 from harness.model.data import data_path
@@ -99,12 +99,15 @@ def jar(settings: Mapping[str, str], *, progress: Callable[[str], None] = lambda
         if done.returncode:
             reason = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
             raise InputError(f"javac did not compile the policies: {reason[:300]}", mend="use a JDK, 17 or later")
-        draft = Path(work) / "policy.jar"
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
-            for path in sorted(Path(work, "classes").rglob("*.class")):
-                packed.write(path, path.relative_to(Path(work, "classes")).as_posix())
-            packed.writestr(_FILE, text)
-        os.replace(draft, target)
+        classes = Path(work, "classes")
+
+        def pack(draft: Path) -> None:
+            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as packed:
+                for path in sorted(classes.rglob("*.class")):
+                    packed.write(path, path.relative_to(classes).as_posix())
+                packed.writestr(_FILE, text)
+
+        replace_file(target, pack)
     return target
 
 
@@ -188,7 +191,5 @@ def with_policy(
     built = jar(settings, progress=progress)
     digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     file = jars.cache_folder() / f"inrm-{digest}.xml"
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)
+    write_text(file, text)
     return replace(spec, allocations=str(file), jars=(*spec.jars, str(built)))

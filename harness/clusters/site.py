@@ -5,14 +5,12 @@ The properties themselves are chosen in harness.clusters.local; docker/conf has 
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import put_file, write_bytes
 from harness.model.data import data_path
 
 LOG4J = """\
@@ -61,22 +59,13 @@ def copy(source: Path, target: Path) -> None:
 
 def write(path: Path, content: str | bytes) -> None:
     """Writes a file, whole or not at all, readable for all (another user's container reads it)."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-    temporary.chmod(0o644)
-    os.replace(temporary, path)
+    write_bytes(path, content.encode() if isinstance(content, str) else content)
 
 
 def write_private(path: Path, content: bytes) -> None:
     """Writes a file that only its owner may read, whole or not at all, on the disk when this returns. OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+
+    def write(draft: Path) -> None:
+        draft.write_bytes(content)
+
+    put_file(path, write, mode=0o600, sync=True)

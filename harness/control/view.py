@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, YarnfairError
 from harness.ledger.store import read_decisions, read_documents
+from harness.policies.registry import policy_class
 from harness.yarn.answers import AppStatus
 from harness.yarn.queue_answers import SchedulerStatus
 
@@ -167,7 +168,7 @@ def from_ledger(path: Path) -> View:
             capacity_mb=look["capacity"][0],
             queues=rows,
             unit=str(settings.get("resource", "memory")),
-            flat=name == "ltrf",
+            flat=is_flat(name),
             began_s=look["began_s"],
             alarms=tuple((kind, text) for kind, text in look["alarms"]),
         )
@@ -176,6 +177,14 @@ def from_ledger(path: Path) -> View:
             "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
         ) from None
     return with_changes(with_sums(view), read_decisions(path, most=MOST_DECISIONS))
+
+
+def is_flat(name: str) -> bool:
+    """Whether a policy ignores the tree, as it says itself; a policy that is not here any more cannot say."""
+    try:
+        return policy_class(name).ignores_tree
+    except YarnfairError:
+        return False
 
 
 def _later(backlog_s: float | None, start_s: float | None) -> float | None:

@@ -13,7 +13,6 @@ from harness.jobs.workloads import build_jobs
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import ZERO, Resource
 from harness.policies.mrorder import MROrder
-from harness.policies.qknober import RHO_AT_FIRST, Qknober
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s, until
 from harness.results.papers import Curves, cost_dollars, theorem_1
@@ -220,11 +219,12 @@ def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult)
     found: dict[str, float] = {}
     policy = make_policy(variant.policy, variant.settings)
     end_s = result.makespan_s if result.finished else result.end_s
-    if isinstance(policy, Qknober) and policy.settings.theta is None:
+    knob = policy.knob()
+    if knob is not None:
         samples = result.samples
         columns = [samples.queues.index(queue) for queue in experiment.leaves]
         curves = Curves(samples, columns, until(samples.time_s, end_s))
-        theta = theorem_1(curves, float(policy.exact.get("rho", RHO_AT_FIRST)))
+        theta = theorem_1(curves, float(knob))
         if theta is not None:
             found["theta"] = theta
     cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)

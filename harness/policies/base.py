@@ -105,6 +105,9 @@ class Policy(ABC):
     #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
     aliases: ClassVar[Mapping[str, str]] = {}
 
+    #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
+    ignores_tree: ClassVar[bool] = False
+
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         #: The settings, an instance of ``Settings``.
         self.settings = self.Settings() if settings is None else settings
@@ -151,6 +154,15 @@ class Policy(ABC):
     def calibrates(self) -> bool:
         """Whether computing rates are measured first, with a task of each job on each node type."""
         return False
+
+    @property
+    def replans(self) -> bool:
+        """Whether its plan inside the scheduler follows what is measured, and is to be made anew now and then."""
+        return False
+
+    def knob(self) -> Fraction | None:
+        """The knob for which QKnober's Theorem 1 bounds soft fairness. None: there is no such bound."""
+        return None
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """What the policy goes by for a leaf that its ledger has ``counted`` for, ``time_s`` after accounting began.

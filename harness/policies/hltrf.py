@@ -31,9 +31,13 @@ class Hltrf(LongTermPolicy):
     Settings = HierarchicalSettings
     settings: HierarchicalSettings
 
-    def shape(self) -> tuple[bool, float]:
+    def affinity(self) -> float:
         # Theorem 1: with T_wait = 0 every allocation is LTRF's, so from outside the leaves are filled flat.
-        return False, 0.0 if self.settings.t_wait == 0 else self.settings.affinity
+        return 0.0 if self.settings.t_wait == 0 else self.settings.affinity
+
+    @property
+    def replans(self) -> bool:
+        return self.settings.t_wait == "auto"
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
         t_wait = self.settings.t_wait

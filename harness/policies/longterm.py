@@ -74,8 +74,8 @@ class LongTermPolicy(Policy):
     _order: Order | None = None
 
     @abstractmethod
-    def shape(self) -> tuple[bool, float]:
-        """(whether leaves are ordered flat in the scheduler, affinity from outside)."""
+    def affinity(self) -> float:
+        """Affinity from outside: 0 flat, 1 level by level."""
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
         """T_wait in seconds, None: nobody is ever starved by definition."""
@@ -113,14 +113,14 @@ class LongTermPolicy(Policy):
         return max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        flat, affinity = self.shape()
+        affinity = self.affinity()
         given = self.settings.horizon_s
         t_wait = self.t_wait_s(snapshot)
         order = self._order
         if order is None or order.t_wait_s != t_wait:
             order = self._order = Order(
                 measure="accumulated",
-                flat=flat,
+                flat=self.ignores_tree,
                 t_wait_s=t_wait,
                 horizon_s=0.0 if given == "auto" else float(given),
                 affinity=affinity,

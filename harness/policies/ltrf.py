@@ -41,11 +41,12 @@ class Ltrf(LongTermPolicy):
     """The demanding leaf with the smallest accumulated / weight gets the next container; the tree is ignored."""
 
     name = "ltrf"
+    ignores_tree = True
     Settings = LtrfSettings
     settings: LtrfSettings
 
-    def shape(self) -> tuple[bool, float]:
-        return True, 0.0
+    def affinity(self) -> float:
+        return 0.0
 
     def ledger_settings(self) -> LedgerSettings:
         base = super().ledger_settings()

@@ -10,5 +10,5 @@ class NaiveHltrf(LongTermPolicy):
 
     name = "naive-hltrf"
 
-    def shape(self) -> tuple[bool, float]:
-        return False, 1.0
+    def affinity(self) -> float:
+        return 1.0

@@ -52,6 +52,9 @@ class Qknober(Policy):
                 "rho and theta are both given", where="--set", mend="theta finds the knob: give one of them"
             )
 
+    def knob(self) -> Fraction | None:
+        return self.exact.get("rho", RHO_AT_FIRST) if self.settings.theta is None else None
+
     def divide(self, scenario: VectorScenario) -> Division:
         rho = self.exact.get("rho", RHO_AT_FIRST)
         return divide(scenario, rho, self.exact.get("theta"), self.settings.integral)

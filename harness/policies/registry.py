@@ -100,12 +100,14 @@ def _checked(found: Any, where: str) -> type[Policy]:
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """``k=v`` texts, as given to ``--set``, as a mapping (the last of equal keys counts). CallError if one is none."""
-    found = {}
+    """``k=v`` texts, as given to ``--set``, as a mapping. CallError for one that is none, or is given twice."""
+    found: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             shown = pair if len(pair) <= 60 else pair[:57] + "..."
             raise CallError(f"{shown!r} is no setting", where="--set", mend="write name=value")
+        if name.strip() in found:
+            raise CallError(f"{name.strip()!r} is given twice", where="--set", mend="give it once")
         found[name.strip()] = value.strip()
     return found

@@ -20,14 +20,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError
+from harness.base.files import write_bytes
 
 if TYPE_CHECKING:
     from harness.report.data import Run
@@ -68,24 +67,7 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     content = content_of(runs)
     findings = find(runs) if content is None else findings_of(runs)
     page = render_page(runs, findings, content).encode("utf-8")
-    _write(Path(out), page)
+    with contextlib.suppress(OSError):  # what stands in its way is named when the file is written
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(Path(out), page, mend="choose another -o FILE")
     return Report(Path(out), len(page), runs, findings)
-
-
-def _write(out: Path, page: bytes) -> None:
-    temporary = None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        temporary.chmod(0o644)
-        os.replace(temporary, out)
-    except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", where=str(out), mend="choose another -o FILE"
-        ) from None

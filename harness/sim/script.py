@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.files import write_bytes
 
 _EXTRAS = ("duration_ms", "after_am_ms", "auto_end", "on_am_killed")
 _LIMIT = 2**62
@@ -99,18 +98,7 @@ def write_whole(path: str, text: str) -> None:
 
     Raises InputError when the disk refuses, or UTF-8 cannot write the text.
     """
-    target = Path(path)
-    content = _encoded(text)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        os.replace(draft, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if not isinstance(error, OSError):
-            raise
-        raise InputError(f"cannot be written: {error.strerror}", where=path, mend="give a writable path") from error
+    write_bytes(Path(path), _encoded(text), mode=None, mend="give a writable path")
 
 
 def _encoded(text: str) -> bytes:

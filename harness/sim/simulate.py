@@ -477,7 +477,7 @@ def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) ->
     if setup.mode == "outside" and setup.policy is not None:
         raise ValueError("a policy from outside is run by harness.control.virtual.simulate_outside")
     simulation = Simulation(setup)
-    if setup.policy is not None and getattr(setup.policy.settings, "t_wait", None) == "auto":
+    if setup.policy is not None and setup.policy.replans:
         simulation.on_tick = simulation.replan
         simulation.world.g["next_tick_ms"] = _REPLAN_MS
     return simulation.run(on_progress)

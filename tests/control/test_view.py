@@ -139,6 +139,17 @@ def test_a_run_at_a_moment_of_it(tmp_path: Path) -> None:
     assert from_run(tmp_path / "run", at_s=9.9).time_s == 0.0
 
 
+def test_a_policy_says_itself_whether_the_tree_counts(tmp_path: Path) -> None:
+    """A user's own policy over LTRF: a leaf's due is its weight's part of all leaves', whatever its name."""
+    (tmp_path / "own.py").write_text("from harness.policies.ltrf import Ltrf\nclass Own(Ltrf):\n    pass\n")
+    run = write_run(tmp_path / "run")
+    identity = json.loads((run / "run.json").read_text())
+    for name, share in (("hltrf", 0.375), ("ltrf", 0.6), (f"{tmp_path}/own.py:Own", 0.6), ("decay-slurm", 0.375)):
+        identity["policy"]["name"] = name
+        (run / "run.json").write_text(json.dumps(identity))
+        assert from_run(run).queues["root.G.A"].share == pytest.approx(share), name
+
+
 def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(write_run(tmp_path / "run"))
     code, out, _ = run(capsys, "explain", "G.A", "--run", folder)

@@ -162,6 +162,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         ["--policy", "ltrf", "--set", "t_wait=3"],
         ["--policy", "hltrf", "--set", "t_wait=soon"],
         ["--policy", "hltrf", "--set", "t_wait"],
+        ["--policy", "hltrf", "--set", "t_wait=3", "--set", "t_wait=4"],
         ["--policy", "ltrf", "--wrong"],
     ],
 )
