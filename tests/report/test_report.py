@@ -201,12 +201,6 @@ def test_a_directory_that_is_no_run_is_an_error(tmp_path: Path) -> None:
         render_report([tmp_path / "nowhere"], tmp_path / "report.html")
 
 
-def test_a_page_that_cannot_be_written_is_an_error(write_run: Callable[..., Path], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be written"):
-        render_report([write_run("fair", "fair")], tmp_path / "file" / "report.html")
-
-
 def yarnfair(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=120)
 

@@ -1,0 +1,24 @@
+"""The page as a file: whole, in a folder that it makes, the former page where it cannot be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.report import render_report
+
+
+def test_the_page_makes_its_folder_and_leaves_nothing_beside_it(three_policies: list[Path], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder" / "page.html"
+    written = render_report(three_policies, out)
+    assert (out.stat().st_size, out.stat().st_mode & 0o777) == (written.size, 0o644)
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_page_that_cannot_be_written_says_so_in_one_line(three_policies: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot be written") as raised:
+        render_report(three_policies, tmp_path / "file" / "page.html")
+    assert raised.value.mend == "choose another -o FILE"
