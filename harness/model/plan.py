@@ -67,6 +67,9 @@ class Order:
     horizon_s
         0: the papers' rule. Greater: queues are ordered by usage / x with x from water-filling over this horizon
         (docs/decisions/horizon.md), recomputed at each scheduler update.
+    waits
+        LTYARN Algorithm 1, lines 8 to 13: a node that has no room for the next task of the queue whose turn it is gives
+        nothing to the others. Who is at a limit, or asks for more than the node ever has, is passed over.
     affinity
         with a horizon: 1 fills level by level, 0 fills the leaves flat, in between interpolates.
     """
@@ -75,6 +78,7 @@ class Order:
     flat: bool = False
     t_wait_s: float | None = None
     horizon_s: float = 0.0
+    waits: bool = False
     affinity: float = 1.0
     ledger: LedgerSettings = field(default_factory=LedgerSettings)
 

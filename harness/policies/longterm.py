@@ -51,6 +51,9 @@ class LongTermSettings:
     )
     quantum_s: float | None = number(None, at_least=0, doc="assumed execution time Q of running tasks")
     adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
+    fit: str = word(
+        "next", "next", "wait", doc="inside, where the chosen queue's task does not fit: next queue, or wait"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ class LongTermPolicy(Policy):
                 t_wait_s=t_wait,
                 horizon_s=0.0 if given == "auto" else float(given),
                 affinity=affinity,
+                waits=self.settings.fit == "wait",
                 ledger=self.ledger_settings(),
             )
         tree = tree_of(snapshot)

@@ -71,7 +71,7 @@ def long_term_arrays(
     if ledger.quantum_s is not None:
         xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
         x["q_ms"] = -1.0
-    xg["flat"] = int(rule.flat)
+    xg["flat"], xg["waits"] = int(rule.flat), int(rule.waits)
     xg["t_wait_ms"] = wait_ms(rule)
     horizon = rule.measure == "accumulated" and rule.horizon_s > 0
     xg["rule"] = RULE_HORIZON if horizon else _RULES[rule.measure]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from harness.model.resources import Resource
 from harness.policies.registry import make_policy
 from harness.sim.fair import longterm as lt
 from harness.sim.simulate import Simulation, simulate
+from harness.yarn.fair.parse import parse_allocations
 
 LEAVES = ("root.a", "root.b", "root.c", "root.d")
 
@@ -279,3 +282,49 @@ def test_long_term_order_between_the_applications_of_a_leaf(cases: Any) -> None:
         used[policy] = int((late & (result.tasks["job"] == 1)).sum() - (late & (result.tasks["job"] == 0)).sum())
     assert abs(used["fair"]) < 60
     assert used["ltrf"] > 200
+
+
+def _mixed_sizes(cases: Any, fit: str, policy: str = "ltrf") -> Any:
+    """a's tasks take a quarter of a node, b's a whole one; b comes late, when a holds everything."""
+    small = cases.mapreduce("a0", "a", 4000, seconds=10.0)
+    large = cases.mapreduce("b0", "b", 40, seconds=10.0, submit_s=60.0)
+    stage = replace(large.stages[0], demand=Resource(4096, 1))
+    jobs = [small, replace(large, stages=(stage,))]
+    made = make_policy(policy, {"fit": fit})
+    return simulate(cases.setup(jobs, policy=made, time_limit_s=400.0, mode="inside")).samples
+
+
+def _first_large_task_s(samples: Any) -> float:
+    b = samples.allocated_mb[:, samples.queues.index("root.b")]
+    return next((float(t) for t, mb in zip(samples.time_s, b, strict=True) if mb > 4096), math.inf)
+
+
+@pytest.mark.parametrize("policy", ["ltrf", "naive-hltrf", "hltrf"])
+def test_where_the_chosen_queues_task_does_not_fit_all_wait(cases: Any, policy: str) -> None:
+    """LTYARN Algorithm 1, line 13. b's tasks need a whole node: a refills every quarter that becomes free, unless the
+    node waits for b, whose accumulated resources are the least."""
+    assert _first_large_task_s(_mixed_sizes(cases, "wait", policy=policy)) < 60.0 + 25.0
+    assert _first_large_task_s(_mixed_sizes(cases, "next", policy=policy)) == math.inf
+
+
+def test_waiting_leaves_idle_what_others_could_use(cases: Any) -> None:
+    """The price: from b's arrival until its first tasks the nodes drain, where serving the next queue keeps them full."""
+
+    def used(fit: str) -> float:
+        samples = _mixed_sizes(cases, fit)
+        return float(samples.allocated_mb[(samples.time_s > 62) & (samples.time_s < 72), 0].mean())
+
+    assert used("wait") < 0.9 * used("next")
+
+
+def test_who_is_at_a_limit_is_not_waited_for(cases: Any) -> None:
+    """b asks for more than its maximum lets it have: waiting for it would stop the cluster."""
+    jobs = [cases.mapreduce("a0", "a", 400, seconds=10.0), cases.mapreduce("b0", "b", 400, seconds=10.0)]
+    file = cases.FOUR.replace('name="b"/>', 'name="b"><maxResources>2048 mb,2 vcores</maxResources></queue>')
+    found = {}
+    for fit in ("next", "wait"):
+        policy = make_policy("ltrf", {"fit": fit})
+        made = cases.setup(jobs, policy=policy, time_limit_s=100.0, mode="inside")
+        samples = simulate(replace(made, allocations=parse_allocations(file))).samples
+        found[fit] = float(samples.allocated_mb[samples.time_s > 20, samples.queues.index("root.a")].mean())
+    assert found["wait"] == found["next"] > 30_000

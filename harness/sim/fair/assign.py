@@ -182,6 +182,23 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
 
 
 @kernel
+def _waits(s: S, leaf: int, ni: int) -> bool:
+    """LTYARN Algorithm 1, line 13: whether the leaf whose turn it is could be given something here, were there room."""
+    if s.xg[0].waits == 0:
+        return False
+    i = s.q[leaf].run_head
+    while i >= 0:
+        if s.a[i].n_asks > 0 and not over_am_share(s, i):
+            r = s.a[i].req_head
+            while r >= 0:
+                if _usable(s, i, r, ni):
+                    return True
+                r = s.r[r].next
+        i = s.a[i].run_next
+    return False
+
+
+@kernel
 def _within_max(s: S, p: int) -> bool:
     q = s.q[p]
     return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
@@ -229,6 +246,8 @@ def _serve_flat(s: S, ni: int, now: int) -> int:
             answer = _serve_leaf(s, best, ni, now)
             if answer != NOTHING:
                 return answer
+            if _waits(s, best, ni):
+                return NOTHING
         last = best
 
 
@@ -256,6 +275,8 @@ def serve_root(s: S, ni: int, now: int) -> int:
             answer = _serve_leaf(s, c, ni, now)
             if answer != NOTHING:
                 return answer
+            if keyed and _waits(s, c, ni):
+                return NOTHING
             last = c
         else:
             p, last = c, -1

@@ -70,6 +70,7 @@ XG = np.dtype(
         ("round_start_ms", "i8"),
         ("pseudo", "i8"),
         ("t_wait_ms", "i8"),  # -1: none
+        ("waits", "i8"),  # a node without room for the chosen queue's task gives nothing
         ("ltrf_leaves", "i8"),  # some leaf orders its applications by accumulated resources
         ("n", "i8"),  # queues
         ("quantum", "i8"),  # 1: running tasks are assumed to take a quantum
