@@ -308,7 +308,7 @@ def test_where_the_chosen_queues_task_does_not_fit_all_wait(cases: Any, policy: 
 
 
 def test_waiting_leaves_idle_what_others_could_use(cases: Any) -> None:
-    """The price: from b's arrival until its first tasks the nodes drain, where serving the next queue keeps them full."""
+    """The price: from b's arrival until its first tasks the nodes drain; serving the next queue keeps them full."""
 
     def used(fit: str) -> float:
         samples = _mixed_sizes(cases, fit)
