@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from harness.base.errors import CallError
 from harness.cli.output import Number, json_option, print_json
 
 NAMES = ("static", "drf", "tetris", "qknober")
@@ -15,9 +16,10 @@ NAMES = ("static", "drf", "tetris", "qknober")
 @click.command()
 @click.option("--trace", type=click.Path(path_type=Path), help="Folder of Google's 2011 trace, instead of synthetic.")
 @click.option("--users", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@click.option("--machines", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Synthetic only.")
-@click.option("--hours", type=Number(0.01, 1000), default=24.0, show_default=True, help="Synthetic only.")
-@click.option("--load", type=Number(0.01, 10), default=1.2, show_default=True, help="Synthetic only: of the capacity.")
+@click.option("--machines", type=click.IntRange(1, 100_000), help="1000 synthetic ones, or all of the trace's.")
+@click.option("--hours", type=Number(0.01, 1000), help="24 synthetic ones, or all of the trace.")
+@click.option("--start-h", type=Number(0, 1000), help="Trace only: begin so many hours after its first task [0].")
+@click.option("--load", type=Number(0.01, 10), help="Synthetic only: of the capacity [1.2].")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--policy", "policies", multiple=True, type=click.Choice(NAMES), help="Repeat for more [all].")
 @click.option("--knob", "knobs", multiple=True, type=Number(0, 1), help="rho, or f of tetris [0 to 1 by 0.2].")
@@ -25,9 +27,10 @@ NAMES = ("static", "drf", "tetris", "qknober")
 def vectors(
     trace: Path | None,
     users: int,
-    machines: int,
-    hours: float,
-    load: float,
+    machines: int | None,
+    hours: float | None,
+    start_h: float | None,
+    load: float | None,
     seed: int,
     policies: tuple[str, ...],
     knobs: tuple[float, ...],
@@ -40,12 +43,17 @@ def vectors(
     """
     from harness.experiments.vectors import KNOBS, simulation
 
+    if trace is not None and load is not None:
+        raise CallError("a trace has the load that it has", where="--load", mend="drop --load, or --trace")
+    if trace is None and start_h is not None:
+        raise CallError("a synthetic load has no window", where="--start-h", mend="drop --start-h, or give --trace")
     document = simulation(
         trace=trace,
         users=users,
         machines=machines,
         hours=hours,
-        load=load,
+        start_h=start_h or 0.0,
+        load=1.2 if load is None else load,
         seed=seed,
         policies=policies or NAMES,
         knobs=knobs or KNOBS,

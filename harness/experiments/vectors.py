@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.jobs.google import read_trace, synthetic
+from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
 
 KNOBS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -16,16 +16,16 @@ KNOBS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 WITH_KNOB = ("tetris", "qknober")
 
 
-def load_trace(folder: Path, users: int) -> VectorLoad:
-    """The 2011 trace's tables below a folder: ``machine_events``, ``task_events`` and ``task_usage``, each with its
-    parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
+def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
+    """A part of the 2011 trace below a folder: tables ``machine_events``, ``task_events`` and ``task_usage``, each with
+    its parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
     parts: dict[str, list[Path]] = {}
     for table in ("machine_events", "task_events", "task_usage"):
         below = folder / table
         parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
         if not parts[table]:
             raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
-    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users)
+    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
 def cases(policies: Sequence[str], knobs: Iterable[float]) -> list[tuple[str, float | None]]:
@@ -68,21 +68,24 @@ def simulation(
     *,
     trace: Path | None,
     users: int,
-    machines: int,
-    hours: float,
+    machines: int | None,
+    hours: float | None,
+    start_h: float,
     load: float,
     seed: int,
     policies: Sequence[str] = tuple(RULES),
     knobs: Sequence[float] = KNOBS,
     progress: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """The whole document of ``yarnfair vectors``."""
+    """The whole document of ``yarnfair vectors``. Without a trace, ``machines`` and ``hours`` are the synthetic load's
+    (None: the paper's 1,000 and 24), and ``start_h`` counts for nothing."""
     if trace is None:
+        machines, hours = machines or 1000, hours or 24.0
         found = synthetic(users=users, machines=machines, hours=hours, load=load, seed=seed)
-        source = {"synthetic": True, "machines": machines, "hours": hours, "load": load, "seed": seed}
+        source: dict[str, Any] = {"synthetic": True, "machines": machines, "hours": hours, "load": load, "seed": seed}
     else:
-        found = load_trace(trace, users)
-        source = {"synthetic": False, "machines": len(found.servers)}
+        found = load_trace(trace, users, Part(machines, start_h, hours, seed))
+        source = {"synthetic": False, "machines": len(found.servers), "start_h": start_h, "hours": hours, "seed": seed}
     return {
         "load": {**source, "users": users, "tasks": len(found.user)},
         "runs": run_cases(found, cases(policies, knobs), progress),

@@ -12,6 +12,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -64,14 +65,36 @@ def _whole(path: Path, line: int, text: str, what: str) -> int:
     return int(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which part of a trace: so many of its machines, drawn by the seed, and the tasks that begin in a window.
+
+    ``machines``: None for all. ``start_h``: hours after the first user's first task; ``hours``: None until the end.
+    """
+
+    machines: int | None = None
+    start_h: float = 0.0
+    hours: float | None = None
+    seed: int = 1
+
+
+WHOLE = Part()
+
+
 def read_trace(
-    machine_events: Path, task_events: Iterable[Path], task_usage: Iterable[Path], *, users: int, disk: float = 0.52
+    machine_events: Path,
+    task_events: Iterable[Path],
+    task_usage: Iterable[Path],
+    *,
+    users: int,
+    disk: float = 0.52,
+    part: Part = WHOLE,
 ) -> VectorLoad:
     """The tasks of the first ``users`` users (by name, as the paper sorts them) with CPU, memory and disk.
 
     Machines are those that the trace adds at its beginning. Its machine_events have no disk capacity: every machine
     gets ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that ask for nothing, or for more than any has,
-    are left out; so are those without usage.
+    are left out; so are those without usage and those outside the ``part``.
     """
     machines: dict[str, tuple[float, float]] = {}
     for line, fields in rows(machine_events, MACHINE_EVENTS):
@@ -83,6 +106,15 @@ def read_trace(
     if not machines:
         raise InputError("adds no machine at its beginning", where=str(machine_events))
     servers = np.array([(cpu, memory, disk) for cpu, memory in machines.values()])
+    if part.machines is not None and part.machines > len(servers):
+        raise InputError(
+            f"has {len(servers)} machines at its beginning, not {part.machines}",
+            where=str(machine_events),
+            mend="ask for fewer",
+        )
+    if part.machines is not None:
+        drawn = np.random.default_rng([part.seed]).choice(len(servers), part.machines, replace=False)
+        servers = servers[np.sort(drawn)]
     wanted: dict[tuple[str, str], tuple[str, tuple[float, float, float]]] = {}
     for path in task_events:
         for line, fields in rows(path, TASK_EVENTS):
@@ -107,6 +139,15 @@ def read_trace(
     if not begins:
         raise InputError(
             f"has no usage of a task of its first {users} users", where=str(next(iter(task_usage), "task_usage"))
+        )
+    from_us = min(begins.values()) + int(part.start_h * 3_600_000_000)
+    until_us = _OUTSIDE_US if part.hours is None else from_us + int(part.hours * 3_600_000_000)
+    begins = {key: begin for key, begin in begins.items() if from_us <= begin < until_us}
+    if not begins:
+        raise InputError(
+            f"no task of its first {users} users begins in that window",
+            where=str(next(iter(task_usage), "task_usage")),
+            mend="begin earlier, or give more hours",
         )
     earliest = min(begins.values())
     found = []

@@ -14,7 +14,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.vectors import load_trace
-from harness.jobs.google import TOTALS, synthetic
+from harness.jobs.google import TOTALS, Part, synthetic
 from harness.sim.vector import RULES, VectorLoad, simulate
 
 
@@ -200,6 +200,31 @@ def test_googles_trace(trace: Path) -> None:
     assert found.demand.tolist() == [[0.25, 0.1, 0.01], [0.1, 0.2, 0], [0.5, 0.2, 0.01]]
     assert load_trace(trace, users=1).user.tolist() == [0, 0]
     assert simulate(found, "qknober", 0.5).makespan_s == 400
+
+
+def test_a_part_of_googles_trace(trace: Path) -> None:
+    """A window is of the tasks that begin in it, and the machines are drawn by the seed."""
+    window = load_trace(trace, 3, Part(start_h=40 / 3600, hours=30 / 3600))
+    assert window.user.tolist() == [2]
+    assert window.submit_ms.tolist() == [0]
+    drawn = {tuple(load_trace(trace, 3, Part(machines=1, seed=seed)).servers[0]) for seed in range(8)}
+    assert drawn == {(0.5, 0.25, 0.52), (1.0, 1.0, 0.52)}
+    with pytest.raises(InputError, match="has 2 machines at its beginning, not 3"):
+        load_trace(trace, 3, Part(machines=3))
+    with pytest.raises(InputError, match="begins in that window"):
+        load_trace(trace, 3, Part(start_h=5))
+
+
+def test_the_commands_part_of_a_trace_is_what_is_simulated(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*more: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(["vectors", "--trace", str(trace), "--users", "3", "--policy", "drf", *more])
+        said = capsys.readouterr()
+        return int(stop.value.code or 0), said.out + said.err
+
+    assert "3 users, 1 tasks, 2 machines" in run("--hours", "0.0125")[1]
+    assert run("--machines", "9")[0] == 1
+    assert run("--load", "1")[0] == 2
 
 
 @pytest.mark.parametrize(

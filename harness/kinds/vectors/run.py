@@ -26,7 +26,7 @@ from harness.base.files import write_json
 from harness.experiments.ended import EndedVariant
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.experiments.vectors import load_trace
-from harness.jobs.google import synthetic
+from harness.jobs.google import Part, synthetic
 from harness.results.store import RunDirectory
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
 
@@ -54,6 +54,7 @@ class VectorExperiment(Strict):
     users: Users | Annotated[list[Users], Field(min_length=1, max_length=100)] = 100
     machines: Annotated[int, Field(ge=1, le=100_000)] = 1000
     hours: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 24.0
+    start_h: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
     load: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 1.2
     uneven: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.5
     policies: list[str | VectorPolicySpec] = Field(min_length=1, max_length=1000)
@@ -115,6 +116,10 @@ def load_vectors(
         trace = (Path(document.file).parent / spec.trace).resolve()
         if not trace.is_dir():
             raise InputError("no such folder", where=document.where(("trace",)), mend="give the 2011 trace's folder")
+    for key, wrong in (("load", trace is not None), ("uneven", trace is not None), ("start_h", trace is None)):
+        if wrong and key in spec.model_fields_set:
+            says = "is of a trace" if key == "start_h" else "is of a synthetic load"
+            raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
     uses = _uses(spec, document)
     if policies:
         uses = [pair for name in policies for pair in _chosen(name, uses)]
@@ -192,7 +197,11 @@ def _with_settings(uses: Sequence[Use], settings: Mapping[str, str]) -> list[Use
 def _load_of(loaded: LoadedVectors, users: int, seed: int) -> VectorLoad:
     spec = loaded.spec
     if loaded.trace is not None:
-        return load_trace(loaded.trace, users)
+        # The defaults are the synthetic load's: of a trace, all that the file does not cut.
+        given = spec.model_fields_set
+        machines = spec.machines if "machines" in given else None
+        hours = spec.hours if "hours" in given else None
+        return load_trace(loaded.trace, users, Part(machines, spec.start_h, hours, seed))
     return synthetic(
         users=users, machines=spec.machines, hours=spec.hours, load=spec.load, seed=seed, uneven=spec.uneven
     )
