@@ -75,6 +75,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         seed=variant.seed,
         sample_s=spec.sample_s,
         time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
+        stop_when_stuck=spec.limits.duration_s is None,
     )
 
 
@@ -234,6 +235,8 @@ def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult)
 
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:
+    if result.stuck:
+        return 4, f"it can never end: {result.stuck}"
     if not result.finished and experiment.spec.limits.duration_s is None:
         return 5, f"not ended after {experiment.spec.limits.time_limit_s:g} s of virtual time"
     if result.failed_jobs:

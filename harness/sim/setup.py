@@ -107,6 +107,8 @@ class SimSetup:
     record_decisions: bool = True
     #: Heartbeats that cannot change anything are skipped; False only to show that it makes no difference.
     skip_heartbeats: bool = True
+    #: Whether a run that can never end any more (masters fill the cluster) is stopped before the time limit.
+    stop_when_stuck: bool = True
 
 
 @dataclass(slots=True)
@@ -182,6 +184,8 @@ class SimResult:
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, Any] | None = None  # with ``record_script``
+    #: Why the run could never have ended, in words: it was stopped ('': it was not).
+    stuck: str = ""
 
 
 #: Called with a `Progress` now and then.

@@ -36,12 +36,15 @@ from harness.sim.longterm import long_term_arrays, shares_of, wait_ms
 from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
+from harness.sim.stuck import Stillness, why_stuck
 from harness.sim.table import JobTable, SampleLog, TaskLog
 from harness.sim.world import NEVER
 from harness.yarn.fair.manager import queue_tree
 
 #: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
-_PAUSE_EVENTS, _PAUSE_MS = 200_000, 3_600_000
+_PAUSE_EVENTS, _PAUSE_MS = 200_000, 10_000
+#: Where preemption or a controller may yet move something, a run in which nothing is due goes on for so long.
+_PATIENCE_MS = 3_600_000
 #: How often T_wait is derived anew from T_avg (LTYARN eq. 7), where it is to be.
 _REPLAN_MS = 10_000
 
@@ -113,6 +116,10 @@ class Simulation:
             sample_rows=512,
             log_rows=65536 if setup.record_tasks else 1,
         )
+        # Long enough for every node to have been offered to everybody.
+        self._pause_ms = max(_PAUSE_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
+        moves = setup.mode == "outside" or bool(self.scheduler.S.g["preemption"][0])
+        self._stillness = Stillness(max(self._pause_ms, _PATIENCE_MS if moves else 0))
         self._set_world()
         #: Called at `next_tick_ms`; it sets that anew.
         self.on_tick: Callable[[int], None] | None = None
@@ -224,7 +231,7 @@ class Simulation:
             ("next_tick_ms", NEVER),
             ("sample_ms", max(round(setup.sample_s * 1000), 1)),
             ("pause_after", _PAUSE_EVENTS),
-            ("pause_ms", _PAUSE_MS),
+            ("pause_ms", self._pause_ms),
             ("feed_ms", -1),
             ("cross_ms", NEVER),
             ("node_hb_ms", delays.node_heartbeat_ms),
@@ -270,7 +277,7 @@ class Simulation:
     def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
         """To the end, or to the time limit."""
         began = shown = time.perf_counter()
-        finished = False
+        finished, stuck = False, ""
         run = run_at if self.setup.scheduler == "fair" else run_capacity_at
         while True:
             code = run(self.scheduler.S.address, self.world.address)
@@ -298,14 +305,23 @@ class Simulation:
             elif code == w.PAUSE:
                 g = self.world.g
                 g["pause_after"] = int(g["started"][0] + g["ended"][0]) + _PAUSE_EVENTS
-                g["pause_ms"] = int(g["now"][0]) + _PAUSE_MS
+                g["pause_ms"] = int(g["now"][0]) + self._pause_ms
+                if stuck := self._stuck():
+                    break
             else:
                 finished = code == w.DONE
                 break
             if on_progress is not None and time.perf_counter() - shown > 0.2:
                 shown = time.perf_counter()
                 on_progress(self._progress(shown - began))
-        return self._result(finished, time.perf_counter() - began)
+        return self._result(finished, time.perf_counter() - began, stuck=stuck)
+
+    def _stuck(self) -> str:
+        """Why this run can never end, in words; '' as long as something may happen."""
+        if not (self.setup.stop_when_stuck and self._stillness.lasts(self.world)):
+            return ""
+        words = why_stuck(self.scheduler.S, self.tree, self.order, self.setup.scheduler)
+        return f"nothing has moved since {self._stillness.last_move_s(self.scheduler.S, self.world):,.0f} s: {words}"
 
     def _grow(self) -> None:
         g = self.world.g
@@ -401,7 +417,7 @@ class Simulation:
             so_far=lambda: self._result(False, wall_s, so_far=True),
         )
 
-    def _result(self, finished: bool, wall_s: float, *, so_far: bool = False) -> SimResult:
+    def _result(self, finished: bool, wall_s: float, *, so_far: bool = False, stuck: str = "") -> SimResult:
         """The result; ``so_far``: of a run that goes on, without the sample at its end."""
         S, world = self.scheduler.S, self.world
         g = world.g[0]
@@ -432,6 +448,7 @@ class Simulation:
             makespan_s=int(g["last_end_ms"]) / 1000.0,
             end_s=now / 1000.0,
             finished=finished,
+            stuck=stuck,
             failed_jobs=int(g["jobs_failed"]),
             events=int(g["started"] + g["ended"]),
             assignments=int(g["started"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
-from harness.sim.fair.assign import attempt
+from harness.sim.fair.assign import attempt, can_run_am
 from harness.sim.fair.containers import complete, unlink_preempted, unreserve
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
@@ -132,7 +132,9 @@ def can_skip(s: S, ni: int) -> bool:
     for k in range(s.g[0].n_leaves):
         q = s.q[s.leaves[k]]
         if q.n_cand > 0 and node.avail_mb >= q.ask_min_mb and node.avail_vcores >= q.ask_min_vcores:
-            return False
+            # Where all wait for their masters, the AM share may let none through.
+            if q.heap0_n > 0 or can_run_am(s, s.leaves[k], q.am_min_mb, q.am_min_vcores):
+                return False
     return True
 
 

@@ -1,0 +1,166 @@
+"""Why a simulated cluster stands still for ever: which queue waits for what, and which setting would mend it.
+
+Looked at in Python, once a virtual minute at most: nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model.queues import QueueTree
+from harness.sim.events import E_REDUCE_CHECK, E_SPECULATE, kind_of
+from harness.sim.world import NEVER
+
+#: So many queues are named.
+_MOST = 3
+
+
+class Stillness:
+    """Notices, from pause to pause, that nothing has been due for so long and nothing has moved."""
+
+    def __init__(self, patience_ms: int) -> None:
+        self._patience_ms = patience_ms
+        self._events = -1
+        self._since_ms: int | None = None
+
+    def lasts(self, world: Any) -> bool:
+        """Whether it has lasted for the patience by now."""
+        g = world.g
+        now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
+        moved, self._events = events != self._events, events
+        if moved or not nothing_is_due(world):
+            self._since_ms = None
+            return False
+        if self._since_ms is None:
+            self._since_ms = now
+        return now - self._since_ms >= self._patience_ms
+
+    def last_move_s(self, S: Any, world: Any) -> float:
+        """When a container last started, or a job last ended."""
+        return max(int(S.x["last_start_ms"].max()), int(world.g["last_end_ms"][0])) / 1000.0
+
+
+def nothing_is_due(world: Any) -> bool:
+    """Whether nothing is left that could happen by itself: no job to come, no task that ends, nothing of a master."""
+    g = world.g[0]
+    if int(g["feed_ms"]) != NEVER:
+        return False
+    if any(kind_of(int(value)) not in (E_REDUCE_CHECK, E_SPECULATE) for value in world.heap_v[: int(g["heap_n"])]):
+        return False
+    nodes = world.nodes
+    return not bool(((nodes["next_end_ms"] < NEVER) & (nodes["up"] == 1)).any())
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """A queue's applications that wait: for their master's container, or for a task's."""
+
+    path: str
+    masters: bool
+    apps: int
+    mb: int
+    vcores: int
+    why: str
+    mend: str
+
+
+def why_stuck(S: Any, tree: QueueTree, order: list[int], scheduler: str = "fair") -> str:
+    """Who waits for what, in words; of the Capacity Scheduler that applications wait."""
+    if scheduler != "fair":
+        return "its applications wait, and what runs does not end by itself; do masters fill the cluster or their part?"
+    found: list[_Waits] = []
+    for queue, index in zip(tree, order, strict=True):
+        if queue.leaf and (waits := _of_leaf(S, queue.path, index)):
+            found += waits
+    if not found:
+        return "nothing is under way, and its jobs have not ended"
+    texts = []
+    for one in found[:_MOST]:
+        what = "their masters'" if one.masters else "tasks'"
+        size = f"{one.mb:,} MiB and {one.vcores} vcores"
+        texts.append(f"{one.apps} application(s) of {one.path} wait for {what} containers of {size}: {one.why}")
+    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    mends = list(dict.fromkeys(one.mend for one in found[:_MOST]))
+    return f"{'; '.join(texts)}{more}; {' or '.join(mends)}"
+
+
+def _of_leaf(S: Any, path: str, index: int) -> list[_Waits]:
+    """What the leaf's applications wait for: one entry for masters, one for tasks."""
+    apps = S.a[(S.a["alive"] == 1) & (S.a["q"] == index)]
+    waiting: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
+    for app in apps:
+        master = bool(app["managed"] == 1 and app["am_running"] == 0)
+        sizes = _asks(S, int(app["req_head"]))
+        if sizes and app["runnable"] == 1:
+            waiting[master].append(min(sizes))
+    q = S.q[index]
+    result = []
+    for masters, sizes in waiting.items():
+        if sizes:
+            mb, vcores = min(sizes)
+            why, mend = _cause(S, q, mb, vcores, masters)
+            result.append(_Waits(path, masters, len(sizes), mb, vcores, why, mend))
+    idle = int(q["n_nonrun"])
+    if idle and not result:
+        why = f"{int(q['n_run'])} may run at a time and do not end"
+        result.append(_Waits(path, True, idle, 0, 0, why, f"raise max_running_apps of {path}"))
+    return result
+
+
+def _asks(S: Any, head: int) -> list[tuple[int, int]]:
+    found = []
+    while head >= 0:
+        ask = S.r[head]
+        if int(ask["count"]) > 0:
+            found.append((int(ask["mb"]), int(ask["vcores"])))
+        head = int(ask["next"])
+    return found
+
+
+def _cause(S: Any, q: Any, mb: int, vcores: int, masters: bool) -> tuple[str, str]:
+    nodes = S.n[S.n["alive"] == 1]
+    if not len(nodes):
+        return "no node is there", "add nodes"
+    if not bool(((nodes["total_mb"] >= mb) & (nodes["total_vcores"] >= vcores)).any()):
+        return f"the largest node has {int(nodes['total_mb'].max()):,} MiB", "ask for less, or take larger nodes"
+    if masters and (short := _am_share(S, q, mb, vcores)):
+        return short
+    at = q
+    while True:
+        if int(at["usage_mb"]) + mb > int(at["max_mb"]) or int(at["usage_vcores"]) + vcores > int(at["max_vcores"]):
+            return (
+                "its queue is at its maximum share, held by masters",
+                "raise its maximum share, or lower its AM share",
+            )
+        if int(at["parent"]) < 0:
+            break
+        at = S.q[int(at["parent"])]
+    held = S.a["am_mb"][(S.a["alive"] == 1) & (S.a["am_running"] == 1)]
+    masters_mb = int(held.sum())
+    free = int(nodes["avail_mb"].max())
+    return (
+        f"{len(held)} masters hold {masters_mb:,} of {int(nodes['total_mb'].sum()):,} MiB, "
+        f"and no node has room (at most {free:,} MiB free)",
+        "lower max_am_share (maxAMShare), or max_running_apps, so that masters leave room for tasks",
+    )
+
+
+def _am_share(S: Any, q: Any, mb: int, vcores: int) -> tuple[str, str] | None:
+    """FSLeafQueue.canRunAppAM in words; None where the queue's AM share is not what is in the way."""
+    share = float(q["max_am_share"])
+    if abs(share + 1.0) < 0.0001:
+        return None
+    g = S.g[0]
+    limits = [
+        int(q["fair_mb"]) or min(int(g["avail_mb"]), int(q["max_mb"])),
+        int(q["fair_vcores"]) or min(int(g["avail_vcores"]), int(q["max_vcores"])),
+    ]
+    wanted = [int(q["am_mb"]) + mb, int(q["am_vcores"]) + vcores]
+    if all(want <= math.ceil(limit * share) for want, limit in zip(wanted, limits, strict=True)):
+        return None
+    needed = max(want / limit if limit else math.inf for want, limit in zip(wanted, limits, strict=True))
+    enough = f"{math.ceil(needed * 100) / 100:g}" if needed <= 1 else "-1 (no limit)"
+    part = f"{math.ceil(limits[0] * share):,} MiB ({share:g} of its fair share of {limits[0]:,} MiB)"
+    return f"its masters may hold {part}", f"set its max_am_share (maxAMShare) to {enough}, or take fewer queues"
