@@ -131,10 +131,14 @@ def can_skip(s: S, ni: int) -> bool:
         return False
     for k in range(s.g[0].n_leaves):
         q = s.q[s.leaves[k]]
-        if q.n_cand > 0 and node.avail_mb >= q.ask_min_mb and node.avail_vcores >= q.ask_min_vcores:
-            # Where all wait for their masters, the AM share may let none through.
-            if q.heap0_n > 0 or can_run_am(s, s.leaves[k], q.am_min_mb, q.am_min_vcores):
-                return False
+        # Where all wait for their masters, the AM share may let none through.
+        if (
+            q.n_cand > 0
+            and node.avail_mb >= q.ask_min_mb
+            and node.avail_vcores >= q.ask_min_vcores
+            and (q.heap0_n > 0 or can_run_am(s, s.leaves[k], q.am_min_mb, q.am_min_vcores))
+        ):
+            return False
     return True
 
 
