@@ -4,39 +4,68 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
+
+if TYPE_CHECKING:
+    from harness.yarn.http import HttpOptions
 
 from harness.cli.output import json_option, print_json
 
 
 @click.command(short_help="A cluster's applications as a trace.")
-@click.option("--rm", required=True, metavar="URL", help="The ResourceManager, http://HOST:PORT.")
-@click.option("--client", metavar="HOST:PORT", help="Its client RPC [port 8032 of the same host].")
+@click.option("--rm", metavar="URL", help="The ResourceManager, http://HOST:PORT [of --config].")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The controller's configuration.")
+@click.option("--client", metavar="HOST:PORT", help="Its client RPC [as the ResourceManager says].")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option("--user", metavar="NAME", help="Whom to ask as [the process' user].")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="File for the trace [standard output].")
 @json_option
-def record(rm: str, client: str | None, history: str | None, user: str | None, out: Path | None, as_json: bool) -> None:
+def record(
+    rm: str | None,
+    config: Path | None,
+    client: str | None,
+    history: str | None,
+    user: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Write what a ResourceManager knows of its applications, running and ended, as a trace for `yarnfair replay`.
 
     Every task of MapReduce jobs is there when the JobHistoryServer is named; other applications are cut into equal
     tasks that use what the ResourceManager counted for them. A run on a real backend records itself, with every task:
     its directory holds trace.jsonl.
+
+    Where a controller is at work, the weights in force are its own of the moment: give its --config, and the trace has
+    the entitlements that it works by.
     """
+    from harness.base.errors import CallError
     from harness.base.files import replace_file
+    from harness.control.config import read_config
+    from harness.control.entitled import of_config
     from harness.experiments.history import History
     from harness.experiments.recording import record_rm
     from harness.jobs.recorded import Detail, write_trace
+    from harness.yarn.discover import find_rm
     from harness.yarn.http import HttpOptions
-    from harness.yarn.rmclient import RmAddress, RmClient
+    from harness.yarn.rmclient import RmClient
 
-    options = HttpOptions(user=user)
+    if rm is None and config is None:
+        raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
+    said = None if config is None else read_config(config)
+    options = HttpOptions(user=user) if said is None else said.http_options()
     known = History(history, options) if history is not None else None
     try:
-        with RmClient([RmAddress.of(rm, client=client)], options) as found:
-            header, jobs = record_rm(found, known, progress=lambda text: click.echo(text, err=True))
+        if said is not None:
+            addresses, entitlements = said.addresses([rm] if rm is not None else []), of_config(said)
+        else:
+            assert rm is not None
+            addresses, entitlements = [find_rm(rm, options, client=client)], _of_controller(rm, options)
+        with RmClient(addresses, options) as found:
+            header, jobs = record_rm(
+                found, known, entitlements=entitlements, progress=lambda text: click.echo(text, err=True)
+            )
     finally:
         if known is not None:
             known.close()
@@ -51,6 +80,24 @@ def record(rm: str, client: str | None, history: str | None, user: str | None, o
         print_json({"trace": str(out) if out is not None else None, "jobs": len(jobs), "detail": detail})
     else:
         click.echo(f"{out}: {header.source}", err=True)
+
+
+def _of_controller(rm: str, options: HttpOptions) -> dict[str, float] | None:
+    """The entitlements where a controller's lease stands beside the RM's allocation file, on this machine; a warning
+    says so."""
+    from harness.control.entitled import of_file
+    from harness.yarn.discover import allocation_file
+
+    path = allocation_file(rm, options)
+    holder, weights = of_file(path) if path is not None else ("", None)
+    if holder:
+        what = "the administrator's weights, as it says them" if weights is not None else "the weights in force"
+        click.echo(
+            f"warning: a controller is at work ({holder}): the trace has {what}; "
+            "give --config FILE, the controller's configuration, for the entitlements that it works by",
+            err=True,
+        )
+    return weights
 
 
 def _write(path: Path, text: str) -> None:

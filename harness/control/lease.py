@@ -78,6 +78,11 @@ class Lease:
                 )
         self._renew(now)
 
+    def holder(self) -> str:
+        """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""
+        _, found = self._read()
+        return _who(found) if found.get("owner") else ""
+
     def keep(self, said: Mapping[str, Any]) -> None:
         """What the holder says of the file, before it writes it; looks whether the lease is still its own.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.rmclient import RmClient
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: An application's container where nothing is known of it.
 _TASK = Resource(1024, 1)
+#: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
+_ROUGH_S, _ROUGH_PART = 3.0, 0.02
 
 
 _NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
@@ -107,7 +109,7 @@ def run_header(
     ``given``: the properties of a cluster that was there already, on which the experiment's ``conf`` was not set.
     """
     spec = experiment.spec
-    conf = spec.conf if given is None else {key: given[key] for key in sorted(given) if key.startswith(_OF_SCHEDULER)}
+    conf = spec.conf if given is None else _of_scheduler(given)
     limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
     return Header(
         source=source,
@@ -204,28 +206,34 @@ def _seconds(value: float) -> float | None:
 
 
 def record_rm(
-    client: RmClient, history: History | None = None, *, progress: Callable[[str], None] = lambda _: None
+    client: RmClient,
+    history: History | None = None,
+    *,
+    entitlements: Mapping[str, float] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Header, list[JobLine]]:
     """What the ResourceManager retains of applications that have started: (first line, jobs).
 
+    ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
     Raises InputError when there is nothing, and what asking raises.
     """
     info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
     apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
-    now_ms = time.time_ns() // 1_000_000
     if not apps:
         raise InputError("no application has run", where=client.rest.http.current, mend="record while something runs")
-    weights = {path: queue.weight for path, queue in client.effective_queues().items() if path != "root"}
+    if entitlements is None:
+        entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
+    properties = _properties(client)
     zero_ms = min(app.started_ms for app in apps)
     detail: Counter[str] = Counter()
     jobs = []
     for number, app in enumerate(apps, start=1):
-        job = _job_of(app, history, zero_ms, now_ms)
+        job = _job_of(app, history, zero_ms)
         detail[job.detail] += 1
         jobs.append(job)
         if number % 100 == 0:
             progress(f"{number} of {len(apps)} applications")
-    queues = {path: QueueLine(weight=_sane(weights.get(path, 1.0))) for path in status.queues if path != "root"}
+    queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
     for job in jobs:
         # An ad hoc queue that is gone.
         parts = job.queue.split(".")
@@ -238,15 +246,30 @@ def record_rm(
         nodes=nodes_of(nodes),
         queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
         max_am_share=-1.0,
+        conf=_of_scheduler(properties),
+        delays=DelaysLine(node_heartbeat_ms=_whole(properties, _NODE_HEARTBEAT), update_ms=_whole(properties, _UPDATE)),
     )
     return header, jobs
+
+
+def _properties(client: RmClient) -> dict[str, str]:
+    """The ResourceManager's ``/conf``; nothing where that page is not shown."""
+    try:
+        return client.rest.properties()
+    except (Refused, BadAnswer):
+        return {}
+
+
+def _of_scheduler(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those by which the scheduler decides."""
+    return {name: properties[name] for name in sorted(properties) if name.startswith(_OF_SCHEDULER)}
 
 
 def _sane(weight: float) -> float:
     return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
 
 
-def _job_of(app: AppStatus, history: History | None, zero_ms: int, now_ms: int) -> JobLine:
+def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
     common: dict[str, Any] = {
         "job": app.id,
         "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
@@ -260,19 +283,23 @@ def _job_of(app: AppStatus, history: History | None, zero_ms: int, now_ms: int) 
         found = history.mapreduce(app.id)
         if found is not None:
             return JobLine(kind="mapreduce", detail="tasks", **found, **common)
-    return JobLine(kind="dag", detail="integrals", **_by_integrals(app, now_ms), **common)
+    return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
 
 
-def _by_integrals(app: AppStatus, now_ms: int) -> dict[str, Any]:
-    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived: until
-    ``now_ms`` where it still runs.
+def _by_integrals(app: AppStatus) -> dict[str, Any]:
+    """An application cut into equal tasks: as many side by side as it held on average, as long as it lived by the
+    ResourceManager's own clock, to its end or until now.
 
-    Its master is taken to be a container like the others, held all the time.
+    Its master is taken to be a container like the others, held all the time. One that used no more than that is a
+    master alone.
     """
-    end_ms = app.finished_ms or app.launched_ms if app.final else now_ms
+    end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
     lived_s = max((end_ms - app.launched_ms) / 1000.0, 1.0)
     vcores = 1
     memory = max(round(app.memory_seconds / max(app.vcore_seconds, 1)), 1)
+    if app.vcore_seconds - lived_s <= max(_ROUGH_S, _ROUGH_PART * lived_s):
+        alone = StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[])
+        return {"am": DemandSpec(memory_mb=memory, vcores=vcores), "stages": [alone], "am_end_s": round(lived_s, 3)}
     containers = app.vcore_seconds / lived_s
     tasks = max(round(containers) - 1, 1)
     # Together with the master they use what the RM counted.

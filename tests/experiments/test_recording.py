@@ -11,10 +11,14 @@ import pytest
 from harness.base.errors import InputError
 from harness.experiments.recording import _by_integrals, _job_of, nodes_of, run_header, sizes_document
 from harness.experiments.resolve import LoadedExperiment, load_experiment
-from harness.jobs.recorded import NodeLine
+from harness.jobs.recorded import JobLine, NodeLine
+from harness.model.jobs import NodeSpec
 from harness.model.resources import Resource
+from harness.sim.setup import SimSetup
+from harness.sim.simulate import simulate
 from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import Unreachable
+from harness.yarn.fair.parse import parse_allocations
 
 EXPERIMENT = """
 experiment: x
@@ -88,11 +92,45 @@ def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
 def test_an_application_that_still_runs_has_done_what_was_counted() -> None:
     # 10,000 vcore-seconds in 100 s; now its master alone holds anything.
     running = SimpleNamespace(
-        launched_ms=1000, finished_ms=0, final=False, vcore_seconds=10_000, memory_seconds=10_000 * 1024
+        started_ms=500,
+        launched_ms=1000,
+        # By the RM's own clock, whatever this machine's says.
+        elapsed_ms=100_500,
+        finished_ms=0,
+        final=False,
+        vcore_seconds=10_000,
+        memory_seconds=10_000 * 1024,
     )
-    (stage,) = _by_integrals(cast(Any, running), 101_000)["stages"]
+    (stage,) = _by_integrals(cast(Any, running))["stages"]
     assert len(stage.tasks_s) == 99
     assert sum(stage.tasks_s) == pytest.approx(9900, rel=0.01)
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_an_application_of_one_container_is_a_master_alone_and_lives_as_long_again(final: bool) -> None:
+    app = SimpleNamespace(
+        started_ms=500,
+        launched_ms=1000,
+        elapsed_ms=100_500,
+        finished_ms=101_000 if final else 0,
+        final=final,
+        vcore_seconds=101,
+        memory_seconds=101 * 2048,
+    )
+    found = JobLine(
+        job="x", queue="root.a", kind="dag", submit_s=0.0, detail="integrals", **_by_integrals(cast(Any, app))
+    )
+    result = simulate(
+        SimSetup(
+            nodes=(NodeSpec("n", 4096, 4),),
+            allocations=parse_allocations("<allocations><queue name='a'/></allocations>"),
+            jobs=[found.spec()],
+            record_tasks=True,
+        )
+    )
+    assert result.finished
+    assert result.assignments == 1
+    assert result.jobs["memory_mb_s"][0] == pytest.approx(app.memory_seconds, rel=0.05)
 
 
 def test_a_history_server_that_does_not_answer_is_told() -> None:
@@ -113,4 +151,4 @@ def test_a_history_server_that_does_not_answer_is_told() -> None:
         memory_seconds=10,
     )
     with pytest.raises(Unreachable):
-        _job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0, 5000)
+        _job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)

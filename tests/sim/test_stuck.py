@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -41,9 +40,9 @@ def test_masters_that_fill_the_cluster_end_the_run_at_once(cases: Any, mode: str
 
 def test_a_thousand_queues_whose_am_share_is_below_a_masters_size(cases: Any) -> None:
     jobs = [job(cases, f"j{i}", f"q{i}") for i in range(1000)]
-    began = time.perf_counter()
     result = simulate(cases.setup(jobs, count=100, allocations=parse_allocations(many_queues(1000))))
-    assert time.perf_counter() - began < 60.0
+    # Nodes on which nobody may start anything are passed over.
+    assert result.heartbeats < 1000
     assert result.end_s < 300.0
     assert "wait for their masters' containers of 1,024 MiB" in result.stuck
     assert "its masters may hold 205 MiB (0.5 of its fair share of 410 MiB)" in result.stuck
