@@ -12,6 +12,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class YarnfairError(Exception):
     """Base of all errors that are reported as one line.
@@ -66,3 +69,9 @@ class RunTimedOut(YarnfairError):
     """A run did not end in the time it was given."""
 
     exit_code = 5
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that a mistyped one is most like; '' where none is like it."""
+    found = difflib.get_close_matches(word[:100], list(known), 1)
+    return found[0] if found else ""

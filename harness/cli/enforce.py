@@ -16,6 +16,7 @@ import click
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
+    from harness.control.changes import Change
     from harness.control.config import EnforceConfig
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
@@ -85,7 +86,9 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) 
 
     with ExitStack() as stack:
         client = stack.enter_context(config.open_client(rms))
-        controller = _controller(config, client, config.ledger_path(), stack, on_tick=TickLog(log))
+        controller = _controller(
+            config, client, config.ledger_path(), stack, on_tick=TickLog(log, config.make_policy())
+        )
         stack.callback(controller.close)
         report = controller.tick()
     if as_json:
@@ -112,20 +115,53 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
         report = controller.tick()
         prepared = controller.prepared
     name = config.allocation_file or config.capacity_file or "the scheduler's store"
+    told = _told(config, report, prepared)
     lines: list[str] = []
     if prepared is not None:
         before, after = (data.decode("utf-8", "replace").splitlines() for data in (prepared.before, prepared.after))
         lines = list(difflib.unified_diff(before, after, name, f"{name} (enforced)", lineterm=""))
     if as_json:
-        print_json({**_document(report), "difference": "\n".join(lines)})
+        shares = {one.queue: {"before": one.before, "after": one.after, "why": one.why} for one in told}
+        print_json({**_document(report), "shares": shares, "difference": "\n".join(lines)})
     else:
         for alarm in report.alarms:
             click.echo(f"yarnfair: {alarm.kind}: {alarm.text}", err=True)
+        for text in _in_shares(told):
+            click.echo(text)
         if lines:
             click.echo("\n".join(lines))
         elif not _failures(report):
             click.echo("nothing to change", err=True)
     return 1 if _failures(report) else 0
+
+
+def _told(config: EnforceConfig, report: TickReport, prepared: Any) -> list[Change]:
+    """What a dry run would change, queue by queue."""
+    from harness.control.telemetry import changes_of
+    from harness.yarn.fair.parse import parse_allocations
+
+    if report.record is None:
+        return []
+    before: dict[str, float] = {}
+    if prepared is not None and config.allocation_file:
+        file = parse_allocations(prepared.before)
+        before = {queue: file.weight(queue) for queue in report.record.attributes.weights}
+    return changes_of(report.record, report.snapshot, before, config.make_policy())
+
+
+def _in_shares(told: list[Change]) -> list[str]:
+    """In words; queues that stay as they are in one line."""
+    from harness.control.changes import percent
+
+    lines = [one.line() for one in told if one.moved]
+    still = [one for one in told if not one.moved]
+    if still:
+        each = {percent(one.after) for one in still}
+        what = f"{each.pop()} each" if len(each) == 1 and len(still) > 1 else ", ".join(one.line() for one in still[:6])
+        more = f" and {len(still) - 6} more" if len(each) > 1 and len(still) > 6 else ""
+        why = ": no history yet" if not any(one.why for one in told) else ""
+        lines.append(f"unchanged: {what}{more}{why}")
+    return lines
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
@@ -155,7 +191,7 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
 
     stop, received = threading.Event(), _Signals()
     threading.Thread(target=received.wait_for, args=(stop,), daemon=True).start()
-    metrics, tick_log = Metrics(), TickLog(log)
+    metrics, tick_log = Metrics(), TickLog(log, config.make_policy())
 
     def on_tick(report: TickReport) -> None:
         metrics(report)

@@ -58,7 +58,8 @@ def record(
     known = History(history, options) if history is not None else None
     try:
         if said is not None:
-            addresses, entitlements = said.addresses([rm] if rm is not None else []), of_config(said)
+            addresses = said.addresses([rm] if rm is not None else [])
+            entitlements: dict[str, float] | None = of_config(said)
         else:
             assert rm is not None
             addresses, entitlements = [find_rm(rm, options, client=client)], _of_controller(rm, options)

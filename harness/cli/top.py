@@ -143,9 +143,7 @@ def _cells(view: View, row: QueueRow) -> list[str]:
     scale = 1024.0 if view.unit == "memory" else 1.0
     changed = ""
     if row.changed_s is not None:
-        arrow = (
-            "" if row.weight_before is None or row.weight is None else "↑" if row.weight > row.weight_before else "↓"
-        )
+        arrow = "" if row.part_before is None or row.part is None else "↑" if row.part > row.part_before else "↓"
         changed = f"{arrow}{seconds(max(view.time_s - row.changed_s, 0.0))}"
     return [
         name,
@@ -154,9 +152,15 @@ def _cells(view: View, row: QueueRow) -> list[str]:
         f"{100 * row.demand_mb / capacity:.0f}%",
         "" if row.accumulated is None else _short(row.accumulated / scale),
         "" if row.deficit is None else _short(row.deficit / scale),
-        "" if row.weight is None else f"{row.weight:.4g}",
+        "" if row.weight is None else f"{100 * _part(view, row):.1f}%",
         changed,
     ]
+
+
+def _part(view: View, row: QueueRow) -> float:
+    """Its part of its siblings' weights."""
+    total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
+    return (row.weight or 0.0) / (total or 1.0)
 
 
 def _short(value: float) -> str:
@@ -168,10 +172,14 @@ def _short(value: float) -> str:
 
 
 def _said(view: View, decision: Any) -> str:
+    from harness.control.changes import parts as parts_of
+    from harness.control.changes import percent
     from harness.control.explain import moment
 
-    weights = decision["weights"]
-    parts = [f"{queue.removeprefix('root.')} {weights[queue]:.4g}" for queue in decision["changed"] if queue in weights]
+    found = parts_of(decision["weights"])
+    parts = [
+        f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in decision["changed"] if queue in found
+    ]
     reasons = [f"{queue.removeprefix('root.')} {why}" for queue, why in decision.get("reasons", {}).items()]
     return f"{moment(view, decision['time_s'])} {', '.join([*reasons, *parts])}"
 

@@ -206,5 +206,15 @@ def _port(base: str, partner: RpcAddress) -> str:
 
 
 def read_config(path: Path) -> EnforceConfig:
-    """The configuration in a file. InputError with file and line, CallError for a policy that is none."""
-    return validated(EnforceConfig, read_yaml(path))
+    """The configuration in a file. InputError with file and line, CallError for a policy or setting that is none."""
+    config = validated(EnforceConfig, read_yaml(path))
+    try:
+        config.make_policy()
+    except CallError as error:
+        key = (
+            "policy"
+            if error.where == "--policy"
+            else "settings" + (error.where or "").removeprefix("--set").replace(" ", ".")
+        )
+        raise CallError(error.what, where=f"{path}: {key}", mend=error.mend) from None
+    return config

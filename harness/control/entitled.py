@@ -22,7 +22,10 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
 
     Raises what reading the allocation file raises.
     """
-    place = config.place()
+    said = dict(config.control_settings().entitlements)
+    place = config.place() if config.allocation_file else None
+    if place is None:
+        return said
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
         kept = read_documents(config.ledger_path(), _KEPT)
@@ -31,7 +34,7 @@ def of_config(config: EnforceConfig) -> dict[str, float]:
     if not kept.get("baseline") and lease.said:
         owner.adopt(lease.said)
     owner.read()
-    return owner.configured_weights() | config.control_settings().entitlements
+    return {**owner.configured_weights(), **said}
 
 
 def of_file(path: str) -> tuple[str, dict[str, float] | None]:

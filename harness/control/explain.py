@@ -85,9 +85,12 @@ def _accounts(view: View, row: QueueRow) -> str | None:
         return f"Accumulated{since}: {amount(row.accumulated, view.unit)}."
     if abs(row.deficit) < 0.001 * total:
         return f"{text}: it is even."
-    if row.deficit > 0:
-        return f"{text}: it has had {amount(row.deficit, view.unit)} too little, which is to be given back to it."
-    return f"{text}: it has had {amount(-row.deficit, view.unit)} too much, which the others get back first."
+    had = f"it has had {amount(abs(row.deficit), view.unit)} too {'little' if row.deficit > 0 else 'much'}"
+    if not view.policy:
+        return f"{text}: {had}. No controller is known here: nothing makes up for that."
+    if not view.gives_back:
+        return f"{text}: {had}. Policy {view.policy} keeps no debts: nothing makes up for that."
+    return f"{text}: {had}, which {'is to be given back to it' if row.deficit > 0 else 'the others get back first'}."
 
 
 def _weight(view: View, row: QueueRow) -> list[str]:
@@ -96,20 +99,23 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     siblings = [other for other in view.queues.values() if other.parent == row.parent and other.weight is not None]
     total = sum(other.weight or 0.0 for other in siblings)
     text = f"Weight {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
+    if not view.policy:
+        return [f"{text}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]
     when = moment(view, row.changed_s)
-    before = row.weight_before
-    if before is None or before == row.weight:
-        change = f"; last decided at {when}"
+    before, after = row.part_before, row.part
+    if before is None or after is None or abs(before - after) < 0.0005:
+        change, up = f"; last decided at {when}", None
     else:
-        change = f"; {'raised' if row.weight > before else 'lowered'} from {before:g} at {when}"
+        up = after > before
+        change = f"; {'raised' if up else 'lowered'} from {percent(before)} to {percent(after)} at {when}"
     why = ""
     if row.reason:
         why = f": {row.reason}"
-    elif before is not None and row.deficit is not None:
-        side = "had too little so far" if row.deficit > 0 else "had too much so far"
-        why = f", because by then it had {side}" if row.deficit else ""
+    elif view.gives_back and up is not None and row.deficit_then and up == (row.deficit_then > 0):
+        side = "little" if up else "much"
+        why = f", because by then it had had {amount(abs(row.deficit_then), view.unit)} too {side}"
     return [f"{text}{change}{why}."]
 
 
@@ -119,14 +125,20 @@ def _next(view: View, row: QueueRow) -> list[str]:
     waiting = [rival for rival in order if rival.wants]
     if not waiting:
         return ["None of its siblings waits for containers now."] if len(order) > 1 else []
-    shown = ", ".join(f"{rival.path} {rival.usage_over_weight:.3g}" for rival in waiting[:5])
+    total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
+    held = sum(other.allocated_mb for other in view.queues.values() if other.parent == row.parent)
+    shown = ", ".join(
+        f"{rival.path} holds {percent(view.queues[rival.path].allocated_mb / max(held, 1))} with "
+        f"{percent((view.queues[rival.path].weight or 0.0) / (total or 1.0))} of the weights"
+        for rival in waiting[:5]
+    )
     places = [rival.path for rival in waiting]
     if row.path in places:
         place = places.index(row.path) + 1
         lead = "It is next" if place == 1 else f"It is number {place} of {len(places)}"
     else:
         lead = "It wants nothing now"
-    return [f"{lead}: the scheduler serves the smallest usage / weight first ({shown} MiB per unit of weight)."]
+    return [f"{lead}: the scheduler serves first who holds least for its weight ({shown})."]
 
 
 def document(view: View, path: str) -> dict[str, Any]:

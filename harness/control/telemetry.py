@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
 from harness.base.errors import InputError
+from harness.control.changes import Change, Entitled, changes
+from harness.control.events import Record
 from harness.control.reports import TickReport
+from harness.model.snapshot import Snapshot
+from harness.policies.base import Policy
 
 LogFormat = Literal["text", "json"]
 #: An alarm that lasts is said again after this, seconds.
@@ -43,8 +47,8 @@ class Log:
 class TickLog:
     """Turns ticks into log events: decisions, alarms when they begin, last and end."""
 
-    def __init__(self, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._clock = log, clock
+    def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._policy, self._clock = log, policy, clock
         self._alarms: dict[str, tuple[str, float]] = {}
         self._weights: dict[str, float] = {}
 
@@ -53,22 +57,23 @@ class TickLog:
         if record is not None:
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
-            shown = [f"{queue} {_number(self._weights.get(queue))}→{weights[queue]:g}" for queue in moved[:_MOST_NAMED]]
-            more = f" and {len(moved) - len(shown)} more" if len(moved) > len(shown) else ""
+            told = [
+                change for change in changes_of(record, report.snapshot, self._weights, self._policy) if change.moved
+            ]
+            shown = [change.line() for change in told[:_MOST_NAMED]]
+            more = f" and {len(told) - len(shown)} more" if len(told) > len(shown) else ""
+            nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
             self._log(
                 "info",
                 "weights",
-                f"{', '.join(shown) or 'limits'}{more}{effect}",
+                f"{', '.join(shown) or nothing}{more}{effect}",
                 weights={queue: weights[queue] for queue in moved},
                 reasons={queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
                 wrote=report.wrote,
                 effect_s=report.effect_s,
                 took_s=round(report.took_s, 4),
             )
-            for queue, reason in record.reasons.items():
-                if queue in record.changed:
-                    self._log("info", "reason", f"{queue} {reason}", queue=queue)
             self._weights = dict(weights)
         self._tell_alarms(report)
 
@@ -87,8 +92,10 @@ class TickLog:
                     self._log("info", kind, "mended")
 
 
-def _number(value: float | None) -> str:
-    return "?" if value is None else f"{value:g}"
+def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:
+    """A decision in shares and causes; ``before``: the weights until then."""
+    queues = {} if snapshot is None else {q.name: Entitled(q.weight, q.leaf) for q in snapshot.queues.values()}
+    return changes(before, record.attributes.weights, record.counted, queues, record.reasons, policy)
 
 
 class Metrics:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
+from harness.control.changes import Entitled, debts, parts
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import policy_class
 from harness.yarn.answers import AppStatus
@@ -45,6 +46,11 @@ class QueueRow:
     #: The last decision that changed it: when, from which weight, and in what words.
     changed_s: float | None = None
     weight_before: float | None = None
+    #: Its part of its siblings' weights by that decision, and by the one before.
+    part: float | None = None
+    part_before: float | None = None
+    #: What it was owed by the accounts of that decision (negative: it owed).
+    deficit_then: float | None = None
     accumulated_before: float | None = None
     reason: str | None = None
     #: What the RM computed as its fair share.
@@ -62,6 +68,8 @@ class View:
     queues: Mapping[str, QueueRow]
     unit: str = "memory"
     flat: bool = False
+    #: Whether the policy makes up for what a queue had too little of.
+    gives_back: bool = False
     began_s: float | None = None
     #: How old the accounts are (None: as old as the rest).
     accounts_age_s: float | None = None
@@ -124,11 +132,20 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
     open_ = set(rows)
     for at in range(len(made) - 1, -1, -1):
         decision, before = made[at], made[at - 1] if at else {}
-        for path in open_ & set(decision.get("changed", ())):
+        wanted = open_ & set(decision.get("changed", ()))
+        if not wanted:
+            continue
+        now, was = parts(decision["weights"]), parts(before.get("weights", {}))
+        entitled = {path: Entitled(row.entitlement, row.leaf) for path, row in view.queues.items()}
+        owed = debts(decision.get("counted") or {}, entitled, flat=view.flat)
+        for path in wanted:
             rows[path] = replace(
                 rows[path],
                 changed_s=decision["time_s"],
                 weight_before=before.get("weights", {}).get(path),
+                part=now.get(path),
+                part_before=was.get(path),
+                deficit_then=owed.get(path),
                 accumulated_before=before.get("counted", {}).get(path),
                 reason=decision.get("reasons", {}).get(path),
             )
@@ -168,7 +185,6 @@ def from_ledger(path: Path) -> View:
             capacity_mb=look["capacity"][0],
             queues=rows,
             unit=str(settings.get("resource", "memory")),
-            flat=is_flat(name),
             began_s=look["began_s"],
             alarms=tuple((kind, text) for kind, text in look["alarms"]),
         )
@@ -176,15 +192,16 @@ def from_ledger(path: Path) -> View:
         raise InputError(
             "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
         ) from None
-    return with_changes(with_sums(view), read_decisions(path, most=MOST_DECISIONS))
+    return with_changes(with_sums(of_policy(view, name)), read_decisions(path, most=MOST_DECISIONS))
 
 
-def is_flat(name: str) -> bool:
-    """Whether a policy ignores the tree, as it says itself; a policy that is not here any more cannot say."""
+def of_policy(view: View, name: str) -> View:
+    """The view with what a policy says of itself; of one that cannot be found here, nothing."""
     try:
-        return policy_class(name).ignores_tree
+        found = policy_class(name)
     except YarnfairError:
-        return False
+        return view
+    return replace(view, flat=found.ignores_tree, gives_back=found.gives_back)
 
 
 def _later(backlog_s: float | None, start_s: float | None) -> float | None:

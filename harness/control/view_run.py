@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.control.view import QueueRow, View, is_flat, with_changes, with_sums
+from harness.control.view import QueueRow, View, of_policy, with_changes, with_sums
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:
@@ -56,12 +56,13 @@ def from_run(folder: Path, *, at_s: float | None = None) -> View:
         policy=str(identity.get("variant") or policy.get("name") or "?"),
         capacity_mb=int(identity.get("capacity_mb") or 0),
         queues=queues,
-        flat=is_flat(str(policy.get("name"))),
         began_s=0.0,
         wall_clock=False,
     )
     decisions, alarms = _decisions(folder / "decisions.jsonl", time_s)
-    return with_changes(with_sums(replace(view, alarms=tuple(alarms[-3:]))), decisions)
+    return with_changes(
+        with_sums(replace(of_policy(view, str(policy.get("name"))), alarms=tuple(alarms[-3:]))), decisions
+    )
 
 
 def _weight(value: Any) -> float | None:

@@ -390,7 +390,7 @@ class Controller:
             return []
         now = self.clock()
         self._verified_s = now
-        if just_written:
+        if just_written and not wrong:
             self._tick.effect_s = now - self._tick.decided_s
         if poll and wrong and self.holds:
             self._touch()

@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, nearest
 from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 
@@ -104,6 +104,8 @@ class Policy(ABC):
     Settings: ClassVar[type] = NoSettings
     #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
     aliases: ClassVar[Mapping[str, str]] = {}
+    #: Whether what a queue had too little of comes back to it later: its debts mean something to the reader.
+    gives_back: ClassVar[bool] = False
 
     #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
     ignores_tree: ClassVar[bool] = False
@@ -198,6 +200,8 @@ def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, di
         name = cls.aliases.get(written, written)
         if name not in known:
             offer = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+            if close := nearest(str(written), [*known, *cls.aliases]):
+                offer = f"did you mean {close!r}? {offer}"
             raise CallError(f"policy {cls.name} has no setting {str(written)[:60]!r}", where="--set", mend=offer)
         if name in values:
             raise CallError(f"setting {name} of policy {cls.name} is given under two names", mend="give it once")

@@ -37,6 +37,7 @@ class DecayPolicy(Policy):
 
     Settings: ClassVar[type] = DecaySettings
     settings: DecaySettings
+    gives_back: ClassVar[bool] = True
     #: Whether keys order all leaves against each other, or siblings at each level.
     flat: ClassVar[bool] = False
 

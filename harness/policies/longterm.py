@@ -73,6 +73,7 @@ class LongTermPolicy(Policy):
 
     Settings: ClassVar[type] = LongTermSettings
     settings: LongTermSettings
+    gives_back: ClassVar[bool] = True
     #: The last answer's order: it changes only with T_wait.
     _order: Order | None = None
 

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, nearest
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 
@@ -70,9 +70,10 @@ def policy_class(name: str) -> type[Policy]:
         mend = "give --policy path/to/file.py:Class"
         return _checked(from_user_file(Path(path), attribute, what="class", mend=mend), f"{path}:{attribute}")
     shown = name if len(name) <= 60 else name[:57] + "..."
-    raise CallError(
-        f"no policy {shown!r}", where="--policy", mend=f"one of {', '.join(policy_names())}, or path/to/file.py:Class"
-    )
+    close = nearest(name, policy_names())
+    mend = f"did you mean {close!r}? " if close else ""
+    mend += "`yarnfair list policies` names all; or give path/to/file.py:Class"
+    raise CallError(f"no policy {shown!r}", where="--policy", mend=mend)
 
 
 def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:

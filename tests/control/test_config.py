@@ -70,7 +70,7 @@ def test_policy_settings_and_addresses_are_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("setting", ["quantum_s: 60", "quantum_s: 0", "adaptive_quantum: true"])
 def test_what_cannot_be_counted_on_a_real_cluster_is_refused(tmp_path: Path, setting: str) -> None:
     (tmp_path / "c.yaml").write_text(GOOD + f"settings: {{{setting}}}\n")
-    with pytest.raises(CallError, match=f"--set {setting.partition(':')[0]}: .*execution times"):
+    with pytest.raises(CallError, match=f"settings.{setting.partition(':')[0]}: .*execution times"):
         read_config(tmp_path / "c.yaml").make_policy()
     (tmp_path / "c.yaml").write_text(GOOD + "settings: {adaptive_quantum: false}\n")
     assert read_config(tmp_path / "c.yaml").make_policy().name == "ltrf"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
+from harness.control.events import Attributes, Record
 from harness.control.reports import TickReport
-from harness.control.telemetry import Metrics
+from harness.control.telemetry import Log, Metrics, TickLog
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
+from harness.policies import make_policy
 
 
 def test_the_last_look_is_told_in_the_time_of_day_and_only_when_it_succeeded() -> None:
@@ -19,3 +23,26 @@ def test_the_last_look_is_told_in_the_time_of_day_and_only_when_it_succeeded() -
     now[0] = 6000.0
     metrics(TickReport(time_s=101.0, took_s=0.1))
     assert metrics.registry.get_sample_value(shown) == 5000.0
+
+
+def decision(counted: dict[str, float], **weights: float) -> TickReport:
+    queues = {"root": QueueView("root", None, False)}
+    queues |= {f"root.{name}": QueueView(f"root.{name}", "root", True) for name in weights}
+    after = {f"root.{name}": weight for name, weight in weights.items()}
+    used = {f"root.{name}": amount for name, amount in counted.items()}
+    record = Record(100.0, Attributes(after), tuple(after), used, {})
+    return TickReport(time_s=100.0, took_s=0.1, snapshot=Snapshot(100.0, ZERO, queues), record=record, wrote=True)
+
+
+def test_the_log_says_shares_and_causes() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("ltrf"))
+    told(decision({}, spark=500.0, hive=500.0))
+    assert "weights: spark 50 %, hive 50 %" in stream.getvalue()
+    hours = 3600.0 * 1024
+    told(decision({"spark": 10 * hours, "hive": 27.4 * hours}, spark=482.75, hive=0.0010004))
+    line = stream.getvalue().splitlines()[-1]
+    assert "spark 50 -> 100 %: owed 8.7 GiB h, hive 50 -> 0 %: has had too much by 8.7 GiB h" in line
+    told = TickLog(Log(stream), make_policy("fair"))
+    told(decision({"spark": 10 * hours, "hive": 27.4 * hours}, spark=1.0, hive=3.0))
+    assert stream.getvalue().splitlines()[-1].endswith("spark 25 %, hive 75 %")

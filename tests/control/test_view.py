@@ -108,7 +108,8 @@ def test_a_ledgers_figures(tmp_path: Path) -> None:
     assert "Entitled to 50.0 % of the cluster; holds 0.0 %" in words
     assert "waits for 60 s for 3,072 MiB more, 3 containers" in words
     assert "300.0 GiB·s too little" in words
-    assert "raised from 500" in words
+    assert "raised from 50.0 % to" in words
+    assert "because by then it had had 300.0 GiB·s too little" in words
     assert "It is next" in words
 
 
@@ -154,7 +155,7 @@ def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = str(write_run(tmp_path / "run"))
     code, out, _ = run(capsys, "explain", "G.A", "--run", folder)
     assert code == 0
-    assert "Weight 2, 66.7 % of its siblings' sum; raised from 1 at 9.0 s: has waited 9 s, T_wait 5 s: lifted." in out
+    assert "Weight 2, 66.7 % of its siblings' sum; last decided at 9.0 s: has waited 9 s, T_wait 5 s: lifted." in out
     code, out, _ = run(capsys, "explain", "root.C", "--run", folder, "--json")
     found = json.loads(out)
     assert found["deficit"] == 0.5 * 8000 - 3000
@@ -246,3 +247,37 @@ def test_figures_for_people() -> None:
     assert amount(-512.0, "memory") == "-0.5 GiB·s"
     assert amount(30.0, "vcores") == "30.0 vcore·s"
     assert [seconds(value) for value in (3.2, 600.0, 9000.0, 400_000.0)] == ["3 s", "10 min", "2.5 h", "4.6 days"]
+
+
+@pytest.mark.parametrize("policy", ["fair", "static"])
+def test_a_policy_that_keeps_no_debts_promises_nothing(tmp_path: Path, policy: str) -> None:
+    worked(tmp_path, policy=policy)
+    view = from_ledger(tmp_path / "ledger.db")
+    for queue in ("root.a", "root.b"):
+        words = " ".join(explain(view, queue))
+        assert f"Policy {policy} keeps no debts" in words
+        assert not re.search("given back|get back|because", words)
+
+
+def test_without_a_controller_nobody_gives_back(tmp_path: Path) -> None:
+    rm = worked(tmp_path)
+    weights = {path: queue.weight for path, queue in rm.effective_queues().items()}
+    view = from_rm(rm.now_s, "rm", rm.rest.scheduler(), weights, rm.rest.apps())
+    words = " ".join(explain(view, "root.a"))
+    assert "No controller is known here" in words
+    assert not re.search("given back|get back|controller has not", words)
+
+
+def test_raised_is_said_of_shares_not_of_raw_weights(tmp_path: Path) -> None:
+    made = [
+        {"time_s": 0.0, "weights": {"root.G": 331.0, "root.C": 331.0}, "changed": ["root.G", "root.C"], "counted": {}},
+        {
+            "time_s": 9.0,
+            "weights": {"root.G": 400.0, "root.C": 1200.0},
+            "changed": ["root.G", "root.C"],
+            "counted": {"root.G.A": 9000.0, "root.G.B": 0.0, "root.C": 1000.0},
+        },
+    ]
+    view = from_run(write_run(tmp_path / "run", decisions="".join(json.dumps(one) + "\n" for one in made)))
+    words = " ".join(explain(view, "root.G"))
+    assert "lowered from 50.0 % to 25.0 % at 9.0 s, because by then it had had 3.9 GiB·s too much" in words

@@ -104,7 +104,9 @@ def test_weights_that_are_not_in_force_are_an_alarm_until_they_are(tmp_path: Pat
     with controlled(rm, tmp_path) as controller:
         rm.loads = False
         for _ in range(3):
-            assert kinds(controller.tick()) == {"not-in-force"}
+            report = controller.tick()
+            assert kinds(report) == {"not-in-force"}
+            assert report.effect_s is None, "what was not read back is not in force"
             rm.now_s += 5
         rm.loads = True
         assert controller.tick().alarms == ()

@@ -23,7 +23,7 @@ def test_every_policy_is_called_by_its_name(name: str) -> None:
 
 
 def test_unknown_policy_lists_the_known() -> None:
-    with pytest.raises(CallError, match=r"no policy 'lrtf'; one of static, fair, drf"):
+    with pytest.raises(CallError, match=r"no policy 'lrtf'; did you mean 'ltrf'"):
         make_policy("lrtf")
 
 

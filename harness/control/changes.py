@@ -1,0 +1,119 @@
+"""A decision in shares and causes: ``b 25 -> 50 %: owed 8.7 GiB h``. Words only; nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.policies.base import Policy
+
+_HOUR_S = 3600.0
+_UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
+#: Parts that differ by less are the same to a reader.
+_SAME = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Entitled:
+    """A queue as the words need it: its w_i, and whether it is a leaf."""
+
+    weight: float
+    leaf: bool
+
+
+def resource_hours(value: float, unit: str) -> str:
+    """Accumulated resources (MiB s, vcore s, cluster s) as ``8.7 GiB h``."""
+    hours = abs(value) / _HOUR_S / (1024.0 if unit == "memory" else 1.0)
+    number = f"{hours:,.1f}" if hours >= 0.1 else f"{hours:.2g}"
+    return f"{number} {_UNITS.get(unit, unit)} h"
+
+
+def percent(part: float) -> str:
+    """A part as ``25 %``; below 10 % with one place."""
+    return f"{100 * part:.0f} %" if part >= 0.0995 or part < _SAME else f"{100 * part:.1f} %"
+
+
+def parts(weights: Mapping[str, float]) -> dict[str, float]:
+    """Queue -> its part of its siblings' weights."""
+    sums: dict[str, float] = {}
+    for queue, weight in weights.items():
+        parent = queue.rpartition(".")[0]
+        sums[parent] = sums.get(parent, 0.0) + weight
+    return {queue: weight / (sums[queue.rpartition(".")[0]] or 1.0) for queue, weight in weights.items()}
+
+
+def debts(counted: Mapping[str, float], queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
+    """Queue -> what it is owed (negative: owes), in the unit of ``counted`` (leaf -> accumulated resources).
+
+    Its entitled share of all that was counted, less its own; ``flat``: leaves' shares by their own weights alone.
+    """
+    own: dict[str, float] = {}
+    share: dict[str, float] = {"root": 1.0}
+    leaves = [queue for queue in counted if queue in queues and queues[queue].leaf]
+    for leaf in leaves:
+        for path in _upwards(leaf):
+            own[path] = own.get(path, 0.0) + counted[leaf]
+    if flat:
+        total = sum(queues[leaf].weight for leaf in leaves) or 1.0
+        for leaf in leaves:
+            for path in _upwards(leaf):
+                if path != "root":
+                    share[path] = share.get(path, 0.0) + queues[leaf].weight / total
+    else:
+        named = {path: queues[path].weight for path in own if path in queues and path != "root"}
+        for path, part in sorted(parts(named).items(), key=lambda item: item[0].count(".")):
+            share[path] = share.get(path.rpartition(".")[0], 0.0) * part
+    everything = own.get("root", 0.0)
+    return {path: share.get(path, 0.0) * everything - amount for path, amount in own.items() if path != "root"}
+
+
+def _upwards(leaf: str) -> Iterable[str]:
+    at = leaf
+    while at:
+        yield at
+        at = at.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One queue of a decision. Parts are of its siblings' weights; ``before`` None: not known."""
+
+    queue: str
+    before: float | None
+    after: float
+    why: str
+
+    @property
+    def moved(self) -> bool:
+        """Whether its part is another one than before, to a reader."""
+        return self.before is None or abs(self.after - self.before) >= _SAME
+
+    def line(self) -> str:
+        """In words."""
+        name = self.queue.removeprefix("root.")
+        was = "" if self.before is None or not self.moved else f"{percent(self.before).removesuffix(' %')} -> "
+        return f"{name} {was}{percent(self.after)}{': ' + self.why if self.why else ''}"
+
+
+def changes(
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+    counted: Mapping[str, float],
+    queues: Mapping[str, Entitled],
+    reasons: Mapping[str, str],
+    policy: Policy,
+) -> list[Change]:
+    """Every queue that a decision gives a weight, with the cause as far as the policy and its accounts tell."""
+    was, will = parts(before), parts(after)
+    owed = debts(counted, queues, flat=policy.ignores_tree) if policy.gives_back else {}
+    settings = policy.ledger_settings()
+    unit = settings.resource if settings is not None else "memory"
+    whole = sum(counted.values())
+    found = []
+    for queue, part in will.items():
+        why = reasons.get(queue, "")
+        debt = owed.get(queue, 0.0)
+        if not why and abs(debt) >= 0.001 * whole and whole > 0:
+            why = f"{'owed' if debt > 0 else 'has had too much by'} {resource_hours(debt, unit)}"
+        found.append(Change(queue, was.get(queue), part, why))
+    return found
