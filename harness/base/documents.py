@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.base.errors import InputError
+from harness.base.files import read_whole
 
 MAX_BYTES = 10_000_000
 #: Values in one document after its aliases are written out.
@@ -134,10 +135,7 @@ def read_yaml(path: Path) -> YamlDocument:
     Raises InputError with ``file:line``.
     """
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(f"{size:,} bytes are too many", where=str(path), mend=f"keep it below {MAX_BYTES:,}")
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path, MAX_BYTES).decode("utf-8")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
     except UnicodeDecodeError:

@@ -34,13 +34,25 @@ class YarnfairError(Exception):
 
     def line(self) -> str:
         """The one line that is printed: ``where: what; mend``."""
-        text = " ".join(self.what.split())
+        text = " ".join(short(self.what).split())
         if self.where:
             # Line ends only: a path may well hold two spaces.
-            text = f"{' '.join(self.where.splitlines())}: {text}"
+            text = f"{' '.join(short(self.where).splitlines())}: {text}"
         if self.mend:
-            text = f"{text}; {' '.join(self.mend.split())}"
+            text = f"{text}; {' '.join(short(self.mend).split())}"
+        return printable(text)
+
+
+def short(text: str, most: int = 2000) -> str:
+    """A text of a file or an answer as far as a person reads it: its beginning and its end."""
+    return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"
+
+
+def printable(text: str) -> str:
+    """The text with control characters written out: a terminal does not obey them."""
+    if text.isprintable():
         return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
 class InputError(YarnfairError):

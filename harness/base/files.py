@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+
+#: More than any file that users write by hand or that a run leaves for others to read.
+MOST_BYTES = 64 << 20
+_HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 def put_file(
@@ -68,6 +74,27 @@ def replace_file(
         raise InputError(f"cannot be written: {reason}", where=str(path), mend=mend) from None
 
 
+def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """All of a user's file: an ordinary one, or what a shell hands over as one (/dev/stdin, /dev/fd/N).
+
+    Raises OSError, with the reason as ``strerror``: also for what is no ordinary file (a pipe would be waited for, a
+    device has no end), for more than ``most`` bytes, and for a path that cannot be one.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, str(error)) from None
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            if not str(path).startswith(_HANDED_OVER) or stat.S_ISDIR(os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, "no ordinary file")
+            os.set_blocking(handle, True)
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most:,} bytes")
+    return data
+
+
 def plain(value: Any) -> Any:
     """The value as JSON has it: numbers that are not finite become null."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -107,7 +134,7 @@ def read_json(path: Path, mend: str = "run the experiment again") -> dict[str, A
     Raises InputError when it is missing or damaged.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_whole(path).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InputError(f"cannot be read: {why}", where=str(path), mend=mend) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError
+from harness.base.files import read_whole
 from harness.cli.output import json_option, print_json
 
 
@@ -42,7 +43,7 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
 def read_text(path: Path) -> str:
     """A user's text file; InputError with the reason where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return read_whole(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from error
     except (OSError, ValueError) as error:

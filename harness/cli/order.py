@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,10 +100,11 @@ def order(
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
     from harness.base.errors import InputError
+    from harness.base.files import read_whole
     from harness.policies.ordering.jobs import parse_jobs
 
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_whole(path).decode("utf-8-sig")
     except OSError as error:
         raise InputError(
             f"cannot be read: {error.strerror or error}", where=path, mend="name a readable CSV file"

@@ -135,7 +135,7 @@ class Lease:
             return b"", {}
         try:
             found = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return data, {}
         if not isinstance(found, dict):
             return data, {}

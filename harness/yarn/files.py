@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError
+from harness.base.files import read_whole
 from harness.yarn.errors import reason
 
 if TYPE_CHECKING:
@@ -170,22 +171,17 @@ class LocalPlace(AllocationPlace):
 
     @property
     def file_name(self) -> str:
-        return self.path.resolve().name
+        return os.path.basename(os.path.realpath(self.path))
 
     def beside(self, name: str) -> LocalPlace:
-        return LocalPlace(self.path.resolve().with_name(name))
+        # Links in a circle have no end; reading says so.
+        return LocalPlace(Path(os.path.realpath(self.path)).with_name(name))
 
     def read(self) -> bytes:
         try:
-            with self.path.open("rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise InputError("no ordinary file", where=self.name)
-                data = file.read(MAX_BYTES + 1)
+            return read_whole(self.path, MAX_BYTES)
         except OSError as error:
             raise InputError(f"cannot be read: {reason(error)}", where=self.name) from None
-        if len(data) > MAX_BYTES:
-            raise InputError("too large for an allocation file", where=self.name)
-        return data
 
     def _put(self, data: bytes) -> None:
         try:
