@@ -53,19 +53,21 @@ class _Account:
     plain: float = 0.0  # integral of g since the ledger began: eq. (1), whatever the settings
     surplus: float = 0.0  # integral of g - min(d, S) since the round began, where dues are counted
     window: SlidingWindow | None = None
+    late: bool = False  # joined a ledger that had begun, and has not been active yet
 
     def state(self) -> list[Any]:
         window = None if self.window is None else self.window.state()
-        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window, self.surplus]
+        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window, self.surplus, self.late]
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> _Account:
-        # Accounts that were kept before dues were counted have no surplus.
-        counted, pseudo, arrived, assumed, plain, window, surplus = [*state, 0.0][:7]
+        # Accounts that were kept before dues were counted have no surplus, and none before late ones say so.
+        known = [*state, *(0.0, False)[len(state) - 6 :]]
+        counted, pseudo, arrived, assumed, plain, window, surplus, late = known[:8]
         figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain), float(surplus))
         if not all(math.isfinite(figure) for figure in figures):
             raise ValueError("a figure of an account is not finite")
-        return cls(*figures, None if window is None else SlidingWindow.restored(window))
+        return cls(*figures, None if window is None else SlidingWindow.restored(window), bool(late))
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:
@@ -113,18 +115,26 @@ class Ledger:
             account.window = SlidingWindow(self.settings.window_s, self.time_s)
         return account
 
+    def _newcomer(self) -> _Account:
+        account = self._new_account()
+        account.late = self.remember and self.time_s > self._start_s
+        return account
+
     def set_capacity(self, capacity: Resource) -> None:
         """R from the last observation on."""
         self._capacity = capacity
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten, unless
-        ``remember`` is set: then they go on where they were when they come back."""
+        """Entitlements from the last observation on. New leaves begin with nothing; missing ones are forgotten.
+
+        With ``remember`` set, leaves that come back go on where they were, and a new one is owed nothing for the time
+        before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16).
+        """
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = sum(self._weights.values())
         before, departed = self._accounts, self._departed
-        self._accounts = {leaf: before.get(leaf) or departed.pop(leaf, None) or self._new_account() for leaf in weights}
+        self._accounts = {leaf: before.get(leaf) or departed.pop(leaf, None) or self._newcomer() for leaf in weights}
         if self.remember:
             departed.update({leaf: account for leaf, account in before.items() if leaf not in weights})
 
@@ -157,6 +167,7 @@ class Ledger:
                 began = self._start_s + current * length
                 for account in (*self._accounts.values(), *self._departed.values()):
                     account.counted, account.pseudo, account.arrived, account.surplus = 0.0, 0.0, False, 0.0
+                    account.late = False
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if interval > 0:
             counted_s = interval * fraction
@@ -180,8 +191,10 @@ class Ledger:
             if due is not None:
                 self._owe(due, used, interval, fraction)
         self.time_s = time_s
-        if self.settings.pseudo and active:
-            self._arrive(active)
+        if active:
+            self._join(active)
+            if self.settings.pseudo:
+                self._arrive(active)
 
     def _owe(self, due: Mapping[str, float], used: Mapping[str, Usage], interval_s: float, fraction: float) -> None:
         """Add what each leaf got beyond its due in an interval, of which ``fraction`` lies in this round."""
@@ -290,6 +303,22 @@ class Ledger:
         if discount == 1.0 or amount <= due:
             return amount
         return due + (amount - due) * discount
+
+    def _join(self, active: Collection[str]) -> None:
+        """What leaves that are new to the ledger begin with: as much for their weight as the most that another active
+        leaf has counted; of all leaves where no other is active."""
+        accounts, weights = self._accounts, self._weights
+        late = [leaf for leaf in active if accounts[leaf].late]
+        if not late:
+            return
+        known = [leaf for leaf in accounts if not accounts[leaf].late]
+        among = [leaf for leaf in active if not accounts[leaf].late] or known
+        highest = max(
+            ((accounts[k].counted + accounts[k].pseudo + accounts[k].assumed) / weights[k] for k in among), default=0.0
+        )
+        for leaf in late:
+            accounts[leaf].late, accounts[leaf].arrived = False, True
+            accounts[leaf].pseudo = weights[leaf] * highest
 
     def _arrive(self, active: Collection[str]) -> None:
         accounts, weights = self._accounts, self._weights

@@ -204,3 +204,37 @@ def test_an_idle_leaf_at_the_begin_of_a_round() -> None:
     assert ledger.counted() == {"a": 0.0, "b": 0.0}
     ledger.observe(601.0, {"a": Usage(1.0, 0.0)})
     assert ledger.counted() == {"a": pytest.approx(1.0, rel=0.01), "b": 0.0}
+
+
+def grown(half_life_s: float | None = None) -> Ledger:
+    """Two leaves with an hour of history; a third one that joins."""
+    ledger = Ledger(LedgerSettings(half_life_s=half_life_s), {"a": 1.0, "b": 1.0}, Resource(3000, 3))
+    ledger.remember = True
+    ledger.observe(3600.0, {"a": Usage(2000.0 * 3600), "b": Usage(1000.0 * 3600)}, ["a", "b"])
+    ledger.set_weights({"a": 1.0, "b": 1.0, "c": 2.0})
+    return ledger
+
+
+def test_a_newcomer_is_owed_nothing_for_the_time_before_it_existed() -> None:
+    ledger = grown()
+    ledger.observe(3700.0, {}, ["a", "b"])
+    assert ledger.counted()["c"] == 0.0, "it has not asked for anything yet"
+    ledger = Ledger.restored(ledger.state(), ledger.settings)
+    ledger.observe(3800.0, {}, ["b", "c"])
+    assert ledger.counted()["c"] == 2 * ledger.counted()["b"], "eq. (5.16), over the leaves that are active then"
+    ledger.observe(3900.0, {"c": Usage(500.0)}, ["a", "b", "c"])
+    assert ledger.counted()["c"] == 2 * ledger.counted()["b"] + 500.0, "once"
+
+
+def test_a_newcomer_among_idle_leaves_begins_as_the_most_counted_of_them() -> None:
+    ledger = grown()
+    ledger.observe(3700.0, {}, ["c"])
+    assert ledger.counted()["c"] == 2 * ledger.counted()["a"]
+
+
+def test_who_comes_back_is_no_newcomer() -> None:
+    ledger = grown()
+    ledger.set_weights({"a": 1.0})
+    ledger.set_weights({"a": 1.0, "b": 1.0})
+    ledger.observe(3700.0, {}, ["a", "b"])
+    assert ledger.counted()["b"] == 1000.0 * 3600
