@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
-from harness.experiments.slots import slot_run
+from harness.kinds.slots.run import slot_run
 from harness.model.jobs import JobSpec, Stage
 from harness.sim.slots.engine import run_slots
 from harness.sim.slots.model import SlotResult, SlotRun

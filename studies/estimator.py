@@ -26,8 +26,8 @@ import pandas as pd
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
+from harness.experiments.kind import Target
 from harness.experiments.mrorder import as_mapreduce, slots_of
-from harness.experiments.real.cluster import Target
 from harness.experiments.real.runner import real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.run import run_experiment

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 
 class YarnfairError(Exception):
@@ -31,6 +33,10 @@ class YarnfairError(Exception):
     def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
         self.what, self.where, self.mend = what, where, mend
         super().__init__(self.line())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors come from other processes, too."""
+        return partial(type(self), self.what, where=self.where, mend=self.mend), ()
 
     def line(self) -> str:
         """The one line that is printed: ``where: what; mend``."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +9,12 @@ import click
 
 from harness.base.errors import RunInvalid, RunTimedOut
 from harness.cli.output import echo_wrapped, json_option, print_json
+from harness.cli.progress import CampaignProgress, span
 
 if TYPE_CHECKING:
-    from harness.experiments.campaign.executors import Told
     from harness.experiments.campaign.run import Estimate, Outcome
     from harness.experiments.campaign.spec import Cell, LoadedCampaign
     from harness.experiments.campaign.state import Standing
-    from harness.experiments.simulated import Step
 
 FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 OUT = click.option("--out", type=click.Path(path_type=Path), help="The campaign's folder [./runs/campaign-NAME].")
@@ -26,14 +23,6 @@ OUT = click.option("--out", type=click.Path(path_type=Path), help="The campaign'
 @click.group()
 def campaign() -> None:
     """A grid of experiments: plan it, run it (resumed where it stopped), see how it stands."""
-
-
-def _span(seconds: float | None) -> str:
-    if seconds is None:
-        return "not known"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
@@ -92,9 +81,9 @@ def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
     for cell in loaded.cells:
         one = known[cell.id]
         stands_at = stands[cell.id].state
-        echo_wrapped(f"{cell.id[:8]}  {stands_at:<8} {_span(one.seconds):>9}  {cell.name}  ({one.basis})", hang=31)
+        echo_wrapped(f"{cell.id[:8]}  {stands_at:<8} {span(one.seconds):>9}  {cell.name}  ({one.basis})", hang=31)
     click.echo(
-        f"{len(loaded.cells)} cells, {len(open_cells)} to run: {_span(total)} with {room} side by side (an estimate)"
+        f"{len(loaded.cells)} cells, {len(open_cells)} to run: {span(total)} with {room} side by side (an estimate)"
     )
 
 
@@ -114,74 +103,6 @@ def _planned(cell: Cell, estimate: Estimate, standing: Standing) -> dict[str, An
         "estimate_s": estimate.seconds,
         "basis": estimate.basis,
     }
-
-
-class _Progress:
-    """Bars on a terminal, one a running cell and one for all; elsewhere a line when a cell ends."""
-
-    def __init__(self, loaded: LoadedCampaign, kept: int) -> None:
-        self.count, self.ended, self.failed, self.began = len(loaded.cells), kept, 0, time.monotonic()
-        self.kept = kept
-        self.bars: Any = None
-        self.tasks: dict[str, Any] = {}
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self.bars = Progress(
-                TextColumn("{task.description:<40.40}"),
-                BarColumn(bar_width=20),
-                TextColumn("{task.fields[at]}"),
-                console=Console(stderr=True),
-            )
-            self.bars.start()
-            self.whole = self.bars.add_task("campaign", total=self.count, completed=kept, at=f"{kept}/{self.count}")
-
-    def close(self) -> None:
-        if self.bars is not None:
-            self.bars.stop()
-
-    def begin(self, cell: Cell, attempt: int) -> None:
-        if self.bars is not None:
-            again = f" (attempt {attempt})" if attempt > 1 else ""
-            self.tasks[cell.id] = self.bars.add_task(cell.name + again, total=None, at="starts")
-
-    def says(self, cell: Cell, text: str) -> None:
-        if self.bars is None:
-            click.echo(f"{cell.name}: {text}", err=True)
-        elif cell.id in self.tasks:
-            self.bars.update(self.tasks[cell.id], at=text[:60])
-
-    def step(self, cell: Cell, step: Step) -> None:
-        if self.bars is not None and cell.id in self.tasks:
-            jobs = f"{step.jobs_done}/{step.jobs} jobs" if step.jobs is not None else f"{step.jobs_done} jobs"
-            self.bars.update(
-                self.tasks[cell.id], completed=step.jobs_done, total=step.jobs, at=f"{jobs}, {step.time_s:,.0f} s"
-            )
-
-    def end(self, cell: Cell, told: Told, state: str) -> None:
-        if self.bars is not None and cell.id in self.tasks:
-            self.bars.remove_task(self.tasks.pop(cell.id))
-        if state == "waiting":
-            click.echo(f"tried again: {cell.name}: {told.why}", err=True)
-            return
-        self.ended += 1
-        self.failed += state == "failed"
-        took = f" in {told.wall_s:.1f} s" if told.wall_s is not None else ""
-        why = f": {told.why}" if state == "failed" and told.why else ""
-        left = ""
-        done = self.ended - self.kept
-        if done and self.ended < self.count:
-            rest = (time.monotonic() - self.began) / done * (self.count - self.ended)
-            left = f"; about {_span(rest)} left"
-        if self.bars is not None:
-            self.bars.update(
-                self.whole, completed=self.ended, at=f"{self.ended}/{self.count}, {self.failed} failed{left}"
-            )
-            if state == "failed":
-                click.echo(f"failed: {cell.name}{why}", err=True)
-            return
-        click.echo(f"[{self.ended}/{self.count}] {cell.name}: {state}{took}{why}{left}", err=True)
 
 
 @campaign.command()
@@ -219,8 +140,7 @@ def run(
     runs_on = executor_of(executor, jobs)
     if not as_json:
         click.echo(f"{loaded.spec.campaign}: {len(stands)} cells, {kept} done before, into {folder}", err=True)
-    progress = _Progress(loaded, kept)
-    try:
+    with CampaignProgress(len(loaded.cells), kept) as progress:
         outcome = run_campaign(
             loaded,
             folder,
@@ -229,8 +149,6 @@ def run(
             retry_failed=retry_failed,
             fresh=fresh,
         )
-    finally:
-        progress.close()
     if as_json:
         print_json({"ran": outcome.ran, "kept": outcome.kept, **_document(loaded, folder, outcome.standings)})
     else:

@@ -49,7 +49,7 @@ def replay(
 
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
-    from harness.cli.run import print_comparison, split_policies, verdict, write_report
+    from harness.cli.run import split_policies, verdict, write_report
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
@@ -82,7 +82,8 @@ def replay(
             }
         )
     else:
-        print_comparison(ended)
+        for line in loaded.kind.comparison(loaded, ended):
+            click.echo(line)
         for difference in differences:
             for line in difference_lines(difference):
                 click.echo(line)

@@ -41,7 +41,7 @@ def vectors(
     The load is SYNTHETIC, of the shape of Google's cluster trace, unless --trace gives the trace itself. Speed-ups are
     over the first run. What is simulated: docs/reference/vectors.md.
     """
-    from harness.experiments.vectors import KNOBS, simulation
+    from harness.kinds.vectors.command import KNOBS, simulation
 
     if trace is not None and load is not None:
         raise CallError("a trace has the load that it has", where="--load", mend="drop --load, or --trace")

@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.kinds import kind_of
+from harness.experiments.kind import Kind, kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
+from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import LoadedWorkload, Scale
@@ -82,6 +83,29 @@ class LoadedExperiment:
     resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out
     hash: str  # of `resolved`, sha-256
 
+    @property
+    def name(self) -> str:
+        return self.spec.experiment
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.document)
+
+    def described(self) -> dict[str, Any]:
+        """What ``run.json`` has of it besides the hash."""
+        capacity = self.capacity
+        return {
+            "capacity_mb": capacity.memory_mb,
+            "capacity_vcores": capacity.vcores,
+            "experiment": dict(self.resolved),
+        }
+
+    @property
+    def capacity(self) -> Resource:
+        """All nodes together, whether they join late or leave early."""
+        groups = self.spec.cluster.nodes
+        return Resource(sum(g.memory_mb * g.count for g in groups), sum(g.vcores * g.count for g in groups))
+
 
 def experiment_path(name: str) -> Path:
     """The file that a user means: a path, or the name of an experiment that the project brings along.
@@ -103,13 +127,12 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     """Reads an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
 
     Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold, one of
-    harness.experiments.kinds ...
+    another kind ...
     """
     if document is None:
         document = read_yaml(experiment_path(name))
-    kind = kind_of(document)
-    if kind is not None:
-        what = f"an experiment of kind {kind}, which only `yarnfair run` takes"
+    if isinstance(document.data, dict) and document.data.get("kind") is not None:
+        what = f"an experiment of kind {kind_of(document).name}, which only `yarnfair run` and campaigns take"
         raise InputError(what, where=document.where(("kind",)), mend="give one of a YARN cluster (without `kind`)")
     spec = validated(Experiment, document)
     weights: dict[str, float] = {"root": 1.0}
@@ -373,24 +396,20 @@ def variants_of(
 
     Raises CallError for what a policy does not know, InputError when that stands in the file.
     """
-    uses = _called(experiment, policies) if policies else _in_file(experiment)
+    uses = _called(experiment, policies)
     given = dict(settings or {})
     period = given.pop("period", None) or given.pop("period_s", None)
-    taken: set[str] = set()
     found: list[Variant] = []
     for where, use in uses:
-        for chosen in _combinations(use):
-            own = {**use.settings, **chosen}
+        for varied in _combinations(use):
+            own = {**use.settings, **varied}
             period_s = _period(period if period is not None else own.pop("period_s", None), use, experiment, where)
             own.pop("period_s", None)
             _check(use.policy, own, where)
-            for key, value in given.items():
-                if key in settings_of(use.policy):
-                    own[key] = value
-                    taken.add(key)
+            own = with_given(own, given, settings_of(use.policy))
             _check(use.policy, own, "--policy")
-            shown = {key: own.get(key, value) for key, value in chosen.items()}
-            if use.mode == "outside" and ("period_s" in chosen or period is not None):
+            shown = {key: own.get(key, value) for key, value in varied.items()}
+            if use.mode == "outside" and ("period_s" in varied or period is not None):
                 shown["period_s"] = period_s
             scheduler = use.scheduler or experiment.spec.scheduler
             _check_scheduler(use.policy, scheduler, where)
@@ -401,26 +420,14 @@ def variants_of(
                 shown["scheduler"] = scheduler
             name = _name(use, shown)
             found.append(Variant(name, use.policy, use.mode, own, period_s, 0, use.in_rm, use.poll, scheduler))
-    for key in given:
-        if key not in taken:
-            names = ", ".join(dict.fromkeys(use.policy for _, use in uses))
-            what = f"none of the policies ({names}) has a setting {key[:60]!r}"
-            raise CallError(what, where="--set", mend="see docs/reference/policies.md")
+    known = {key for _, use in uses for key in settings_of(use.policy)}
+    check_given(given, known, "see docs/reference/policies.md", [use.policy for _, use in uses])
     if period is not None and all(variant.mode == "inside" for variant in found):
         raise CallError("no policy from outside runs", where="--set period", mend="add --policy NAME@outside")
     # Who says the same twice gets one run; what differs in anything must have another name.
     found = list({str(replace(v, settings=dict(sorted(v.settings.items())))): v for v in found}.values())
-    clash = _first_repeated([variant.name for variant in found])
-    if clash is not None:
-        mend = "give one of them a name: of its own"
-        raise InputError(f"two policies are named {clash}", where=experiment.document.where(("policies",)), mend=mend)
-    chosen_seeds = list(dict.fromkeys(seeds or experiment.spec.seeds))
-    several = len(chosen_seeds) > 1
-    return [
-        replace(variant, seed=seed, name=f"{variant.name},seed={seed}" if several else variant.name)
-        for seed in chosen_seeds
-        for variant in found
-    ]
+    check_names([variant.name for variant in found], experiment.document)
+    return times_seeds(found, seeds, experiment.spec.seed)
 
 
 def _in_file(experiment: LoadedExperiment) -> list[tuple[str, PolicyUse]]:
@@ -429,16 +436,15 @@ def _in_file(experiment: LoadedExperiment) -> list[tuple[str, PolicyUse]]:
 
 
 def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple[str, PolicyUse]]:
-    uses: list[tuple[str, PolicyUse]] = []
-    for text in policies:
+    def fits(use: tuple[str, PolicyUse], text: str) -> bool:
         name, mode = split_policy(text)
-        of_file = [
-            (where, use)
-            for where, use in _in_file(experiment)
-            if text == use.name or (use.policy == name and use.mode == (mode or "inside"))
-        ]
-        uses += of_file or [("--policy", _called_use(name, mode or "inside"))]
-    return uses
+        return text == use[1].name or (use[1].policy == name and use[1].mode == (mode or "inside"))
+
+    def otherwise(text: str) -> tuple[str, PolicyUse]:
+        name, mode = split_policy(text)
+        return "--policy", _called_use(name, mode or "inside")
+
+    return chosen(_in_file(experiment), policies, fits, otherwise)
 
 
 def _called_use(name: str, mode: Mode) -> PolicyUse:

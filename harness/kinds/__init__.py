@@ -1,1 +1,1 @@
-"""The kinds of experiment, a folder each. Which there are: harness.experiments.kinds."""
+"""The kinds of experiment, a folder each. Which there are: harness.results.kinds."""

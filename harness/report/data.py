@@ -98,7 +98,7 @@ class Run:
     jobs: pd.DataFrame | None
     decisions: Decisions
     problems: tuple[str, ...] = ()
-    #: The experiment's ``kind`` (harness.experiments.kinds), which has a page of its own; None: of YARN's.
+    #: The experiment's ``kind`` (harness.results.kinds), which has a page of its own; None: of YARN's.
     kind: str | None = None
 
     @property

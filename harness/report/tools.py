@@ -117,6 +117,18 @@ def table_of(caption: str, first: str, variants: Sequence[Variant], columns: Seq
     )
 
 
+def every_number(caption: str, variants: Sequence[Variant]) -> Table:
+    """A row a variant, a column for every number that a summary has at its top or one level below."""
+    keys: dict[tuple[str, ...], None] = {}
+    for variant in variants:
+        for name, value in variant.runs[0].summary.items():
+            below = value.items() if isinstance(value, Mapping) else ()
+            for path in [(name,), *((name, str(key)) for key, _ in below)]:
+                if path != ("wall_s",) and variant.values(*path):
+                    keys[path] = None
+    return table_of(caption, "run", variants, [Column(" ".join(path), "", 3, path) for path in keys])
+
+
 def bars(
     title: str,
     y_label: str,

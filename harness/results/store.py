@@ -33,6 +33,7 @@ FILES = (
     "trace.jsonl",
     "decisions.jsonl",
     "slots.jsonl",
+    "users.parquet",
     "ledger.sqlite",
     "ledger.sqlite-wal",
     "ledger.sqlite-shm",
@@ -131,10 +132,14 @@ class RunDirectory:
         }
         write_json(path / "run.json", self.info)
 
+    def note(self, **what: Any) -> None:
+        """Adds to ``run.json`` what is known only now."""
+        self.info.update(what)
+        write_json(self.path / "run.json", self.info)
+
     def progress(self, **figures: Any) -> None:
         """Notes in ``run.json`` how far the run has come."""
-        self.info["progress"] = figures
-        write_json(self.path / "run.json", self.info)
+        self.note(progress=figures)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         write_json(self.path / "summary.json", summary)

@@ -1,4 +1,4 @@
-"""Experiments of a kind (harness.experiments.kinds) where only those of a YARN cluster are taken: one line."""
+"""Experiments of a kind (harness.results.kinds) where only those of a YARN cluster are taken: one line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ def code_of(*arguments: str) -> int:
             1,
             "fawkes-d.yaml:4: an experiment of kind mr-clusters, which only `yarnf",
         ),
-        (("sim", "serve", "cloud-production"), 1, "an experiment of kind cloud, which only `yarnfair run` takes"),
-        (("run", "fawkes-d", "--jobs", "2"), 2, "kind mr-clusters: --jobs has no meaning here"),
+        (
+            ("sim", "serve", "cloud-production"),
+            1,
+            "which only `yarnfair run` and campaigns take",
+        ),
+        (("run", "fawkes-d", "--backend", "local"), 2, "kind mr-clusters are simulated, not run on local; use sim"),
+        (("run", "cloud-docker", "--backend", "ssh"), 2, "kind cloud are simulated, not run on ssh; use sim or docker"),
     ],
 )
 def test_experiments_of_a_kind_say_what_they_are_not_for(

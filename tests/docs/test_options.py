@@ -10,7 +10,7 @@ import click
 import pytest
 
 from harness.cli import cli
-from harness.experiments.kinds import KINDS
+from harness.results.kinds import KINDS
 from harness.results.runs import _ORDER
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

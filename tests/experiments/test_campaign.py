@@ -93,8 +93,8 @@ def test_an_identity_changes_with_all_that_figures_depend_on(write: Any, monkeyp
     [
         ({"experiments": ["nothing.yaml"]}, "no such experiment"),
         (
-            {"experiments": ["tiny.yaml", "qknober-users"]},
-            "qknober-users is of kind vectors, which cannot be in a campaign",
+            {"experiments": ["tiny.yaml", "qknober-users"], "backends": ["local"]},
+            "qknober-users is of kind vectors, which does not run on local",
         ),
         ({"policies": ["nobody"]}, "nobody"),
         ({"settings": {"no_such": 1}}, "no_such"),
@@ -369,7 +369,7 @@ def test_a_worker_process_that_dies_is_noticed(write: Any, tmp_path: Path) -> No
 def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50,
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50,
         local_directory=str(tmp_path / "dask"),
     ) as cluster:  # fmt: skip
         address = cluster.scheduler_address.replace("tcp://", "dask://")
@@ -379,7 +379,7 @@ def test_cells_on_a_dask_cluster(write: Any, tmp_path: Path, capsys: pytest.Capt
         assert json.loads(printed)["counts"]["done"] == 3
     here, loaded = tmp_path / "here", load_campaign(path)
     for cell in loaded.cells:
-        assert run_cell(loaded.experiments[cell.source], cell, cell.folder(here)).exit_code == 0
+        assert run_cell(loaded.experiments[cell.source], cell, here).exit_code == 0
     for far, near in zip(read_runs([out]), read_runs([here]), strict=True):
         assert far.summary["makespan_s"] == near.summary["makespan_s"]
         for table in ("jobs.parquet", "allocations.parquet"):

@@ -10,11 +10,13 @@ from harness.base.documents import read_yaml
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.accelerators import Node, NodeType
-from harness.experiments.kinds import prepare_docker
+from harness.experiments.kind import Ended
 from harness.experiments.resolve import experiment_path
+from harness.kinds.pools.columns import comparison_pools
 from harness.kinds.pools.containers import Held, demand, node_type
-from harness.kinds.pools.real import LoadedDockerCloud, comparison_docker, load_docker_cloud
-from harness.kinds.rates.run import EndedCloud
+from harness.kinds.pools.model import PoolsVariant
+from harness.kinds.pools.real import LoadedDockerCloud, docker_cloud
+from harness.kinds.pools.run import KIND
 from harness.model.resources import Resource
 from harness.policies.cloud_driver import InstanceType, Query
 
@@ -24,12 +26,12 @@ TEXT = experiment_path("cloud-docker").read_text()
 
 def load(folder: Path, text: str = TEXT) -> LoadedDockerCloud:
     (folder / "x.yaml").write_text(text)
-    return load_docker_cloud(read_yaml(folder / "x.yaml"), (), {}, ())
+    return docker_cloud(KIND.load(read_yaml(folder / "x.yaml")))
 
 
 def test_the_experiment_that_the_project_brings_along(tmp_path: Path) -> None:
     loaded = load(tmp_path)
-    assert (loaded.core[0].name, loaded.core[1], loaded.count) == ("m1.large", 2, 3)
+    assert (loaded.core[0].name, loaded.core[1], len(loaded.fixed)) == ("m1.large", 2, 2)
     kinds = {name: node_type(kind, loaded.docker) for name, kind in loaded.types.items()}
     assert kinds["m1.large"] == NodeType("m1.large", 1920, 2, 0.2)
     assert kinds["c1.medium"] == NodeType("c1.medium", 435, 2, 0.25)
@@ -66,10 +68,9 @@ def test_what_containers_cannot_be_is_one_line(tmp_path: Path, old: str, new: st
 def test_a_file_without_containers_is_for_the_model_only(tmp_path: Path) -> None:
     document = read_yaml(experiment_path("cloud-production"))
     with pytest.raises(InputError, match="add docker:"):
-        load_docker_cloud(document, (), {}, ())
+        docker_cloud(KIND.load(document))
     with pytest.raises(CallError, match="neither policies"):
-        load_docker_cloud(read_yaml(experiment_path("cloud-docker")), ("fair",), {}, ())
-    assert prepare_docker("computing-rates", document, (), {}, (), print) is None
+        KIND.variants(KIND.load(read_yaml(experiment_path("cloud-docker"))), policies=("fair",))
 
 
 def test_other_backends_and_given_clusters_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +101,7 @@ def test_an_accelerator_stays_until_just_before_the_end_of_the_paid_hour(idle_s:
 
 
 def test_tasks_are_whole_steps_of_memory() -> None:
-    loaded = load_docker_cloud(read_yaml(experiment_path("cloud-docker")), (), {}, ())
+    loaded = docker_cloud(KIND.load(read_yaml(experiment_path("cloud-docker"))))
     assert demand(Query("q", 1.0, 0.0), loaded.docker) == Resource(64, 1)
     assert demand(Query("q", 1.0, 0.26), loaded.docker) == Resource(128, 1)
 
@@ -143,7 +144,7 @@ def test_grow_and_shrink_need_a_cluster_and_names(tmp_path: Path, capsys: pytest
 
 
 def test_a_time_that_rounds_to_nothing_has_no_speed(tmp_path: Path) -> None:
-    loaded = load(tmp_path)
-    summary = {"makespan_s": 0.0, "cost_dollars": 1.0, "accelerator_billed_h": 0}
-    ended = [EndedCloud("2m1", {}, tmp_path, summary)]
-    assert comparison_docker(loaded, ended)[1].split() == ["2m1", "0.00", "-", "-", "1.00", "-"]
+    loaded = KIND.load(read_yaml(experiment_path("cloud-docker")))
+    summary = {"makespan_s": 0.0, "cost_dollars": 1.0, "accelerator_billed_h": 0, "hour_s": 60.0}
+    ended = [Ended(PoolsVariant("2m1", 1), tmp_path, summary, 0)]
+    assert comparison_pools(loaded, ended)[1].split() == ["2m1", "0.00", "-", "-", "1.00", "-"]

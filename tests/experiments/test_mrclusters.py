@@ -11,7 +11,6 @@ import yaml
 
 from harness.base.documents import YamlDocument, read_yaml
 from harness.cli import main
-from harness.experiments.kinds import kind_of
 from harness.experiments.resolve import experiment_path
 from harness.kinds.mrclusters.run import load_mr, mr_variants
 from harness.kinds.mrclusters.spec import KINDS, MRExperiment, jobs_of_cluster, read_applications
@@ -43,7 +42,7 @@ def write(tmp_path: Path, **changes: object) -> str:
 
 def mr_document(name: str) -> YamlDocument | None:
     document = read_yaml(experiment_path(name))
-    return document if kind_of(document) in KINDS else None
+    return document if document.data.get("kind") in KINDS else None
 
 
 def call(*arguments: str) -> int:

@@ -17,7 +17,7 @@ import yaml
 from harness.cli import main
 from harness.experiments import bench
 from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment, variants_of
-from harness.experiments.simulated import capacity_of, setup_of, simulate_variant
+from harness.experiments.simulated import setup_of, simulate_variant
 from harness.results.baseline import BENCH_MARGIN, Baseline, record
 from harness.results.check import check
 from harness.results.metrics import ideal_alone_s
@@ -52,7 +52,7 @@ def simulated(experiment: LoadedExperiment, policy: str, seed: int) -> RunRecord
     """One run, in memory."""
     (variant,) = variants_of(experiment, policies=[policy], seeds=[seed])
     jobs = list(jobs_of(experiment, seed)[0])
-    capacity = capacity_of(experiment)
+    capacity = experiment.capacity
     alone = {job.id: ideal_alone_s(job, capacity) for job in jobs}
     result = simulate_variant(setup_of(experiment, variant, jobs))
     summary = summarise(result, jobs_table(result, alone), list(experiment.leaves))

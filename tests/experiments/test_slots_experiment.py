@@ -13,7 +13,7 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.mrorder import as_mapreduce, hold
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
-from harness.experiments.slots import slot_job, slot_run
+from harness.kinds.slots.run import slot_job, slot_run
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy

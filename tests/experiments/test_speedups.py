@@ -6,18 +6,18 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 
-from harness.experiments.campaign.run import _speedups
+from harness.experiments.campaign.run import _beside
 from harness.experiments.campaign.spec import load_campaign
+from harness.experiments.kind import Ended, Outcome, Step
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
-from harness.experiments.run import Ended, plainness, run_experiment
-from harness.experiments.simulated import Outcome, Step
+from harness.experiments.run import run_experiment
+from harness.kinds.yarn.run import plainness
 from harness.results.store import RunDirectory
 from tests.experiments.campaigning import EXPERIMENT
 
@@ -72,11 +72,9 @@ def test_a_campaign_holds_its_cells_against_the_plainest_too(write: Any, tmp_pat
     cells = {cell.variant.name: cell for cell in campaign.cells}
     for name, cell in cells.items():
         queues = {"root.a": {"jobs": 3, "ended": 3, "failed": 0, "mean_completion_s": took[name]}}
-        RunDirectory(cell.directory(tmp_path), {"seed": 1}).write_summary({"queues": queues})
-    state: Any = SimpleNamespace(
-        standings=lambda: [SimpleNamespace(id=cell.id, state="done") for cell in cells.values()]
-    )
-    _speedups(campaign, tmp_path, state)
+        RunDirectory(cell.directory(tmp_path), {"seed": 1, "cell": cell.id}).write_summary({"queues": queues})
+        RunDirectory.close(cell.directory(tmp_path), 0)
+    _beside(campaign, tmp_path)
     summary = json.loads((cells["fair"].directory(tmp_path) / "summary.json").read_text())
     assert summary["queues"]["root.a"]["speedup_over_static"] == 2
 

@@ -13,8 +13,8 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.experiments.vectors import load_trace
 from harness.jobs.google import TOTALS, Part, synthetic
+from harness.kinds.vectors.run import load_trace
 from harness.sim.vector import RULES, VectorLoad, simulate
 
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,16 +26,18 @@ from harness.base.errors import InputError
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.clusters.inventory import read_inventory
 from harness.clusters.state import default_folder
-from harness.experiments.real.cluster import Target
-from harness.experiments.real.runner import real_runner
-from harness.experiments.resolve import LoadedExperiment, Variant
-from harness.experiments.run import Runner
+from harness.experiments.kind import AnyExperiment, Runner, Target
 from harness.model.data import data_path
 
 Says = Callable[[str], None]
 #: Rooms and files whose code a real run depends on, besides what a simulated one does.
-REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real/*.py")
+REAL_CODE = ("clusters/**/*.py", "yarn/**/*.py", "experiments/real/**/*.py")
 _LOOK_EVERY_S = 0.5
+
+
+def backends() -> tuple[str, ...]:
+    """What ``run --backend`` and campaigns take."""
+    return ("sim", *BACKENDS)
 
 
 class ClusterUse(Strict):
@@ -219,21 +221,25 @@ def turn(place: Place, says: Says) -> Iterator[None]:
 class OpenCluster:
     """One cluster, kept up from cell to cell as long as these are of one experiment. Not for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, turns: bool = True) -> None:
+        """``turns``: others wait as long as it is up."""
+        self._turns = turns
         self._stack = contextlib.ExitStack()
         self._key: tuple[str, Place] | None = None
         self._runner: Runner | None = None
 
-    def runner(self, experiment: LoadedExperiment, variant: Variant, place: Place, says: Says) -> Runner:
-        """What runs variants, `variant` next, on the place's cluster; that is brought up if it is not there yet.
+    def runner(self, experiment: AnyExperiment, coming: Sequence[Any], place: Place, says: Says) -> Runner:
+        """What runs variants, of which `coming` are known, on the place's cluster, brought up if it is not there yet.
 
         Waits for its turn. Raises what bringing it up raises.
         """
         key = (experiment.hash, place)
         if self._runner is None or self._key != key:
             self.close()
-            self._stack.enter_context(turn(place, says))
-            self._runner = self._stack.enter_context(real_runner(experiment, [variant], place.kind, place.target, says))
+            if self._turns:
+                self._stack.enter_context(turn(place, says))
+            opened = experiment.kind.on_cluster(experiment, coming, place.kind, place.target, says)
+            self._runner = self._stack.enter_context(opened)
             self._key = key
         return self._runner
 

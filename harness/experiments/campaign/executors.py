@@ -16,9 +16,10 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -27,10 +28,11 @@ from typing import Any, Literal, Protocol
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.experiments.campaign.clusters import OpenCluster
 from harness.experiments.campaign.spec import Cell
+from harness.experiments.kind import AnyExperiment, Runner, Step
 from harness.experiments.real.abandoned import clean_abandoned
-from harness.experiments.resolve import LoadedExperiment
-from harness.experiments.run import run_experiment
-from harness.experiments.simulated import Step
+from harness.results.store import RunDirectory
+
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Told:
     """What an executor says of a cell.
 
     ``kind``: ``step`` (``step``), ``says`` (``why``: what a cluster does), ``end`` (``exit_code``, ``why``,
-    ``wall_s``), ``error`` (the run raised: ``why``, its ``exit_code``), ``died`` (the process or worker is gone).
-    ``passing``: whether trying again may help.
+    ``wall_s``), ``error`` (the run raised ``error``: ``why``, its ``exit_code``), ``died`` (the process or worker is
+    gone). ``passing``: whether trying again may help.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Told:
     why: str | None = None
     wall_s: float | None = None
     passing: bool = False
+    error: Exception | None = None
 
 
 class Executor(Protocol):
@@ -57,7 +60,7 @@ class Executor(Protocol):
     #: How many at once.
     room: int
 
-    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
         """Begins a cell; its run directory comes to ``cell.directory(out)``."""
 
     def told(self, timeout_s: float) -> list[Told]:
@@ -71,55 +74,123 @@ class Executor(Protocol):
 
 
 def run_cell(
-    experiment: LoadedExperiment,
+    experiment: AnyExperiment,
     cell: Cell,
-    folder: Path,
+    out: Path,
     on_step: Callable[[Step], None] | None = None,
     *,
+    runner: Runner | None = None,
     cluster: OpenCluster | None = None,
+    coming: Sequence[Any] = (),
     says: Callable[[str], None] = lambda _: None,
 ) -> Told:
-    """Runs one cell into ``folder``/VARIANT; never raises what a run raises.
+    """Runs one cell into its directory below `out`; of what a run raises, it raises KeyboardInterrupt alone.
 
-    ``cluster``: holds the cluster of a cell that is not simulated; ``says`` is told what it does meanwhile.
+    ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says`` is
+    told what it does meanwhile. ``runner``: carries it out instead of what its kind has for its place.
     """
     began = time.perf_counter()
+    real, kind = cell.place.real, experiment.kind
 
-    def told(kind: Literal["end", "error"], exit_code: int, why: str | None, passing: bool) -> Told:
-        return Told(cell.id, kind, None, exit_code, why, round(time.perf_counter() - began, 3), passing)
+    def told(passing: bool, exit_code: int, why: str | None, error: Exception | None = None) -> Told:
+        wall_s = round(time.perf_counter() - began, 3)
+        return Told(cell.id, "end" if error is None else "error", None, exit_code, why, wall_s, passing, error)
 
-    real = cell.place.real
-    runner = None
     try:
-        if real:
+        if runner is None:
+            kind.check(experiment, [cell.variant], cell.place.kind, cell.place.target if real else None)
+        if runner is None and real:
             assert cluster is not None
-            runner = cluster.runner(experiment, cell.variant, cell.place, says)
+            runner = cluster.runner(experiment, [*(coming or [cell.variant])], cell.place, says)
             # Not before it is our turn: whoever had the cluster before may still write what it measured.
-            shutil.rmtree(folder, ignore_errors=True)
-        (ended,) = run_experiment(
-            experiment,
-            [cell.variant],
-            folder,
-            backend=cell.place.kind,
-            processes=1,
-            on_step=None if on_step is None else lambda _, step: on_step(step),
-            runner=runner,
+            cell.clear(out)
+        directory = RunDirectory(
+            cell.directory(out),
+            {
+                **cell.variant.identity(),
+                "backend": cell.place.kind,
+                **({"place": cell.place.name} if cell.place.name != cell.place.kind else {}),
+                "cell": cell.id,
+                "repeat": cell.repeat,
+                "hash": experiment.hash,
+                **experiment.described(),
+            },
         )
-    except (InputError, CallError) as error:
-        return told("error", error.exit_code, error.line(), real and isinstance(error, InputError))
+        try:
+            outcome = (runner or kind.run_one)(experiment, cell.variant, directory, on_step)
+        except BaseException as error:
+            RunDirectory.close(directory.path, *_words(error))
+            raise
+        RunDirectory.close(directory.path, outcome.exit_code, outcome.why)
     except YarnfairError as error:
-        return told("error", error.exit_code, error.line(), True)
+        wrong = isinstance(error, InputError | CallError)
+        return told(real and isinstance(error, InputError) if wrong else True, *_words(error), error)
     except Exception as error:
         # A fault of the program: trying again shows the same.
-        return told("error", 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}", real)
-    exit_code = ended.exit_code if ended.exit_code is not None else 1
+        return told(real, *_words(error), error)
     # The simulator's jobs fail again in the same way; a cluster's need not.
-    return told("end", exit_code, ended.why, real and exit_code != 0)
+    return told(real and outcome.exit_code != 0, outcome.exit_code, outcome.why)
+
+
+def _words(error: BaseException) -> tuple[int, str]:
+    """The exit code of an error, and what ``run.json`` says of it."""
+    if isinstance(error, YarnfairError):
+        return error.exit_code, error.line()
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, "interrupted"
+    return 1, f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+class Here:
+    """Cells one after another in this process, also those on a real cluster: it stays up from one to the next."""
+
+    room = 1
+
+    def __init__(self, coming: Sequence[Any] = (), runner: Runner | None = None) -> None:
+        """``coming``: the variants that will come; ``runner``: as in `run_cell`."""
+        self._coming, self._runner = coming, runner
+        self._next: tuple[Cell, AnyExperiment, Path] | None = None
+        self._cluster = OpenCluster(turns=False)
+        #: Is told of steps and words at once: `told` returns when a cell has ended.
+        self.hear: Callable[[Told], None] = lambda told: None
+
+    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+        self._next = (cell, experiment, out)
+
+    def told(self, timeout_s: float) -> list[Told]:
+        if self._next is None:
+            return []
+        (cell, experiment, out), self._next = self._next, None
+        return [
+            run_cell(
+                experiment,
+                cell,
+                out,
+                lambda step: self.hear(Told(cell.id, "step", step)),
+                runner=self._runner,
+                cluster=self._cluster,
+                coming=self._coming,
+                says=lambda text: self.hear(Told(cell.id, "says", why=text)),
+            )
+        ]
+
+    def kill(self, id_: str) -> None:
+        """Nothing runs when this is called."""
+
+    def close(self) -> None:
+        self._cluster.close()
 
 
 # --- processes of this machine ----------------------------------------------------------------------------------------
 
 _PR_SET_PDEATHSIG = 1
+
+
+def _told_afar(told: Told) -> Told:
+    """What goes to another process: an error of the program as its traceback, since not every error can be pickled."""
+    if told.error is None or isinstance(told.error, YarnfairError):
+        return told
+    return replace(told, error=RuntimeError("".join(traceback.format_exception(told.error))))
 
 
 def _signal_with_parent(parent: int, number: signal.Signals) -> None:
@@ -138,8 +209,8 @@ def _worker(link: Connection, parent: int) -> None:
             task = link.recv()
             if task is None:
                 return
-            cell, experiment, folder = task
-            link.send(run_cell(experiment, cell, folder, partial(_send_step, link, cell.id)))
+            cell, experiment, out = task
+            link.send(_told_afar(run_cell(experiment, cell, out, partial(_send_step, link, cell.id))))
         except (EOFError, OSError):
             return
 
@@ -166,11 +237,11 @@ def _cluster_worker(link: Connection, parent: int) -> None:
             task = link.recv()
             if task is None:
                 return
-            cell, experiment, folder = task
+            cell, experiment, out = task
             told = run_cell(
                 experiment,
                 cell,
-                folder,
+                out,
                 partial(_send_step, link, cell.id),
                 cluster=cluster,
                 says=partial(_send_words, link, cell.id),
@@ -178,7 +249,7 @@ def _cluster_worker(link: Connection, parent: int) -> None:
             if told.kind != "end" or told.exit_code:
                 # What was wrong with the cluster must not be wrong with the next cell.
                 cluster.close()
-            link.send(told)
+            link.send(_told_afar(told))
     except (EOFError, OSError, KeyboardInterrupt):
         return
     finally:
@@ -211,7 +282,7 @@ class Processes:
         self._workers: list[_Process] = []
         self._context = multiprocessing.get_context("spawn")
 
-    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
+    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
         name = cell.place.name
         worker = next((one for one in self._workers if one.id is None and one.place == name), None)
         if worker is None:
@@ -222,7 +293,7 @@ class Processes:
             worker = _Process(process, ours, place=name)
             self._workers.append(worker)
         worker.id = cell.id
-        worker.link.send((cell, experiment, cell.folder(out)))
+        worker.link.send((cell, experiment, out))
 
     def told(self, timeout_s: float) -> list[Told]:
         busy = [one for one in self._workers if one.id is not None]
@@ -327,13 +398,14 @@ class Clusters(Processes):
 # --- a Dask cluster ---------------------------------------------------------------------------------------------------
 
 
-def _far_cell(experiment: LoadedExperiment, cell: Cell) -> tuple[Told, bytes]:
+def _far_cell(experiment: AnyExperiment, cell: Cell) -> tuple[Told, bytes]:
     """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
-    with tempfile.TemporaryDirectory(prefix="yarnfair-") as scratch:
-        told = run_cell(experiment, cell, Path(scratch))
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        told = _told_afar(run_cell(experiment, cell, Path(folder)))
+        scratch = cell.directory(Path(folder))
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-            for path in sorted(Path(scratch).rglob("*")):
+            for path in sorted(scratch.rglob("*")):
                 packed.write(path, path.relative_to(scratch))
     return told, archive.getvalue()
 
@@ -362,8 +434,8 @@ class Dask:
         self._futures: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
 
-    def start(self, cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
-        self._folders[cell.id] = cell.folder(out)
+    def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
+        self._folders[cell.id] = cell.directory(out)
         # pure=False: a cell that is tried again is computed again.
         self._futures[cell.id] = self._client.submit(_far_cell, experiment, cell, pure=False, retries=0)
 

@@ -7,6 +7,7 @@ the state only after its run directory is whole, and a directory that is whole i
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import sqlite3
@@ -15,17 +16,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import read_json, write_json
-from harness.experiments.campaign.executors import Clusters, Dask, Executor, Processes, Told
+from harness.experiments.campaign.executors import INTERRUPTED, Clusters, Dask, Executor, Here, Processes, Told
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
-from harness.experiments.campaign.state import CampaignState, Standing, locked
-from harness.experiments.resolve import LoadedExperiment, jobs_of
-from harness.experiments.run import plainness
-from harness.experiments.simulated import Step
-from harness.results.summary import add_speedups
+from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
+from harness.experiments.kind import Ended, Step
+from harness.results.store import RunDirectory
 
 #: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
@@ -86,14 +84,6 @@ def executor_of(name: str | None, jobs: int | None) -> Executor:
 # --- plan -------------------------------------------------------------------------------------------------------------
 
 
-def _size(experiment: LoadedExperiment, seed: int) -> int | None:
-    """Containers of one run, or None for a trace that is read as the run goes on."""
-    jobs, count = jobs_of(experiment, seed)
-    if count is None:
-        return None
-    return sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
-
-
 def estimates(campaign: LoadedCampaign, state: CampaignState | None, out: Path) -> dict[str, Estimate]:
     """An estimate for each cell, by id: from cells that ran, else from the size of the experiment."""
     walls = state.walls() if state is not None else {}
@@ -116,10 +106,11 @@ def estimates(campaign: LoadedCampaign, state: CampaignState | None, out: Path) 
             found[cell.id] = _real_estimate(campaign, cell, simulated)
         else:
             if cell.source not in sizes:
-                sizes[cell.source] = _size(campaign.experiments[cell.source], cell.variant.seed)
+                experiment = campaign.experiments[cell.source]
+                sizes[cell.source] = experiment.kind.size(experiment, cell.variant)
             size = sizes[cell.source]
             found[cell.id] = (
-                Estimate(None, "a trace of unknown length")
+                Estimate(None, "not known before it has run")
                 if size is None
                 else Estimate(START_S + size / CONTAINERS_PER_S, f"about {size:,} containers")
             )
@@ -139,12 +130,14 @@ def _simulated_s(campaign: LoadedCampaign, state: CampaignState | None, out: Pat
 
 
 def _real_estimate(campaign: LoadedCampaign, cell: Cell, simulated: Mapping[str, Sequence[float]]) -> Estimate:
-    limits = campaign.experiments[cell.source].spec.limits
-    if limits.duration_s is not None:
-        return Estimate(CLUSTER_START_S + limits.duration_s, "its duration, and a cluster's start")
+    experiment = campaign.experiments[cell.source]
+    duration_s, limit_s = experiment.kind.limits_s(experiment)
+    if duration_s is not None:
+        return Estimate(CLUSTER_START_S + duration_s, "its duration, and a cluster's start")
     if cell.hash in simulated:
         return Estimate(CLUSTER_START_S + statistics.median(simulated[cell.hash]), "simulated, and a cluster's start")
-    return Estimate(None, f"a real cluster, not measured yet: {limits.time_limit_s:,.0f} s at most")
+    most = f": {limit_s:,.0f} s at most" if limit_s is not None else ""
+    return Estimate(None, f"a real cluster, not measured yet{most}")
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -158,6 +151,8 @@ class _Run:
     executor: Executor
     clusters: Executor
     watch: Watch
+    #: Raises what a cell has raised, instead of going on with the others.
+    strict: bool = False
     #: Whose experiment a place's cluster was brought up for.
     up_for: dict[str, str] = field(default_factory=dict)
     waiting: list[Cell] = field(default_factory=list)
@@ -186,7 +181,7 @@ class _Run:
             if cell.place.real:
                 self.up_for[cell.backend] = cell.hash
             else:
-                _clear(cell.folder(self.out))
+                cell.clear(self.out)
             self.state.begin(cell.id)
             limit = self.campaign.spec.timeout_s
             self.running[cell.id] = (cell, time.monotonic() + limit if limit is not None else float("inf"))
@@ -222,8 +217,11 @@ class _Run:
                 self.watch.step(cell, told.step)
             return
         del self.running[told.id]
-        if told.kind == "end":
-            _mark(cell, self.out)
+        if self.strict and told.kind in ("error", "died"):
+            self.state.waits(cell.id, told.why)
+            what = f"the process that ran {cell.variant.name} died"
+            where = str(cell.directory(self.out))
+            raise told.error or YarnfairError(what, where=where, mend="is there enough memory?")
         attempts = self.state.attempts(cell.id)
         ended_well = told.kind == "end" and told.exit_code == 0
         if not ended_well and told.passing and attempts <= self.campaign.spec.retries:
@@ -242,27 +240,16 @@ class _Run:
                 self.hear(Told(cell.id, "died", exit_code=5, why=why, passing=True))
 
 
-def _clear(folder: Path) -> None:
-    """What an attempt before has left."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _mark(cell: Cell, out: Path) -> None:
-    """Notes in run.json which cell it is, and which repeat."""
-    path = cell.directory(out) / "run.json"
-    if path.is_file():
-        info = read_json(path)
-        place = {"place": cell.place.name} if cell.place.name != cell.place.kind else {}
-        write_json(path, {**info, "cell": cell.id, "repeat": cell.repeat, **place})
-
-
-def _whole(cell: Cell, out: Path) -> bool:
-    """Whether a cell that is done really has its results."""
+def ended_of(cell: Cell, out: Path) -> Ended | None:
+    """What stands in a cell's run directory; None where there is none, or another's, or one that has not ended."""
     directory = cell.directory(out)
     try:
-        return read_json(directory / "run.json").get("exit") == 0 and bool(read_json(directory / "summary.json"))
+        info, summary = read_json(directory / "run.json"), read_json(directory / "summary.json")
     except YarnfairError:
-        return False
+        return None
+    if info.get("cell", cell.id) != cell.id or info.get("exit") is None:
+        return None
+    return Ended(cell.variant, directory, summary, info["exit"], info.get("why"))
 
 
 def run_campaign(
@@ -273,18 +260,22 @@ def run_campaign(
     clusters: Executor | None = None,
     watch: Watch | None = None,
     retry_failed: bool = False,
-    fresh: bool = False,
+    fresh: bool | None = False,
+    strict: bool = False,
 ) -> Outcome:
     """Runs what is not done yet: simulated cells with `executor`, the others with `clusters` (default: their own).
 
-    ``retry_failed``: also what failed for good; ``fresh``: everything anew. Raises KeyboardInterrupt when interrupted;
-    what ran then waits again.
+    ``retry_failed``: also what failed for good; ``fresh``: everything anew (None: unless the same cells were left
+    unfinished there); ``strict``: raises what a cell raises. Raises KeyboardInterrupt when interrupted; what ran then
+    waits again.
     """
     began = time.perf_counter()
     with locked(out):
-        state = CampaignState(out)
+        state = CampaignState(out, FILE if campaign.cells[0].below else RUN_FILE)
         try:
-            run = _Run(campaign, out, state, executor, clusters or Clusters(), watch or Watch())
+            run = _Run(campaign, out, state, executor, clusters or Clusters(), watch or Watch(), strict)
+            if isinstance(executor, Here):
+                executor.hear = run.hear
             kept = _prepare(run, retry_failed, fresh)
             ran = len(run.waiting)
             try:
@@ -300,7 +291,8 @@ def run_campaign(
                     executor.close()
                 finally:
                     run.clusters.close()
-            _speedups(campaign, out, state)
+                    _close_cut(run)
+            _beside(campaign, out)
             return Outcome(state.standings(), ran, kept, time.perf_counter() - began)
         except sqlite3.Error as error:
             raise InputError(
@@ -310,23 +302,26 @@ def run_campaign(
             state.close()
 
 
-def _prepare(run: _Run, retry_failed: bool, fresh: bool) -> int:
+def _prepare(run: _Run, retry_failed: bool, fresh: bool | None) -> int:
     """Adopts the cells, sets aside what is of the campaign no more, and fills the queue; how many are done already."""
     by_id = {cell.id: cell for cell in run.campaign.cells}
+    if fresh is None:
+        before = {one.id: one.state for one in run.state.standings()}
+        fresh = before.keys() != by_id.keys() or not {"waiting", "running"} & set(before.values())
     for id_ in run.state.adopt(run.campaign.cells):
         # Results of an older version of the file or of the program: kept, but not among the campaign's.
         old = run.out / "cells" / id_[:16]
         if old.is_dir():
             aside = run.out / ".old"
             aside.mkdir(exist_ok=True)
-            _clear(aside / id_[:16])
+            shutil.rmtree(aside / id_[:16], ignore_errors=True)
             os.replace(old, aside / id_[:16])
         run.state.forget(id_)
     kept = 0
     for standing in run.state.standings():
         cell = by_id[standing.id]
         again = fresh or (standing.state == "failed" and retry_failed)
-        again = again or (standing.state == "done" and not _whole(cell, run.out))
+        again = again or (standing.state in ("done", "failed") and not _is_there(cell, run.out, standing))
         if again:
             run.state.again(cell.id)
         if again or standing.state == "waiting":
@@ -345,26 +340,37 @@ def _loop(run: _Run) -> None:
         run.release()
 
 
-def _speedups(campaign: LoadedCampaign, out: Path, state: CampaignState) -> None:
-    """Speed-ups over static into the summaries, where a static run of the same experiment, seed and repeat is done."""
-    done = {one.id for one in state.standings() if one.state == "done"}
-    cells = [cell for cell in campaign.cells if cell.id in done]
+def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
+    """Whether a cell that is done really has its results; a run's, also when it failed (a campaign lists those)."""
+    if standing.state == "failed" and cell.below:
+        return True
+    found = ended_of(cell, out)
+    return found is not None and bool(found.summary) and found.exit_code == (standing.exit or 0)
 
-    def key(cell: Cell) -> tuple[Any, ...]:
-        return (cell.hash, cell.backend, cell.variant.seed, cell.repeat)
 
-    static: dict[tuple[Any, ...], Cell] = {}
-    for cell in sorted(cells, key=lambda cell: plainness(cell.variant)):
-        if cell.variant.policy == "static":
-            static.setdefault(key(cell), cell)
-    for cell in cells:
-        if key(cell) in static:
-            reference = read_json(static[key(cell)].directory(out) / "summary.json")
-            path = cell.directory(out) / "summary.json"
-            own = read_json(path)
-            new = add_speedups(own, reference)
-            if new != own:
-                write_json(path, new)
+def _close_cut(run: _Run) -> None:
+    """Says in the directories of what was cut off that it was."""
+    for cell, _ in run.running.values():
+        path = cell.directory(run.out)
+        with contextlib.suppress(YarnfairError, OSError):
+            info = read_json(path / "run.json")
+            if info.get("exit") is None and info.get("cell") == cell.id:
+                RunDirectory.close(path, INTERRUPTED, "interrupted")
+
+
+def _beside(campaign: LoadedCampaign, out: Path) -> None:
+    """What a run has only beside others of its experiment, backend and repeat, into the summaries: speed-ups."""
+    groups: dict[tuple[str, str, int], list[Ended]] = {}
+    for cell in campaign.cells:
+        ended = ended_of(cell, out)
+        if ended is not None and ended.summary and ended.exit_code in (0, 4, 5):
+            groups.setdefault((cell.source, cell.backend, cell.repeat), []).append(ended)
+    for (source, *_), runs in groups.items():
+        before = [copy.deepcopy(run.summary) for run in runs]
+        campaign.experiments[source].kind.beside(campaign.experiments[source], runs)
+        for run, old in zip(runs, before, strict=True):
+            if run.summary != old:
+                write_json(run.path / "summary.json", run.summary)
 
 
 def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import random
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -22,11 +23,9 @@ from pydantic import Field
 import harness
 from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.experiments.campaign.clusters import ClusterUse, Place, identity_of, place_of
-from harness.experiments.kinds import kind_of
-from harness.experiments.real.start import real_policies, real_variants
-from harness.experiments.resolve import LoadedExperiment, Variant, experiment_path, load_experiment, variants_of
-from harness.experiments.run import BACKENDS
+from harness.experiments.campaign.clusters import ClusterUse, Place, backends, identity_of, place_of
+from harness.experiments.kind import AnyExperiment, kind_of
+from harness.experiments.resolve import experiment_path
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.results.store import versions
 
@@ -85,9 +84,11 @@ class Cell:
     experiment: str  # its name
     source: str  # the file
     hash: str  # the experiment's
-    variant: Variant
+    variant: Any  # a kind's (harness.experiments.kind.AnyVariant)
     place: Place
     repeat: int
+    #: Where its run directory lies, below the folder of them all ("": there itself, as `yarnfair run` has it).
+    below: str = ""
 
     @property
     def backend(self) -> str:
@@ -104,12 +105,14 @@ class Cell:
             parts.append(f"repeat {self.repeat}")
         return " ".join(parts)
 
-    def folder(self, out: Path) -> Path:
-        """Where its run directory lies: below it, named after the variant."""
-        return out / "cells" / self.id[:16]
-
     def directory(self, out: Path) -> Path:
-        return self.folder(out) / self.variant.name
+        """Its run directory, named after the variant."""
+        return out / self.below / str(self.variant.name)
+
+    def clear(self, out: Path) -> None:
+        """Removes what an attempt before has left in a folder of the cell's own."""
+        if self.below:
+            shutil.rmtree(out / self.below, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class LoadedCampaign:
 
     spec: Campaign
     path: Path
-    experiments: Mapping[str, LoadedExperiment]  # by file
+    experiments: Mapping[str, AnyExperiment]  # by file
     cells: tuple[Cell, ...]
     remarks: tuple[str, ...]
 
@@ -129,7 +132,8 @@ def code_hash() -> str:
     digest = hashlib.sha256()
     package = Path(harness.__file__).resolve().parent
     rooms = [
-        sorted((package / room).rglob("*.py")) for room in ("model", "ledger", "policies", "control", "sim", "jobs")
+        sorted((package / room).rglob("*.py"))
+        for room in ("model", "ledger", "policies", "control", "sim", "jobs", "kinds")
     ]
     alone = [
         package / "experiments" / "simulated.py",
@@ -152,16 +156,16 @@ def _policy_code(policy: str) -> str | None:
         return None
 
 
-def _identity(
-    experiment: LoadedExperiment, variant: Variant, place: Place, repeat: int, program: Mapping[str, Any]
-) -> str:
+def identity(experiment: AnyExperiment, variant: Any, place: Place, repeat: int) -> str:
+    """What a cell is known by: the hash of everything that its figures depend on."""
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
         "policy_code": _policy_code(variant.policy),
         "backend": place.name,
         "repeat": repeat,
-        **program,
+        "versions": versions(),
+        "code": code_hash(),
         **({"place": identity_of(place)} if place.real else {}),
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
@@ -175,17 +179,17 @@ def load_campaign(path: Path) -> LoadedCampaign:
     document = read_yaml(path)
     spec = validated(Campaign, document)
     places = _places(spec, document)
-    experiments: dict[str, LoadedExperiment] = {}
+    experiments: dict[str, AnyExperiment] = {}
     cells: list[Cell] = []
     for at, name in enumerate(spec.experiments):
         file = _experiment_file(name, document, at)
         read = read_yaml(file)
-        kind = kind_of(read)
-        if kind is not None:
-            where = document.where(("experiments", at))
-            what = f"{name[:80]} is of kind {kind}, which cannot be in a campaign"
-            raise InputError(what, where=where, mend="use `yarnfair run`")
-        loaded = experiments.setdefault(str(file), load_experiment(str(file), read))
+        loaded = experiments.setdefault(str(file), kind_of(read).load(read))
+        for place in places:
+            if place.kind not in loaded.kind.backends:
+                what = f"{name[:80]} is of kind {loaded.kind.name}, which does not run on {place.kind}"
+                mend = f"its backends are {', '.join(loaded.kind.backends)}"
+                raise InputError(what, where=document.where(("experiments", at)), mend=mend)
         cells += _cells(spec, document, str(file), loaded, places)
         if len(cells) > MOST_CELLS:
             raise InputError(f"more than {MOST_CELLS:,} cells", where=document.where(), mend="ask for fewer")
@@ -203,8 +207,8 @@ def _places(spec: Campaign, document: YamlDocument) -> list[Place]:
     found = []
     for at, name in enumerate(spec.backends):
         use, where = spec.clusters.get(name), document.where(("backends", at))
-        if use is None and name not in BACKENDS:
-            known = ", ".join(dict.fromkeys((*BACKENDS, *spec.clusters)))
+        if use is None and name not in backends():
+            known = ", ".join(dict.fromkeys((*backends(), *spec.clusters)))
             raise InputError(
                 f"no backend {name[:40]!r}", where=where, mend=f"one of {known}, or write it under clusters:"
             )
@@ -242,40 +246,49 @@ def _text(value: Any) -> str:
 
 
 def _cells(
-    spec: Campaign, document: YamlDocument, file: str, loaded: LoadedExperiment, places: Sequence[Place]
+    spec: Campaign, document: YamlDocument, file: str, loaded: AnyExperiment, places: Sequence[Place]
 ) -> list[Cell]:
     varied = {key for key, value in spec.settings.items() if isinstance(value, list) and len(value) > 1}
     out = []
-    program = {"versions": versions(), "code": code_hash()}
-    for chosen in _combinations(spec.settings):
-        given = {key: _text(value) for key, value in chosen.items()}
+    for settings in _combinations(spec.settings):
+        given = {key: _text(value) for key, value in settings.items()}
         for place in places:
             for variant in _variants(spec, document, loaded, given, real=place.real):
                 named = _named(variant, {key: given[key] for key in given if key in varied})
                 for repeat in range(1, spec.repeats + 1):
-                    identity = _identity(loaded, named, place, repeat, program)
-                    out.append(Cell(identity, loaded.spec.experiment, file, loaded.hash, named, place, repeat))
+                    id_ = identity(loaded, named, place, repeat)
+                    cell = Cell(id_, loaded.name, file, loaded.hash, named, place, repeat, f"cells/{id_[:16]}")
+                    out.append(cell)
     return out
 
 
+def of_one(loaded: AnyExperiment, variants: Sequence[Any], place: Place) -> LoadedCampaign:
+    """The campaign of one experiment that `yarnfair run` is: its variants in their order, a directory each."""
+    file = loaded.document.file
+    cells = [
+        Cell(identity(loaded, variant, place, 1), loaded.name, file, loaded.hash, variant, place, 1)
+        for variant in variants
+    ]
+    spec = Campaign.model_construct(campaign=loaded.name, experiments=[file], retries=0, order="listed")
+    return LoadedCampaign(spec, Path(file), {file: loaded}, tuple(cells), ())
+
+
 def _variants(
-    spec: Campaign, document: YamlDocument, loaded: LoadedExperiment, given: Mapping[str, str], *, real: bool
-) -> list[Variant]:
+    spec: Campaign, document: YamlDocument, loaded: AnyExperiment, given: Mapping[str, str], *, real: bool
+) -> Sequence[Any]:
     """An experiment's variants with these settings; on a real cluster what the stock scheduler has not is from outside.
 
     Raises InputError with the campaign's line.
     """
-    policies = real_policies(loaded, spec.policies) if real else spec.policies
     try:
-        variants = variants_of(loaded, policies=policies, settings=given, seeds=spec.seed_list())
+        return loaded.kind.variants(loaded, policies=spec.policies, settings=given, seeds=spec.seed_list(), real=real)
     except CallError as error:
         key = "settings" if error.where and error.where.startswith("--set") else "policies"
         where = document.where((key,) if key in document.data else ())
         raise InputError(error.what, where=where, mend=error.mend) from None
-    return real_variants(variants) if real else variants
 
 
-def _named(variant: Variant, varied: Mapping[str, str]) -> Variant:
+def _named(variant: Any, varied: Mapping[str, str]) -> Any:
     """The variant with the campaign's varied settings in its name, where they mean something to it."""
     parts = []
     for key, value in varied.items():
@@ -289,20 +302,22 @@ def _named(variant: Variant, varied: Mapping[str, str]) -> Variant:
     return replace(variant, name=stem + clean + (suffix if seeded else ""))
 
 
-def _value(cell: Cell, place: str) -> Any:
-    variant = cell.variant
-    known = {
+def _values(cell: Cell) -> dict[str, Any]:
+    """What a condition may ask of a cell, by its name; None where the cell has no such thing."""
+    found = cell.variant.identity()
+    policy = found.pop("policy")
+    period_s = policy.get("period_s")
+    return {
+        **policy["settings"],
+        **found,
         "experiment": cell.experiment,
-        "policy": variant.policy,
-        "mode": variant.mode,
-        "variant": variant.name,
+        "policy": policy["name"],
+        "mode": policy["mode"],
         "backend": cell.backend,
-        "seed": variant.seed,
         "repeat": cell.repeat,
-        "period": variant.period_s if variant.mode == "outside" else None,
-        "period_s": variant.period_s if variant.mode == "outside" else None,
+        "period": period_s,
+        "period_s": period_s,
     }
-    return known[place] if place in known else variant.settings.get(place)
 
 
 def _equal(own: Any, wanted: Any) -> bool:
@@ -315,14 +330,15 @@ def _equal(own: Any, wanted: Any) -> bool:
 
 
 def _matches(cell: Cell, condition: Condition) -> bool:
+    values = _values(cell)
     return all(
-        any(_equal(_value(cell, place), one) for one in (wanted if isinstance(wanted, list) else [wanted]))
+        any(_equal(values.get(place), one) for one in (wanted if isinstance(wanted, list) else [wanted]))
         for place, wanted in condition.items()
     )
 
 
 def _conditions(spec: Campaign, document: YamlDocument, cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
-    settings = {key for cell in cells for key in cell.variant.settings} | {"period", "period_s", *spec.settings}
+    settings = {key for cell in cells for key in _values(cell)} | set(spec.settings)
     remarks = []
     for key, conditions in (("only", spec.only), ("skip", spec.skip)):
         for at, condition in enumerate(conditions):

@@ -20,7 +20,8 @@ from harness.experiments.campaign.spec import Cell
 
 FORMAT = 1
 State = Literal["waiting", "running", "done", "failed"]
-FILE = "campaign.sqlite"
+#: Of a campaign, and of the one experiment that `yarnfair run` runs.
+FILE, RUN_FILE = "campaign.sqlite", ".run.sqlite"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -53,12 +54,12 @@ class Standing:
 class CampaignState:
     """The state file of one campaign's folder."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, name: str = FILE) -> None:
         """Opens or makes the file.
 
         Raises InputError when it is not a campaign's, or the folder cannot be written.
         """
-        self.out, self.path = out, out / FILE
+        self.out, self.path = out, out / name
         try:
             out.mkdir(parents=True, exist_ok=True)
             # Autocommit: each statement is a transaction of its own.
@@ -204,7 +205,7 @@ def locked(out: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(
-                "another `yarnfair campaign run` works here",
+                "another `yarnfair run` or `campaign run` works here",
                 where=str(out),
                 mend="wait for it, or choose another --out",
             ) from None

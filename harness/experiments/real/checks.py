@@ -11,7 +11,7 @@ from harness.base.errors import CallError, InputError
 from harness.clusters import inrm
 from harness.clusters.backends import backend_class
 from harness.control.settings import check_counting
-from harness.experiments.real.cluster import Target
+from harness.experiments.kind import Target
 from harness.experiments.real.programs import check_memory
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy

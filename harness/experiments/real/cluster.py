@@ -21,6 +21,7 @@ from harness.clusters.inventory import read_inventory
 from harness.clusters.shared import LocalFolder, SharedFolder
 from harness.clusters.site import write
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.experiments.kind import Target
 from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
 from harness.experiments.real.given import given_file
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
@@ -35,21 +36,6 @@ from harness.yarn.rmclient import RmAddress
 #: Hadoop's own default for both, which the simulator has too.
 _MINIMUM_MB = 1024
 _INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A cluster that is there already: the ResourceManager's addresses, where its allocation file lies, and a folder
-    that this machine and all nodes see under the same path. ``rm`` None: one is brought up."""
-
-    rm: str | None = None
-    admin: str | None = None
-    client: str | None = None
-    allocations: str | None = None
-    shared: str | None = None
-    python: str | None = None
-    #: The hosts on which one is brought up (backend ssh).
-    inventory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
+from harness.experiments.kind import Outcome, Step
 from harness.experiments.mrorder import Holding
 from harness.experiments.real.cluster import RealCluster, file_text
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, settle, tasks_table
@@ -31,7 +32,7 @@ from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.start import MOST_TRIES, client_of, options_of, plan_for
 from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
-from harness.experiments.simulated import Outcome, Step, node_sizes, put_arrivals
+from harness.experiments.simulated import node_sizes, put_arrivals
 from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address

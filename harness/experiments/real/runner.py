@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from harness.clusters import inrm
+from harness.experiments.kind import Outcome, Step, Target
 from harness.experiments.real.checks import check_alike, check_experiment, check_policies
-from harness.experiments.real.cluster import RealCluster, Target, open_cluster
+from harness.experiments.real.cluster import RealCluster, open_cluster
 from harness.experiments.real.programs import Programs, has_programs, make_data, node_limit_mb
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
-from harness.experiments.simulated import Outcome, Step
 from harness.results.store import RunDirectory
 
 #: Brings up a cluster, warm, whose RM has the jar for this variant inside it (None: no jar).

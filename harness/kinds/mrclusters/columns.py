@@ -6,20 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.kinds.mrclusters.run import EndedMR
-
 WIDTH, _LABEL, _CELL = 80, 29, 12
-
-
-def comparison_mr(runs: Sequence[EndedMR]) -> list[str]:
-    """The lines of a comparison: policies (means over seeds), or layouts beside their reference."""
-    groups: dict[str, list[EndedMR]] = {}
-    for run in runs:
-        groups.setdefault(run.variant.name.removesuffix(f",seed={run.variant.seed}"), []).append(run)
-    columns = [(name, [run.summary for run in group]) for name, group in groups.items()]
-    if runs and runs[0].variant.layout is not None:
-        return _layouts(columns)
-    return _policies(columns)
 
 
 def mean_at(summaries: Sequence[Mapping[str, Any]], *keys: str) -> float | None:
@@ -58,7 +45,8 @@ def _table(columns: Sequence[Column], rows: Sequence[tuple[str, tuple[str, ...],
     return lines
 
 
-def _policies(columns: Sequence[Column]) -> list[str]:
+def policies(columns: Sequence[Column]) -> list[str]:
+    """The lines of a comparison of policies."""
     clusters = list(columns[0][1][0]["queues"]) if columns else []
     rows: list[tuple[str, tuple[str, ...], int]] = [
         ("makespan (s)", ("makespan_s",), 0),
@@ -86,7 +74,8 @@ def _policies(columns: Sequence[Column]) -> list[str]:
     return _table(columns, rows)
 
 
-def _layouts(columns: Sequence[Column]) -> list[str]:
+def layouts(columns: Sequence[Column]) -> list[str]:
+    """The lines of a comparison of layouts, beside their reference."""
     applications = list(columns[0][1][0]["applications"]) if columns else []
     rows: list[tuple[str, tuple[str, ...], int]] = []
     for title, key, digits in (

@@ -1,26 +1,22 @@
-"""Runs experiments of MR-clusters: variants, run directories, summaries. Printing: `harness.kinds.mrclusters.columns`.
+"""The kinds ``mr-clusters`` and ``mr-layouts`` (FAWKES; docs/reference/fawkes.md): what is to run, what a run is.
 
 The simulator is `harness.sim.mrclusters`; nothing here depends on the wall clock but ``wall_s`` and ``run.json``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
-from harness.base.files import write_json
-from harness.experiments.ended import EndedVariant
+from harness.experiments.kind import Computed, Ended, Kind, Loaded, by_variant, hash_of
+from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
 from harness.kinds.mrclusters.spec import (
     Applications,
     LayoutExperiment,
@@ -36,9 +32,13 @@ from harness.kinds.mrclusters.spec import (
 from harness.policies.fawkes import FawkesPolicy
 from harness.policies.registry import make_policy, settings_of
 from harness.results.metrics import percentile
-from harness.results.store import RunDirectory
 from harness.sim.mrclusters import ClusterSetup, Constants, MRJob, Profile, Result, Setup, simulate
 from harness.sim.mrclusters.model import Growth
+
+if TYPE_CHECKING:
+    from harness.report.data import Run
+    from harness.report.findings import Finding
+    from harness.report.page import Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +52,25 @@ class MRVariant:
     seed: int
     layout: LayoutSpec | None = None
 
+    @property
+    def mode(self) -> str:
+        return "mr-clusters"
+
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
         return {
             "variant": self.name,
-            "policy": {"name": self.policy, "mode": "mr-clusters", "settings": dict(self.settings)},
+            "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
             "growth": self.growth,
             "seed": self.seed,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedMR:
+class LoadedMR(Loaded):
     """An experiment of MR-clusters with its applications read."""
 
-    spec: MRExperiment | LayoutExperiment
-    document: YamlDocument
     known: Applications
-    hash: str
-
-    @property
-    def name(self) -> str:
-        return self.spec.experiment
-
-
-EndedMR = EndedVariant[MRVariant]
 
 
 def load_mr(document: YamlDocument) -> LoadedMR:
@@ -86,7 +80,7 @@ def load_mr(document: YamlDocument) -> LoadedMR:
     if isinstance(spec, MRExperiment):
         check_applications(known, {name: cluster.submit for name, cluster in spec.clusters.items()}, document)
         try:
-            variants = mr_variants(LoadedMR(spec, document, known, ""))
+            variants = mr_variants(LoadedMR(spec, document, "", known))
         except CallError as error:
             # A mistake in the file is the file's (exit 1), one in the call the call's (2).
             raise InputError(error.what, where=document.where(("policies",)), mend=error.mend) from None
@@ -99,8 +93,7 @@ def load_mr(document: YamlDocument) -> LoadedMR:
     else:
         check_applications(known, {"submit": spec.submit}, document)
     resolved = {**spec.model_dump(mode="json", exclude={"seed", "policies"}), "known": known.model_dump(mode="json")}
-    digest = hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
-    return LoadedMR(spec, document, known, digest)
+    return LoadedMR(spec, document, hash_of(resolved), known)
 
 
 def mr_variants(
@@ -112,54 +105,36 @@ def mr_variants(
     """What is to run. CallError for policies, settings or options that do not fit, InputError where the file does."""
     spec = loaded.spec
     given = dict(settings or {})
-    chosen = list(dict.fromkeys(seeds or spec.seeds))
     found: list[MRVariant] = []
     if isinstance(spec, LayoutExperiment):
         if policies or given:
             raise CallError("layouts have no policy", where="--policy, --set", mend="leave them out")
         found = [MRVariant(name, "layout", {}, "transient-core", 0, layout) for name, layout in spec.layouts.items()]
-    else:
-        uses = [(use.policy, use.settings, use.growth, use.name) for use in spec.policies]
-        if policies:
-            # A policy that the file uses several times is all of these uses; a use's own name is that one.
-            uses = [
-                use
-                for policy in policies
-                for use in [use for use in uses if policy in (use[0], use[3])] or [(policy, {}, None, None)]
-            ]
-        taken: set[str] = set()
-        for policy, its_settings, growth, name in uses:
-            takes = set(settings_of(policy))
-            merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
-            merged |= {key: value for key, value in given.items() if key in takes}
-            taken |= set(given) & takes
-            period_s = float(_policy_of(policy, merged, loaded).settings.period)
-            if spec.sample_s > period_s:
-                what = f"sample_s is {spec.sample_s:g}, {policy}'s period {period_s:g} s: an update without a sample "
-                what += "would take every MR-cluster for idle"
-                if "period" in given:
-                    raise CallError(what, where="--set", mend="give a period of at least sample_s")
-                where = loaded.document.where(("sample_s",))
-                raise InputError(what, where=where, mend="give a sample_s of at most the period")
-            used = growth or spec.growth
-            label = name or (policy if growth is None else f"{policy},growth={growth}")
-            found.append(MRVariant(label, policy, merged, used, 0))
-        for key in given:
-            if key not in taken:
-                raise CallError(
-                    f"none of the policies has a setting {key[:60]!r}",
-                    where="--set",
-                    mend="see docs/reference/fawkes.md",
-                )
-    names = [variant.name for variant in found]
-    if len(set(names)) < len(names):
-        raise InputError("two policies have one name", where=loaded.document.where(("policies",)), mend="give names")
-    several = len(chosen) > 1
-    return [
-        replace(variant, seed=seed, name=f"{variant.name},seed={seed}" if several else variant.name)
-        for seed in chosen
-        for variant in found
-    ]
+        return times_seeds(found, seeds, spec.seed)
+    uses: list[tuple[str, Mapping[str, Any], Growth | None, str | None]] = chosen(
+        [(use.policy, use.settings, use.growth, use.name) for use in spec.policies],
+        policies,
+        lambda use, name: name in (use[0], use[3]),
+        lambda name: (name, {}, None, None),
+    )
+    known = {key for policy, *_ in uses for key in settings_of(policy)}
+    for policy, its_settings, growth, name in uses:
+        takes = settings_of(policy)
+        merged = {key: value for key, value in spec.settings.items() if key in takes} | dict(its_settings)
+        merged = with_given(merged, given, takes)
+        period_s = float(_policy_of(policy, merged, loaded).settings.period)
+        if spec.sample_s > period_s:
+            what = f"sample_s is {spec.sample_s:g}, {policy}'s period {period_s:g} s: an update without a sample "
+            what += "would take every MR-cluster for idle"
+            if "period" in given:
+                raise CallError(what, where="--set", mend="give a period of at least sample_s")
+            where = loaded.document.where(("sample_s",))
+            raise InputError(what, where=where, mend="give a sample_s of at most the period")
+        label = name or (policy if growth is None else f"{policy},growth={growth}")
+        found.append(MRVariant(label, policy, merged, growth or spec.growth, 0))
+    check_given(given, known, "see docs/reference/fawkes.md")
+    check_names([variant.name for variant in found], loaded.document)
+    return times_seeds(found, seeds, spec.seed)
 
 
 def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> FawkesPolicy:
@@ -333,70 +308,6 @@ def _layout_setup(
     return Setup(storing + layout.transient, (cluster,), None, constants=constants, seed=seed)
 
 
-# --- all runs ---------------------------------------------------------------------------------------------------------
-
-
-def run_mr(
-    loaded: LoadedMR,
-    variants: Sequence[MRVariant],
-    folder: Path,
-    on_end: Callable[[EndedMR], None] | None = None,
-) -> list[EndedMR]:
-    """Runs all variants one after the other, a run directory each."""
-    ended: list[EndedMR] = []
-    for variant in variants:
-        path = folder / variant.name
-        identity = {
-            **variant.identity(),
-            "backend": "sim",
-            "hash": loaded.hash,
-            "experiment": loaded.spec.model_dump(mode="json"),
-        }
-        directory = RunDirectory(path, identity)
-        run = EndedMR(variant, path)
-        began = time.perf_counter()
-        try:
-            if variant.layout is not None:
-                run.summary = run_layout(loaded, variant)
-            else:
-                run.summary, result, rows = run_mr_variant(loaded, variant)
-                directory.write_table("jobs.parquet", pd.DataFrame(rows))
-                directory.write_table("allocations.parquet", pd.DataFrame([asdict(s) for s in result.samples]))
-                directory.write_lines("decisions.jsonl", _decisions(result))
-                if not result.finished:
-                    run.exit_code, run.why = 5, f"not ended after {_limit(loaded):g} s of virtual time"
-            run.summary["wall_s"] = round(time.perf_counter() - began, 3)
-            directory.write_summary(run.summary)
-        except BaseException as error:
-            RunDirectory.close(path, 130 if isinstance(error, KeyboardInterrupt) else 1, f"{type(error).__name__}")
-            raise
-        RunDirectory.close(path, run.exit_code, run.why)
-        ended.append(run)
-        if on_end is not None:
-            on_end(run)
-    _beside_reference(loaded, ended)
-    return ended
-
-
-def _beside_reference(loaded: LoadedMR, ended: Sequence[EndedMR]) -> None:
-    """Times on a layout over those on the reference layout (same seed), into the summaries."""
-    spec = loaded.spec
-    if not isinstance(spec, LayoutExperiment) or spec.reference is None:
-        return
-    layout = spec.layouts[spec.reference]
-    references = {run.variant.seed: run.summary for run in ended if run.variant.layout == layout}
-    for run in ended:
-        for name, figures in run.summary["applications"].items():
-            alone = references[run.variant.seed]["applications"][name]["runtime_s"]
-            figures["over_reference"] = round(figures["runtime_s"] / alone, 6)
-            figures["speedup"] = round(alone / figures["runtime_s"], 6)
-        write_json(run.path / "summary.json", run.summary)
-
-
-def _limit(loaded: LoadedMR) -> float:
-    return loaded.spec.time_limit_s if isinstance(loaded.spec, MRExperiment) else 0.0
-
-
 def _decisions(result: Result) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {"time_s": at, "cluster": name, "event": what} for at, name, what in result.events if what != "resized"
@@ -413,3 +324,95 @@ def _decisions(result: Result) -> list[dict[str, Any]]:
             }
         )
     return sorted(found, key=lambda entry: entry["time_s"])
+
+
+# --- the kinds --------------------------------------------------------------------------------------------------------
+
+
+class _OfMRClusters(Kind):
+    def load(self, document: YamlDocument) -> LoadedMR:
+        return load_mr(document)
+
+    def variants(
+        self,
+        experiment: LoadedMR,
+        *,
+        policies: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+        seeds: Sequence[int] = (),
+        real: bool = False,
+    ) -> list[MRVariant]:
+        return mr_variants(experiment, policies, settings, seeds)
+
+
+class MRClusters(_OfMRClusters):
+    """Jobs on MR-clusters that grow and shrink."""
+
+    name = "mr-clusters"
+
+    def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
+        assert isinstance(experiment.spec, MRExperiment)
+        summary, result, rows = run_mr_variant(experiment, variant)
+        tables = {"jobs.parquet": pd.DataFrame(rows)}
+        tables["allocations.parquet"] = pd.DataFrame([asdict(sample) for sample in result.samples])
+        if result.finished:
+            return Computed(summary, tables, _decisions(result))
+        why = f"not ended after {experiment.spec.time_limit_s:g} s of virtual time"
+        return Computed(summary, tables, _decisions(result), 5, why)
+
+    def comparison(self, experiment: LoadedMR, ended: Sequence[Ended]) -> list[str]:
+        from harness.kinds.mrclusters.columns import policies
+
+        return policies(list(by_variant(ended).items()))
+
+    def content(self, runs: Sequence[Run]) -> Content:
+        from harness.kinds.mrclusters.page import content_clusters
+
+        return content_clusters(runs)
+
+    def findings(self, runs: Sequence[Run]) -> list[Finding]:
+        from harness.kinds.mrclusters.page import findings_clusters
+
+        return findings_clusters(runs)
+
+
+class MRLayouts(_OfMRClusters):
+    """Applications alone on layouts of core and transient nodes."""
+
+    name = "mr-layouts"
+
+    def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
+        return Computed(run_layout(experiment, variant))
+
+    def beside(self, experiment: LoadedMR, ended: Sequence[Ended]) -> None:
+        """Times on a layout over those on the reference layout (same seed)."""
+        spec = experiment.spec
+        if not isinstance(spec, LayoutExperiment) or spec.reference is None:
+            return
+        layout = spec.layouts[spec.reference]
+        references = {run.variant.seed: run.summary for run in ended if run.variant.layout == layout}
+        for run in ended:
+            if run.variant.seed not in references:
+                continue
+            for name, figures in run.summary["applications"].items():
+                alone = references[run.variant.seed]["applications"][name]["runtime_s"]
+                figures["over_reference"] = round(figures["runtime_s"] / alone, 6)
+                figures["speedup"] = round(alone / figures["runtime_s"], 6)
+
+    def comparison(self, experiment: LoadedMR, ended: Sequence[Ended]) -> list[str]:
+        from harness.kinds.mrclusters.columns import layouts
+
+        return layouts(list(by_variant(ended).items()))
+
+    def content(self, runs: Sequence[Run]) -> Content:
+        from harness.kinds.mrclusters.page import content_layouts
+
+        return content_layouts(runs)
+
+    def findings(self, runs: Sequence[Run]) -> list[Finding]:
+        from harness.kinds.mrclusters.page import findings_layouts
+
+        return findings_layouts(runs)
+
+
+MR_CLUSTERS, MR_LAYOUTS = MRClusters(), MRLayouts()

@@ -9,23 +9,21 @@ Work is counted in tasks, and rates in tasks an hour and node, in the place of c
 
 from __future__ import annotations
 
-import hashlib
-import json
+import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from harness.base.documents import YamlDocument, validated
-from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.errors import InputError
+from harness.experiments.kind import Outcome, Runner, Step
 from harness.experiments.real.curves import tasks_table
 from harness.kinds.pools.containers import Cloud, Held, Served, node_type, open_cloud
+from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant
 from harness.kinds.pools.spec import CloudExperiment, DockerCloud, DriverSpec
-from harness.kinds.rates.run import EndedCloud, counted_type, instance_types, resolved_cloud, speed_text
 from harness.policies.cloud_driver import (
     InstanceType,
     Query,
@@ -53,54 +51,28 @@ class LoadedDockerCloud:
     fixed: Mapping[str, Pool | None]
     candidates: Sequence[InstanceType]
     queries: Sequence[Query]
-    hash: str
-
-    @property
-    def name(self) -> str:
-        return self.spec.experiment
-
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return len(self.fixed) + (self.spec.driver is not None)
 
 
-def load_docker_cloud(
-    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
-) -> LoadedDockerCloud:
-    """What is to run. InputError with file and line, CallError for options that do not fit."""
-    spec = validated(CloudExperiment, document)
-    if policies or settings or seeds:
-        raise CallError(
-            "an experiment of pools has neither policies nor seeds", where=spec.experiment, mend="leave them out"
-        )
+def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
+    """An experiment as containers are to run it. InputError with file and line for what they cannot."""
+    spec, document = experiment.spec, experiment.document
     if spec.docker is None:
         raise InputError(
             "nothing says what the experiment is on containers",
             where=document.file,
             mend="add docker:, or run it with --backend sim",
         )
-    types = instance_types(spec, document)
-    pools = {
-        name: (
-            counted_type(types, document, one.core, "configurations", name, "core"),
-            counted_type(types, document, one.accelerators, "configurations", name, "accelerators")
-            if one.accelerators
-            else None,
-        )
-        for name, one in spec.configurations.items()
-    }
+    pools = {name: experiment.pools(name) for name in spec.configurations}
     cores = [core for core, _ in pools.values()]
     if spec.driver is not None:
-        cores.append(counted_type(types, document, spec.driver.core, "driver", "core"))
+        cores.append(experiment.pool(spec.driver.core, "driver", "core"))
     if any(core != cores[0] for core in cores):
         raise InputError(
             "core pools of several kinds",
             where=document.where(("configurations",)),
             mend="containers have one core pool: give every configuration and the driver the same core",
         )
-    names = spec.driver.types if spec.driver is not None else []
-    candidates = [counted_type(types, document, {name: 1}, "driver", "types")[0] for name in names]
+    candidates = experiment.candidates()
     for kind in {one.name: one for one in [cores[0][0], *candidates, *(e[0] for _, e in pools.values() if e)]}.values():
         node_type(kind, spec.docker)  # raises for limits that no node can have
     queries = [
@@ -113,53 +85,31 @@ def load_docker_cloud(
                 where=document.where(("queries", query.name)),
                 mend="choose another core type",
             )
-    digest = hashlib.sha256(json.dumps(resolved_cloud(spec, types), sort_keys=True).encode()).hexdigest()
     fixed = {name: extra for name, (_, extra) in pools.items()}
-    return LoadedDockerCloud(spec, spec.docker, types, cores[0], fixed, candidates, queries, digest)
+    return LoadedDockerCloud(spec, spec.docker, experiment.types, cores[0], fixed, candidates, queries)
 
 
-def run_docker_cloud(
-    loaded: LoadedDockerCloud,
-    folder: Path,
-    on_end: Callable[[EndedCloud], None] | None = None,
-    progress: Callable[[str], None] = lambda _: None,
-) -> list[EndedCloud]:
-    """Runs the driver and every configuration on one cluster, a run directory each."""
-    ended: list[EndedCloud] = []
+@contextlib.contextmanager
+def open_runner(loaded: LoadedDockerCloud, says: Callable[[str], None]) -> Iterator[Runner]:
+    """Runs the driver and the configurations on one cluster, which lasts as long as the context."""
     rates: dict[str, dict[str, float]] = {}
-    with open_cloud(loaded.docker, loaded.core, progress) as cloud:
-        # The driver comes first: with the rates that it measures, the model says what the others should take.
-        for name in [*(["driver"] if loaded.spec.driver is not None else []), *loaded.fixed]:
-            identity = {
-                "variant": name,
-                "policy": {"name": name, "mode": "cloud", "settings": {}},
-                "configuration": name,
-                "seed": loaded.spec.seed,
-                "backend": "docker",
-                "hash": loaded.hash,
-            }
-            directory = RunDirectory(
-                folder / name,
-                {**identity, "experiment": loaded.spec.model_dump(mode="json"), "cluster": cloud.document},
-            )
+    with open_cloud(loaded.docker, loaded.core, says) as cloud:
+
+        def run(
+            _: Any, variant: PoolsVariant, directory: RunDirectory, on_step: Callable[[Step], None] | None = None
+        ) -> Outcome:
+            directory.note(cluster=cloud.document)
             one = _One(loaded, cloud, directory, rates)
+            driver = loaded.spec.driver if variant.name == DRIVER else None
             try:
-                summary = one.driver(loaded.spec.driver) if name == "driver" and loaded.spec.driver else one.fixed(name)
+                summary = one.driver(driver) if driver is not None else one.fixed(variant.name)
                 summary["wall_s"] = round(time.time() - one.zero_s, 3)
                 directory.write_summary(summary)
-            except BaseException as error:
-                code = error.exit_code if isinstance(error, YarnfairError) else 1
-                RunDirectory.close(
-                    directory.path, 130 if isinstance(error, KeyboardInterrupt) else code, type(error).__name__
-                )
-                raise
             finally:
                 one.write()
-            RunDirectory.close(directory.path, 0)
-            ended.append(EndedCloud(name, identity, directory.path, summary))
-            if on_end is not None:
-                on_end(ended[-1])
-    return ended
+            return Outcome(summary)
+
+        yield run
 
 
 class _One:
@@ -353,22 +303,3 @@ class _One:
 
 def _fits(query: Query, kind: InstanceType) -> bool:
     return query.memory_gb <= kind.memory_gb_core
-
-
-def comparison_docker(loaded: LoadedDockerCloud, ended: Sequence[EndedCloud]) -> list[str]:
-    """The comparison for a terminal of 80 columns."""
-    lines = [f"{'configuration':<24}{'hours':>8}{'by model':>10}{'speed':>8}{'dollars a period':>18}{'billed':>8}"]
-    slowest = max(run.summary["makespan_s"] for run in ended)
-    for run in ended:
-        s = run.summary
-        model = f"{s['predicted_makespan_s'] / SECONDS:.2f}" if s.get("predicted_makespan_s") is not None else "-"
-        lines.append(
-            f"{run.name[:23]:<24}{s['makespan_s'] / SECONDS:8.2f}{model:>10}{speed_text(slowest, s['makespan_s']):>8}"
-            f"{s['cost_dollars']:18.2f}{s['accelerator_billed_h'] or '-':>8}"
-        )
-        for at, period in s.get("periods", {}).items():
-            wanted = ", ".join(f"{count} {kind}" for kind, count in period["accelerators"].items()) or "no accelerator"
-            met = "met" if period["meets_deadline"] else "missed"
-            lines.append(f"  period {at}: {wanted}; {period['hours']:.2f} h, deadline {s['deadline_h']:g} h {met}")
-    lines.append(f"an hour is {loaded.docker.hour_s:g} s of wall-clock time")
-    return lines

@@ -94,7 +94,7 @@ def _resources(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(name for run in runs for name in run.summary.get("utilisation") or {}))
 
 
-def content_vectors(runs: Sequence[Run]) -> Content:
+def content(runs: Sequence[Run]) -> Content:
     """The page of ``kind: vectors``."""
     all_placed, resources = placed(runs), _resources(runs)
     variants = [p.variant for p in all_placed]
@@ -274,7 +274,7 @@ def _time_groups(runs: Sequence[Run], resources: Sequence[str]) -> list[Group]:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
-def findings_vectors(runs: Sequence[Run]) -> list[Finding]:
+def findings(runs: Sequence[Run]) -> list[Finding]:
     """Section 7.3: what the knob trades, the order of the rules, the trend over users."""
     all_placed = placed(runs)
     found = [_trade(all_placed), _order(all_placed), _trend(all_placed)]

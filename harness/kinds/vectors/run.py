@@ -6,15 +6,13 @@ what runs is harness.sim.vector. Nothing here depends on the wall clock but ``wa
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -22,13 +20,16 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Positive, Strict, YamlDocument, validated
 from harness.base.errors import CallError, InputError
-from harness.base.files import write_json
-from harness.experiments.ended import EndedVariant
+from harness.experiments.kind import Computed, Ended, Kind, Loaded, hash_of
+from harness.experiments.selection import check_given, chosen, times_seeds
 from harness.experiments.spec import Scalar, Seed, Slug
-from harness.experiments.vectors import load_trace
-from harness.jobs.google import Part, synthetic
-from harness.results.store import RunDirectory
+from harness.jobs.google import WHOLE, Part, read_trace, synthetic
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
+
+if TYPE_CHECKING:
+    from harness.report.data import Run
+    from harness.report.findings import Finding
+    from harness.report.page import Content
 
 #: The knob of each rule that has one, by its name as a setting.
 KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
@@ -78,64 +79,29 @@ class VectorVariant:
     users: int
     seed: int
 
+    @property
+    def mode(self) -> str:
+        return "vectors"
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {} if self.knob is None else {KNOBS[self.policy]: self.knob}
+
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
-        settings = {} if self.knob is None else {KNOBS[self.policy]: self.knob}
         return {
             "variant": self.name,
-            "policy": {"name": self.policy, "mode": "vectors", "settings": settings},
+            "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
             "users": self.users,
             "seed": self.seed,
         }
 
 
-EndedVector = EndedVariant[VectorVariant]
-
-
 @dataclass(frozen=True, slots=True)
-class LoadedVectors:
-    """An experiment of vectors and what it is to run."""
+class LoadedVectors(Loaded):
+    """An experiment of vectors; ``trace``: the folder of Google's, None for a synthetic load."""
 
-    spec: VectorExperiment
-    hash: str
-    variants: list[VectorVariant]
     trace: Path | None
-
-    @property
-    def name(self) -> str:
-        return self.spec.experiment
-
-
-def load_vectors(
-    document: YamlDocument, policies: Sequence[str], settings: Mapping[str, str], seeds: Sequence[int]
-) -> LoadedVectors:
-    """What is to run. InputError with file and line, CallError for options that do not fit."""
-    spec = validated(VectorExperiment, document)
-    trace = None
-    if spec.trace is not None:
-        trace = (Path(document.file).parent / spec.trace).resolve()
-        if not trace.is_dir():
-            raise InputError("no such folder", where=document.where(("trace",)), mend="give the 2011 trace's folder")
-    for key, wrong in (("load", trace is not None), ("uneven", trace is not None), ("start_h", trace is None)):
-        if wrong and key in spec.model_fields_set:
-            says = "is of a trace" if key == "start_h" else "is of a synthetic load"
-            raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
-    uses = _uses(spec, document)
-    if policies:
-        uses = [pair for name in policies for pair in _chosen(name, uses)]
-    uses = _with_settings(uses, settings)
-    listed = spec.seed if isinstance(spec.seed, list) else [spec.seed]
-    chosen = list(dict.fromkeys(seeds or listed))
-    counts = spec.users if isinstance(spec.users, list) else [spec.users]
-    variants = []
-    for seed, users, (policy, knob) in itertools.product(chosen, counts, dict.fromkeys(uses)):
-        parts = [policy] if knob is None else [policy, f"{KNOBS[policy]}={knob:g}"]
-        parts = [*parts, f"users={users}"] if len(counts) > 1 else parts
-        name = ",".join([*parts, f"seed={seed}"] if len(chosen) > 1 else parts)
-        variants.append(VectorVariant(name, policy, knob, users, seed))
-    resolved = spec.model_dump(mode="json", exclude={"seed", "policies"})
-    digest = hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()
-    return LoadedVectors(spec, digest, variants, trace)
 
 
 Use = tuple[str, float | None]
@@ -175,36 +141,46 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
     return found
 
 
-def _chosen(name: str, uses: Sequence[Use]) -> list[Use]:
-    """What ``--policy`` names: a rule of the file with all its knobs, one of its variants, or a rule by itself."""
+def _called(name: str) -> Use:
+    """What ``--policy`` names that the file lacks: a rule by itself, or with a knob (``tetris,f=0.2``)."""
     policy, _, setting = name.partition(",")
-    if setting:
-        key, _, value = setting.partition("=")
-        return [(policy, _knob(policy, {key: value}))]
-    return [use for use in uses if use[0] == name] or [(name, _knob(name, {}))]
+    key, _, value = setting.partition("=")
+    return policy, _knob(policy, {key: value} if setting else {})
 
 
-def _with_settings(uses: Sequence[Use], settings: Mapping[str, str]) -> list[Use]:
-    for key in settings:
-        if not any(KNOBS.get(policy) == key for policy, _ in uses):
-            raise CallError(f"none of the policies has a setting {key[:60]!r}", where="--set", mend="f or rho")
-    return [
-        (policy, _knob(policy, {key: settings[key]}) if (key := KNOBS.get(policy, "")) in settings else knob)
-        for policy, knob in uses
-    ]
+def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
+    """A part of the 2011 trace below a folder: tables ``machine_events``, ``task_events`` and ``task_usage``, each with
+    its parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
+    parts: dict[str, list[Path]] = {}
+    for table in ("machine_events", "task_events", "task_usage"):
+        below = folder / table
+        parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
+        if not parts[table]:
+            raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
+    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
-def _load_of(loaded: LoadedVectors, users: int, seed: int) -> VectorLoad:
-    spec = loaded.spec
-    if loaded.trace is not None:
-        # The defaults are the synthetic load's: of a trace, all that the file does not cut.
-        given = spec.model_fields_set
-        machines = spec.machines if "machines" in given else None
-        hours = spec.hours if "hours" in given else None
-        return load_trace(loaded.trace, users, Part(machines, spec.start_h, hours, seed))
-    return synthetic(
-        users=users, machines=spec.machines, hours=spec.hours, load=spec.load, seed=seed, uneven=spec.uneven
-    )
+@lru_cache(maxsize=1)
+def _trace_of(trace: Path, users: int, part: Part) -> VectorLoad:
+    """A part of a trace, kept for the next run of the same one."""
+    return load_trace(trace, users, part)
+
+
+@lru_cache(maxsize=1)
+def _synthetic_of(users: int, machines: int, hours: float, load: float, seed: int, uneven: float) -> VectorLoad:
+    """A synthetic load, kept for the next run of the same one."""
+    return synthetic(users=users, machines=machines, hours=hours, load=load, seed=seed, uneven=uneven)
+
+
+def _load_of(experiment: LoadedVectors, users: int, seed: int) -> VectorLoad:
+    spec = experiment.spec
+    if experiment.trace is None:
+        return _synthetic_of(users, spec.machines, spec.hours, spec.load, seed, spec.uneven)
+    # The defaults are the synthetic load's: of a trace, all that the file does not cut.
+    given = spec.model_fields_set
+    machines = spec.machines if "machines" in given else None
+    hours = spec.hours if "hours" in given else None
+    return _trace_of(experiment.trace, users, Part(machines, spec.start_h, hours, seed))
 
 
 def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict[str, Any]:
@@ -257,50 +233,87 @@ def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
     return {"allocations.parquet": table, "users.parquet": users}
 
 
-def run_vectors(
-    loaded: LoadedVectors, folder: Path, on_end: Callable[[EndedVector], None] | None = None
-) -> list[EndedVector]:
-    """Runs all variants one after the other, a run directory each."""
-    ended: list[EndedVector] = []
-    of: tuple[int, int] | None = None
-    load: VectorLoad | None = None
-    for variant in loaded.variants:
-        path = folder / variant.name
-        identity = {**variant.identity(), "backend": "sim", "hash": loaded.hash}
-        directory = RunDirectory(path, {**identity, "experiment": loaded.spec.model_dump(mode="json")})
-        run = EndedVector(variant, path)
-        try:
-            if load is None or of != (variant.users, variant.seed):
-                load, of = _load_of(loaded, variant.users, variant.seed), (variant.users, variant.seed)
-            began = time.perf_counter()
-            result = simulate(load, variant.policy, variant.knob or 0.0, sample_s=loaded.spec.sample_s)
-            for name, table in _tables(load, result).items():
-                directory.write_table(name, table)
-            run.summary = summarised(load, variant, result)
-            run.summary["wall_s"] = round(time.perf_counter() - began, 3)
-            directory.write_summary(run.summary)
-        except BaseException as error:
-            RunDirectory.close(path, 130 if isinstance(error, KeyboardInterrupt) else 1, type(error).__name__)
-            raise
-        RunDirectory.close(path, 0)
-        ended.append(run)
-        if on_end is not None:
-            on_end(run)
-    _beside_static(ended)
-    return ended
+class Vectors(Kind):
+    """Several resources on servers (QKnober; docs/reference/vectors.md)."""
+
+    name = "vectors"
+    compiles = True
+
+    def load(self, document: YamlDocument) -> LoadedVectors:
+        spec = validated(VectorExperiment, document)
+        trace = None
+        if spec.trace is not None:
+            trace = (Path(document.file).parent / spec.trace).resolve()
+            if not trace.is_dir():
+                mend = "give the 2011 trace's folder"
+                raise InputError("no such folder", where=document.where(("trace",)), mend=mend)
+        for key, wrong in (("load", trace is not None), ("uneven", trace is not None), ("start_h", trace is None)):
+            if wrong and key in spec.model_fields_set:
+                says = "is of a trace" if key == "start_h" else "is of a synthetic load"
+                raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
+        _uses(spec, document)
+        digest = hash_of(spec.model_dump(mode="json", exclude={"seed", "policies"}))
+        return LoadedVectors(spec, document, digest, trace)
+
+    def variants(
+        self,
+        experiment: LoadedVectors,
+        *,
+        policies: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+        seeds: Sequence[int] = (),
+        real: bool = False,
+    ) -> list[VectorVariant]:
+        spec, given = experiment.spec, settings or {}
+        uses = chosen(_uses(spec, experiment.document), policies, lambda use, name: use[0] == name, _called)
+        check_given(given, [KNOBS.get(policy) or "" for policy, _ in uses], "f or rho")
+        found = []
+        counts = spec.users if isinstance(spec.users, list) else [spec.users]
+        for policy, knob in uses:
+            known = {key: given[key] for key in given if key == KNOBS.get(policy)}
+            found.append((policy, _knob(policy, known) if known else knob))
+        variants = []
+        for users, (policy, knob) in itertools.product(counts, dict.fromkeys(found)):
+            parts = [policy] if knob is None else [policy, f"{KNOBS[policy]}={knob:g}"]
+            name = ",".join([*parts, f"users={users}"] if len(counts) > 1 else parts)
+            variants.append(VectorVariant(name, policy, knob, users, 0))
+        return times_seeds(variants, seeds, spec.seed)
+
+    def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
+        load = _load_of(experiment, variant.users, variant.seed)
+        result = simulate(load, variant.policy, variant.knob or 0.0, sample_s=experiment.spec.sample_s)
+        return Computed(summarised(load, variant, result), _tables(load, result))
+
+    def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:
+        """Makespans over that of static partitioning with the same users and seed (Figs. 7a and 9)."""
+        static = {
+            (run.variant.users, run.variant.seed): run.summary["makespan_s"]
+            for run in ended
+            if run.variant.policy == "static"
+        }
+        for run in ended:
+            alone = static.get((run.variant.users, run.variant.seed))
+            if alone is not None and run.summary["makespan_s"]:
+                run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
+
+    def comparison(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
+        return comparison_vectors(experiment, ended)
+
+    def content(self, runs: Sequence[Run]) -> Content:
+        from harness.kinds.vectors.page import content
+
+        return content(runs)
+
+    def findings(self, runs: Sequence[Run]) -> list[Finding]:
+        from harness.kinds.vectors.page import findings
+
+        return findings(runs)
 
 
-def _beside_static(ended: Sequence[EndedVector]) -> None:
-    """Makespans over that of static partitioning with the same users and seed, into the summaries (Figs. 7a and 9)."""
-    static = {(r.variant.users, r.variant.seed): r.summary["makespan_s"] for r in ended if r.variant.policy == "static"}
-    for run in ended:
-        alone = static.get((run.variant.users, run.variant.seed))
-        if alone is not None and run.summary["makespan_s"]:
-            run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
-            write_json(run.path / "summary.json", run.summary)
+KIND = Vectors()
 
 
-def comparison_vectors(loaded: LoadedVectors, ended: Sequence[EndedVector]) -> list[str]:
+def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
     """The comparison for a terminal of 80 columns; means over seeds."""
     groups: dict[tuple[int, str, float | None], list[dict[str, Any]]] = {}
     for run in ended:

@@ -14,9 +14,9 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments.campaign.clusters import OpenCluster, Place
+from harness.experiments.kind import Target
 from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
-from harness.experiments.real.cluster import Target
 from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
 
@@ -196,8 +196,8 @@ def test_a_cell_of_a_campaign_brings_up_its_own_policys_cluster(
     _, _, five, ten = variants_of(loaded)
     cluster = OpenCluster()
     try:
-        first = cluster.runner(loaded, ten, Place("local", "local"), print)
-        assert cluster.runner(loaded, five, Place("local", "local"), print) is first
+        first = cluster.runner(loaded, [ten], Place("local", "local"), print)
+        assert cluster.runner(loaded, [five], Place("local", "local"), print) is first
     finally:
         cluster.close()
     assert asked == [ten]

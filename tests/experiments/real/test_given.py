@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
+from harness.experiments.kind import Target
 from harness.experiments.real import given as real_given
 from harness.experiments.real.abandoned import clean_abandoned
-from harness.experiments.real.cluster import Target, open_cluster
+from harness.experiments.real.cluster import open_cluster
 from harness.experiments.resolve import load_experiment
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace

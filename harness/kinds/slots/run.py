@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
+from harness.kinds.yarn.run import OnProgress, Simulated, Stepped, Yarn
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.policies.registry import make_policy
 from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import run_slots
-from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotRun
 
 if TYPE_CHECKING:
-    from harness.sim.setup import SimResult
+    pass
 
 
 def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SlotRun:
@@ -156,33 +157,38 @@ def _draw(duration: Duration, task: int, draw: random.Random) -> float:
     return draw.choice(duration.values_s)
 
 
-def play(run: SlotRun, on_progress: Callable[[int, int], None] | None = None) -> SlotResult:
-    """The run, played."""
-    return run_slots(run, on_progress)
+class Slots(Yarn):
+    """The same queues and jobs on the slots of MRv1."""
+
+    name = "slots"
+    compiles = False
+
+    def simulate(
+        self,
+        experiment: LoadedExperiment,
+        variant: Variant,
+        jobs: Iterable[JobSpec],
+        on_progress: OnProgress,
+        stepped: Stepped,
+    ) -> Simulated:
+        from harness.sim.slots.report import as_sim_result, figures, lines
+
+        began = time.perf_counter()
+        run = slot_run(experiment, variant, jobs)
+        played = run_slots(run, lambda ms, done: stepped(ms / 1000.0, done))
+        spec = experiment.spec
+        heavy = sum(experiment.weights[path] for path in experiment.leaves)
+        shares = {"root": 1.0, **{path: experiment.weights[path] / heavy for path in experiment.leaves}}
+        result = as_sim_result(
+            run,
+            played,
+            queues=["root", *experiment.leaves],
+            shares=shares,
+            memory_mb=sum(group.memory_mb * group.count for group in spec.cluster.nodes),
+            vcores=sum(group.vcores * group.count for group in spec.cluster.nodes),
+            wall_s=round(time.perf_counter() - began, 3),
+        )
+        return result, {"slots": figures(played)}, {"slots.jsonl": lines(played)}
 
 
-def simulate_slots(
-    experiment: LoadedExperiment,
-    variant: Variant,
-    jobs: Iterable[JobSpec],
-    on_progress: Callable[[int, int], None] | None = None,
-) -> tuple[SimResult, list[dict[str, Any]], dict[str, Any]]:
-    """One variant: the result as the simulator gives it, and what only slots have: ``slots.jsonl``, for the summary."""
-    from harness.sim.slots.report import as_sim_result, figures, lines
-
-    began = time.perf_counter()
-    run = slot_run(experiment, variant, jobs)
-    played = play(run, on_progress)
-    spec = experiment.spec
-    heavy = sum(experiment.weights[path] for path in experiment.leaves)
-    shares = {"root": 1.0, **{path: experiment.weights[path] / heavy for path in experiment.leaves}}
-    result = as_sim_result(
-        run,
-        played,
-        queues=["root", *experiment.leaves],
-        shares=shares,
-        memory_mb=sum(group.memory_mb * group.count for group in spec.cluster.nodes),
-        vcores=sum(group.vcores * group.count for group in spec.cluster.nodes),
-        wall_s=round(time.perf_counter() - began, 3),
-    )
-    return result, lines(played), figures(played)
+KIND = Slots()

@@ -7,25 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
-from harness.jobs.google import WHOLE, Part, read_trace, synthetic
+from harness.jobs.google import Part, synthetic
+from harness.kinds.vectors.run import load_trace
 from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
 
 KNOBS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Rules that have a knob: f of tetris, rho of qknober.
 WITH_KNOB = ("tetris", "qknober")
-
-
-def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
-    """A part of the 2011 trace below a folder: tables ``machine_events``, ``task_events`` and ``task_usage``, each with
-    its parts ``*.csv`` or ``*.csv.gz``. InputError where one is missing."""
-    parts: dict[str, list[Path]] = {}
-    for table in ("machine_events", "task_events", "task_usage"):
-        below = folder / table
-        parts[table] = sorted([*below.glob("*.csv"), *below.glob("*.csv.gz")]) if below.is_dir() else []
-        if not parts[table]:
-            raise InputError(f"has no {table}/*.csv", where=str(folder), mend="give the folder of the 2011 trace")
-    return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
 def cases(policies: Sequence[str], knobs: Iterable[float]) -> list[tuple[str, float | None]]:

@@ -1,0 +1,58 @@
+"""What a call selects of an experiment's runs, alike for every kind: ``--policy``, ``--set``, ``--seed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from harness.base.documents import YamlDocument
+from harness.base.errors import CallError, InputError
+
+U = TypeVar("U")
+V = TypeVar("V")
+
+
+def chosen(
+    uses: Sequence[U], names: Sequence[str], fits: Callable[[U, str], bool], otherwise: Callable[[str], U]
+) -> list[U]:
+    """The uses of a file that a call names, name by name (none: all); a name that the file lacks is a use by itself.
+
+    A policy that the file uses several times is all of these uses.
+    """
+    if not names:
+        return list(uses)
+    return [use for name in names for use in [one for one in uses if fits(one, name)] or [otherwise(name)]]
+
+
+def with_given(own: Mapping[str, Any], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
+    """A policy's settings with those of the call that it knows."""
+    return {**own, **{key: value for key, value in given.items() if key in known}}
+
+
+def check_given(given: Collection[str], known: Collection[str], mend: str, policies: Sequence[str] = ()) -> None:
+    """Raises CallError for a setting of the call that no policy knows."""
+    for key in given:
+        if key not in known:
+            named = f" ({', '.join(dict.fromkeys(policies))})" if policies else ""
+            raise CallError(f"none of the policies{named} has a setting {key[:60]!r}", where="--set", mend=mend)
+
+
+def times_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequence[int]) -> list[V]:
+    """Every variant with every seed; with several, the seed is a part of the name."""
+    listed = [of_file] if isinstance(of_file, int) else of_file
+    picked = list(dict.fromkeys(seeds or listed))
+    several = len(picked) > 1
+    return [
+        replace(variant, seed=seed, name=f"{variant.name},seed={seed}" if several else variant.name)  # type: ignore
+        for seed in picked
+        for variant in variants
+    ]
+
+
+def check_names(names: Sequence[str], document: YamlDocument) -> None:
+    """Raises InputError when two runs would have one name, and so one directory."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            mend = "list a policy once, or give one of them a name: of its own"
+            raise InputError(f"two policies are named {name}", where=document.where(("policies",)), mend=mend)

@@ -1,0 +1,1 @@
+"""A YARN cluster: simulated, and on real ones (docs/reference/experiment-file.md)."""

@@ -1,0 +1,282 @@
+"""Experiments on a YARN cluster: one variant on the virtual-time YARN into its run directory, or on a real cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from harness.base.documents import YamlDocument
+from harness.base.errors import CallError, InputError
+from harness.clusters.backends import BACKENDS, backend_class
+from harness.experiments.kind import Ended, Kind, Outcome, Runner, Step, Target, by_variant
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
+from harness.experiments.simulated import held, node_sizes, put_arrivals, setup_of, simulate_variant
+from harness.jobs.workloads import build_jobs
+from harness.jobs.workloads.programs import ProgramsWorkload
+from harness.model.jobs import JobSpec
+from harness.model.resources import Resource
+from harness.policies.registry import make_policy
+from harness.results.comparison import comparison, over_seeds
+from harness.results.metrics import ideal_alone_s, until
+from harness.results.papers import Curves, cost_dollars, theorem_1
+from harness.results.store import Pace, RunDirectory
+from harness.results.summary import add_speedups, allocations_table, jobs_table, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.sim.setup import Progress, SimResult
+
+#: How often run.json is told how far the run has come, in wall seconds.
+NOTE_EVERY_S = 2.0
+#: What carries a variant's jobs out: the result, what the summary has besides, files of lines besides.
+Simulated = tuple["SimResult", dict[str, Any], dict[str, list[dict[str, Any]]]]
+OnProgress = Callable[["Progress"], None]
+Stepped = Callable[[float, int], None]
+Simulate = Callable[[LoadedExperiment, Variant, Iterable[JobSpec], OnProgress, Stepped], Simulated]
+
+
+def check_stages(experiment: LoadedExperiment) -> None:
+    """Raises InputError for a job of more stages than the simulator takes."""
+    from harness.sim.world import MAX_STAGES
+
+    if experiment.spec.slots is not None:
+        return
+    for load in experiment.loads:
+        if not load.workload.spec.has_stages:
+            continue  # maps and reduces
+        for job in build_jobs(load.workload, queue=load.queue, seed=0, scale=load.scale):
+            if len(job.stages) > MAX_STAGES:
+                where = load.workload.where().removesuffix(": ")
+                mend = f"give at most {MAX_STAGES}, of all iterations together"
+                raise InputError(f"job {job.id} ({job.name}) has {len(job.stages)} stages", where=where, mend=mend)
+
+
+def _noting(jobs: Iterable[JobSpec], capacity: Resource, alone_s: dict[str, float]) -> Iterator[JobSpec]:
+    for job in jobs:
+        alone_s[job.id] = ideal_alone_s(job, capacity)
+        yield job
+
+
+def run_variant(
+    experiment: LoadedExperiment,
+    variant: Variant,
+    directory: RunDirectory,
+    on_step: Callable[[Step], None] | None,
+    simulate: Simulate,
+) -> Outcome:
+    """One run, written into its directory (all but speed-ups over static, the report and the exit code)."""
+    began, noted = time.perf_counter(), time.perf_counter()
+    jobs, count = jobs_of(experiment, variant.seed)
+    capacity = experiment.capacity
+    alone_s: dict[str, float] = {}
+    if count is not None:
+        listed = list(_noting(jobs, capacity, alone_s))
+        jobs = listed
+    else:
+        jobs = _noting(jobs, capacity, alone_s)
+
+    pace, arrived = Pace(), dict[str, float]()
+
+    def stepped(time_s: float, jobs_done: int) -> None:
+        if on_step is not None:
+            on_step(Step(time_s, jobs_done, count))
+
+    def on_progress(progress: Progress) -> None:
+        nonlocal noted
+        stepped(progress.time_s, progress.jobs_done)
+        if pace.due():
+            with pace:
+                _write(experiment, directory, progress.so_far(), alone_s, arrived)
+        if time.perf_counter() - noted >= NOTE_EVERY_S:
+            noted = time.perf_counter()
+            directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
+
+    jobs, arrived = held(variant, jobs, node_sizes(experiment))
+    result, extra, lines = simulate(experiment, variant, jobs, on_progress, stepped)
+    for name, found in lines.items():
+        directory.write_lines(name, found)
+    summary, table = _write(experiment, directory, result, alone_s, arrived)
+    summary.update(extra)
+    summary.update(of_papers(experiment, variant, result))
+    summary["wall_s"] = round(time.perf_counter() - began, 3)
+    directory.write_summary(summary)
+    stepped(summary["makespan_s"], int(table["finished_s"].notna().sum()))
+    exit_code, why = _verdict(experiment, result)
+    return Outcome(summary, exit_code, why)
+
+
+def _write(
+    experiment: LoadedExperiment,
+    directory: RunDirectory,
+    result: SimResult,
+    alone_s: Mapping[str, float],
+    arrived: Mapping[str, float],
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The tables and the summary of a result, of the whole run or of a run so far; summary and table of jobs."""
+    put_arrivals(result, arrived)
+    table = jobs_table(result, alone_s)
+    directory.write_table("jobs.parquet", table)
+    directory.write_table("allocations.parquet", allocations_table(result))
+    directory.write_lines("decisions.jsonl", result.decisions)
+    summary = summarise(result, table, list(experiment.leaves))
+    directory.write_summary(summary)
+    return summary, table
+
+
+def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult) -> dict[str, float]:
+    """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
+    found: dict[str, float] = {}
+    policy = make_policy(variant.policy, variant.settings)
+    end_s = result.makespan_s if result.finished else result.end_s
+    knob = policy.knob()
+    if knob is not None:
+        samples = result.samples
+        columns = [samples.queues.index(queue) for queue in experiment.leaves]
+        curves = Curves(samples, columns, until(samples.time_s, end_s))
+        theta = theorem_1(curves, float(knob))
+        if theta is not None:
+            found["theta"] = theta
+    cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
+    if cost is not None:
+        found["cost_dollars"] = cost
+    return found
+
+
+def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:
+    if result.stuck:
+        return 4, f"it can never end: {result.stuck}"
+    if not result.finished and experiment.spec.limits.duration_s is None:
+        return 5, f"not ended after {experiment.spec.limits.time_limit_s:g} s of virtual time"
+    if result.failed_jobs:
+        return 4, f"{result.failed_jobs} job(s) failed"
+    return 0, None
+
+
+def plainness(variant: Variant) -> tuple[bool, bool, bool, int]:
+    """A sort key by which that variant of a policy comes first which others are held against: inside, as it is."""
+    return variant.mode == "outside", variant.in_rm, variant.poll, len(variant.settings)
+
+
+def check_programs(experiment: LoadedExperiment, backend: str) -> None:
+    """Raises CallError for a backend on which an experiment's programs cannot run."""
+    engines = () if backend == "sim" else backend_class(backend).engines
+    for load in experiment.loads:
+        if isinstance(load.workload.spec, ProgramsWorkload) and not engines:
+            mend = f"use --backend {' or '.join(name for name in BACKENDS if backend_class(name).engines)}"
+            if backend == "sim":
+                mend += "; `yarnfair replay` simulates what such a run has recorded"
+            raise CallError(f"queue {load.queue} runs programs that compute", where=f"--backend {backend}", mend=mend)
+    if engines and "hive" not in engines:
+        from harness.experiments.real.programs import has_hive
+
+        if has_hive(experiment):
+            raise CallError(
+                "Hive's queries run on clusters of this machine's processes",
+                where=f"--backend {backend}",
+                mend="use --backend local, or Spark's (tpch-q...)",
+            )
+
+
+class Yarn(Kind):
+    """Queues, workloads and policies on a cluster of YARN."""
+
+    name = "yarn"
+    compiles = True
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        return ("sim", *BACKENDS)
+
+    def load(self, document: YamlDocument) -> LoadedExperiment:
+        return load_experiment(document.file, document)
+
+    def variants(
+        self,
+        experiment: LoadedExperiment,
+        *,
+        policies: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+        seeds: Sequence[int] = (),
+        real: bool = False,
+    ) -> list[Variant]:
+        if not real:
+            return variants_of(experiment, policies=policies, settings=settings, seeds=seeds)
+        from harness.experiments.real.start import real_policies, real_variants
+
+        policies = real_policies(experiment, policies)
+        return real_variants(variants_of(experiment, policies=policies, settings=settings, seeds=seeds))
+
+    def check(
+        self, experiment: LoadedExperiment, variants: Sequence[Variant], backend: str, target: Target | None
+    ) -> None:
+        check_programs(experiment, backend)
+        if backend == "sim":
+            check_stages(experiment)
+        else:
+            from harness.experiments.real.checks import check_experiment, check_policies
+            from harness.experiments.real.cluster import check_target
+
+            check_target(backend, target or Target())
+            check_experiment(experiment, backend, target or Target())
+            check_policies(variants, backend, target or Target())
+
+    def size(self, experiment: LoadedExperiment, variant: Variant) -> int | None:
+        jobs, count = jobs_of(experiment, variant.seed)
+        return None if count is None else sum(1 + sum(stage.tasks for stage in job.stages) for job in jobs)
+
+    def limits_s(self, experiment: LoadedExperiment) -> tuple[float | None, float | None]:
+        limits = experiment.spec.limits
+        return limits.duration_s, limits.time_limit_s
+
+    def simulate(
+        self,
+        experiment: LoadedExperiment,
+        variant: Variant,
+        jobs: Iterable[JobSpec],
+        on_progress: OnProgress,
+        stepped: Stepped,
+    ) -> Simulated:
+        """The jobs on the simulated cluster."""
+        return simulate_variant(setup_of(experiment, variant, jobs), on_progress), {}, {}
+
+    def run_one(
+        self,
+        experiment: LoadedExperiment,
+        variant: Variant,
+        directory: RunDirectory,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> Outcome:
+        return run_variant(experiment, variant, directory, on_step, self.simulate)
+
+    def on_cluster(
+        self,
+        experiment: LoadedExperiment,
+        variants: Sequence[Variant],
+        backend: str,
+        target: Target,
+        says: Callable[[str], None],
+    ) -> AbstractContextManager[Runner]:
+        from harness.experiments.real.runner import real_runner
+
+        return real_runner(experiment, variants, backend, target, says)
+
+    def beside(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> None:
+        """Speed-ups over static partitioning with the same seed."""
+        # A run that failed or was cut off says nothing of how long its jobs take.
+        static: dict[int, dict[str, Any]] = {}
+        for run in sorted(ended, key=lambda run: plainness(run.variant)):
+            if run.variant.policy == "static" and run.exit_code == 0:
+                static.setdefault(run.variant.seed, run.summary)
+        for run in ended:
+            run.summary = add_speedups(run.summary, static.get(run.variant.seed))
+
+    def comparison(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> list[str]:
+        groups = by_variant(ended)
+        lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
+        return lines + comparison([(name, over_seeds(summaries)) for name, summaries in groups.items()])
+
+
+KIND = Yarn()
