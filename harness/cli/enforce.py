@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from harness.cli.output import json_option, print_json
 if TYPE_CHECKING:
     from harness.control.changes import Change
     from harness.control.config import EnforceConfig
+    from harness.control.owner import Prepared
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
@@ -32,7 +34,7 @@ _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap"})
 @click.option("--config", "config_file", type=click.Path(), required=True, metavar="FILE", help="What to enforce.")
 @click.option("--once", is_flag=True, help="One control period, then end (exit code 1 when it did not succeed).")
 @click.option("--dry-run", is_flag=True, help="Print what would change in the allocation file; touch nothing.")
-@click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back, then end.")
+@click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back; needs no RM.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--metrics-port", type=click.IntRange(0, 65_535), help="Prometheus page (overrides the configuration).")
 @click.option("--metrics-address", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
@@ -49,8 +51,8 @@ def enforce(
     as_json: bool,
 ) -> int:
     """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
-    if sum((once, dry_run, release)) > 1:
-        raise click.UsageError("--once, --dry-run and --release exclude one another")
+    if once and (dry_run or release):
+        raise click.UsageError("--once goes with neither --dry-run nor --release")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
     from harness.control.config import read_config
@@ -58,10 +60,10 @@ def enforce(
 
     config = read_config(Path(config_file))
     log = Log(sys.stderr, "json" if log_format == "json" else "text")
+    if release:
+        return _release_trial(config, rms, as_json) if dry_run else _release(config, rms, log)
     if dry_run:
         return _trial(config, rms, as_json)
-    if release:
-        return _release(config, rms, log)
     if once:
         return _once(config, rms, log, as_json)
     metrics = config.metrics
@@ -114,12 +116,8 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
         controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
-    name = config.allocation_file or config.capacity_file or "the scheduler's store"
     told = _told(config, report, prepared)
-    lines: list[str] = []
-    if prepared is not None:
-        before, after = (data.decode("utf-8", "replace").splitlines() for data in (prepared.before, prepared.after))
-        lines = list(difflib.unified_diff(before, after, name, f"{name} (enforced)", lineterm=""))
+    lines = [] if prepared is None else _difference(config, prepared, "enforced")
     if as_json:
         shares = {one.queue: {"before": one.before, "after": one.after, "why": one.why} for one in told}
         print_json({**_document(report), "shares": shares, "difference": "\n".join(lines)})
@@ -165,28 +163,80 @@ def _in_shares(told: list[Change]) -> list[str]:
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
+    """The file first: it can be mended whether or not an RM answers."""
     from contextlib import ExitStack
 
+    from harness.control.capacity_owner import owner_of
+    from harness.control.giveback import give_back, put_in_force
+    from harness.control.lease import lease_of
+    from harness.ledger.store import LedgerStore
+    from harness.yarn.errors import Unreachable
+
     with ExitStack() as stack:
-        client = stack.enter_context(config.open_client(rms))
-        controller = _controller(config, client, config.ledger_path(), stack)
-        stack.callback(controller.close)
-        controller.release()
-    log("info", "release", _released(config))
+        client, kept = None, config.kept()
+        if kept is None:
+            client = stack.enter_context(config.open_client(rms))
+            kept = config.owned(client)
+        store = stack.enter_context(LedgerStore(config.ledger_path()))
+        owner, lease = owner_of(kept, store.document), None
+        if config.lease_s > 0 and owner.beside is not None:
+            lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
+        prepared = give_back(owner, store, lease)
+        if client is None and config.refresh == "rpc":
+            try:
+                client = stack.enter_context(config.open_client(rms))
+            except Unreachable as error:
+                log("warning", "observation", error.line())
+        log("info", "release", put_in_force(owner, prepared, client, config.control_settings()))
     return 0
 
 
-def _released(config: EnforceConfig) -> str:
-    """What is known of a file that was given back: what the configuration lets the controller look at."""
-    what = "the administrator's own weights and limits are"
-    if config.refresh == "poll":
-        return f"{what} written; in force when the ResourceManager looks at the file next (10 to 20 s)"
-    return f"{what} in force" if config.read_back else f"{what} written and refreshed, not read back"
+def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
+    """What `--release` would write; touches nothing, and needs no RM where there is a file."""
+    from contextlib import ExitStack
+
+    from harness.control.capacity_owner import owner_of
+    from harness.control.giveback import adopt
+    from harness.control.lease import lease_of
+    from harness.ledger.store import LedgerStore, copy_ledger
+
+    with ExitStack() as stack:
+        kept = config.kept()
+        if kept is None:
+            kept = config.owned(stack.enter_context(config.open_client(rms)))
+        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-"))) / "ledger.db"
+        if config.ledger_path().exists():
+            copy_ledger(config.ledger_path(), copy)
+        store = stack.enter_context(LedgerStore(copy))
+        owner, holder = owner_of(kept, store.document), ""
+        if config.lease_s > 0 and owner.beside is not None:
+            lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
+            holder = lease.holder()
+            adopt(owner, store, lease)
+        owner.read()
+        prepared = owner.original()
+    if holder:
+        click.echo(f"yarnfair: lease: another controller has the file ({holder}): --release would leave it", err=True)
+    lines = _difference(config, prepared, "released")
+    if as_json:
+        print_json({"difference": "\n".join(lines), "changed": bool(lines), "holder": holder})
+    elif lines:
+        click.echo("\n".join(lines))
+    else:
+        click.echo("nothing to change: the file is the administrator's", err=True)
+    return 0
+
+
+def _difference(config: EnforceConfig, prepared: Prepared, what: str) -> list[str]:
+    name = config.allocation_file or config.capacity_file or "the scheduler's store"
+    before, after = (data.decode("utf-8", "replace").splitlines() for data in (prepared.before, prepared.after))
+    return list(difflib.unified_diff(before, after, name, f"{name} ({what})", lineterm=""))
 
 
 def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, port: int | None) -> int:
     from contextlib import ExitStack
 
+    from harness.base.errors import YarnfairError
     from harness.control.telemetry import Metrics, TickLog
 
     stop, received = threading.Event(), _Signals()
@@ -207,7 +257,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             log("info", "metrics", f"http://{address}:{shown}/metrics", port=shown)
         client = _wait_for_rm(config, rms, log, stop)
         if client is None:
-            return _ended(received, log)
+            # An earlier run may have left its weights.
+            return _released_at_stop(config, rms, received, log)
         stack.enter_context(client)
         if trouble := config.pair_trouble(client.rms):
             log("warning", "file", trouble)
@@ -216,7 +267,23 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
         where = ", ".join(rm.rest for rm in client.rms)
         log("info", "begin", f"policy {config.policy} on {where} every {config.period_s:g} s", policy=config.policy)
         controller.run(stop)
-    return _ended(received, log)
+        try:
+            words, failed = controller.stop(config.on_stop), False
+        except YarnfairError as error:
+            words, failed = f"stopped; not released: {error.line()}", True
+    return _ended(received, log, words, failed)
+
+
+def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Signals, log: Log) -> int:
+    from harness.base.errors import YarnfairError
+
+    if config.on_stop == "hold":
+        return _ended(received, log, "stopped; what is in force stays so")
+    try:
+        _release(config, rms, log)
+    except YarnfairError as error:
+        return _ended(received, log, f"stopped; not released: {error.line()}", True)
+    return _ended(received, log, "stopped")
 
 
 class _Signals:
@@ -256,8 +323,10 @@ def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: th
     return None
 
 
-def _ended(received: _Signals, log: Log) -> int:
-    log("info", "end", "stopped; what is in force stays so")
+def _ended(received: _Signals, log: Log, words: str, failed: bool = False) -> int:
+    log("warning" if failed else "info", "end", words)
+    if failed:
+        return 1
     return 130 if received.first == signal.SIGINT else 0
 
 

@@ -296,10 +296,6 @@ class CapacityOwner:
         """What a ledger keeps."""
         return {"baseline": self.baseline, "ours": self.ours}
 
-    def gave_back(self) -> None:
-        """Nothing there is the controller's any more."""
-        self.ours.clear()
-
     def forget(self) -> None:
         """The configuration is the administrator's: what is read next are the entitlements."""
         self.baseline.clear()

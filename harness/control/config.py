@@ -16,11 +16,11 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.control.settings import ControlSettings, check_counting
+from harness.control.settings import ControlSettings, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
-from harness.yarn.capacity.source import ConfigurationSource, open_source
+from harness.yarn.capacity.source import ConfigurationSource, FileSource, open_source
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace
@@ -96,6 +96,7 @@ class EnforceConfig(Strict):
     ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
     accept: list[Name] = Field(default_factory=list, max_length=50)
+    on_stop: OnStop = "release"
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
     metrics: MetricsSpec | None = None
@@ -156,6 +157,11 @@ class EnforceConfig(Strict):
         if self.refresh == "poll":
             raise InputError("refresh: poll: the Capacity Scheduler does not poll its file", mend="take it out")
         return open_source(client, place)
+
+    def kept(self) -> AllocationPlace | ConfigurationSource | None:
+        """As `owned`, as far as the configuration alone tells (None: only the RM can). CallError."""
+        place = self.place()
+        return FileSource(place) if place is not None and self.capacity_file is not None else place
 
     def ledger_path(self) -> Path:
         """The ledger's file."""

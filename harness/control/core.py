@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from harness.control.bound import bounded
 from harness.control.events import (
     Action,
     Actuated,
@@ -49,6 +51,7 @@ class ControlCore:
     read_back : whether to verify what is in force after each write.
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
         was consumed before it does not count.
+    max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: as the policy wants.
     remember : whether a leaf that goes keeps its account for when it comes back.
     """
 
@@ -60,6 +63,7 @@ class ControlCore:
         write_gap_s: float = 0.0,
         read_back: bool = False,
         start_s: float | None = None,
+        max_ratio: float | None = None,
         remember: bool = False,
     ) -> None:
         if not (0 < period_s < math.inf):
@@ -69,6 +73,7 @@ class ControlCore:
         self.write_gap_s = write_gap_s
         self.read_back = read_back
         self.start_s = start_s
+        self.max_ratio = max_ratio
         self.remember = remember
         #: Made at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
@@ -163,6 +168,10 @@ class ControlCore:
             if wanted == before or now - self.last_write_s < self.write_gap_s:
                 return alarms
             sound, problem = _sound(wanted, snapshot)
+            if self.max_ratio is not None and not problem:
+                sound, problem = _sound(
+                    replace(sound, weights=bounded(sound.weights, snapshot, self.max_ratio)), snapshot
+                )
         except Exception as error:
             # A user's policy may raise or answer anything; the cluster must keep its last good weights, and a person
             # must know.

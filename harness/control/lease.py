@@ -5,12 +5,15 @@ lease's time by its own clock, so that clocks need not agree. Between looking an
 writes last has it, and the other sees that at its next look. Two controllers with the same ledger are kept apart by
 the ledger's own lock; the same ledger is the same holder, so a controller that was killed goes on at once.
 
+A spare controller gives a sign of life of its own beside the lease, so that a holder that is stopped can hand over.
+
 The holder also says there which values of the file are the administrator's and which its own: a controller with another
 ledger, which sees the file alone, would take momentary weights for entitlements.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -34,6 +37,11 @@ def lease_place(place: AllocationPlace) -> AllocationPlace:
     return place.beside(f".{place.file_name}.lease")
 
 
+def lease_of(place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float]) -> Lease:
+    """The lease of an allocation file."""
+    return Lease(lease_place(place), owner, lease_s, clock, place.beside(f".{place.file_name}.standby"))
+
+
 class Lease:
     """The right to write one allocation file.
 
@@ -43,10 +51,21 @@ class Lease:
     owner : who asks: the ledger's identity.
     lease_s : after so long without a sign of life somebody else may take it.
     clock : seconds, never going back.
+    standby : where spares give signs of life (None: nowhere).
     """
 
-    def __init__(self, place: AllocationPlace, owner: str, lease_s: float, clock: Callable[[], float]) -> None:
-        self.place, self.owner, self.lease_s = place, owner, lease_s
+    def __init__(
+        self,
+        place: AllocationPlace,
+        owner: str,
+        lease_s: float,
+        clock: Callable[[], float],
+        standby: AllocationPlace | None = None,
+    ) -> None:
+        self.place, self.owner, self.lease_s, self.standby = place, owner, lease_s, standby
+        self._signed_s: float | None = None
+        #: What the spares' file said last, and when that had last changed under our eyes.
+        self._sign: tuple[bytes, float | None] | None = None
         self._clock = clock
         self._count = 0
         self._renewed_s: float | None = None
@@ -103,6 +122,7 @@ class Lease:
         self._count += 1
         self.place.write(self._document(self.owner))
         self._renewed_s, self._seen = now, None
+        self._watch(now)
 
     def give_back(self) -> None:
         """Lets another controller take it at once, if it is ours. Whatever goes wrong: the lease ends by itself."""
@@ -112,6 +132,61 @@ class Lease:
         except YarnfairError:
             pass
         self._renewed_s = None
+
+    def end(self) -> None:
+        """Takes away what is ours beside the file: the lease, or a spare's sign of life. As `give_back` otherwise."""
+        try:
+            if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
+                self.place.remove()
+                self.place.clear()
+            if self.standby is not None and (self._signed_s is not None or self._renewed_s is not None):
+                self.standby.remove()
+        except YarnfairError:
+            pass
+        self._renewed_s = self._signed_s = None
+
+    def has_successor(self) -> bool:
+        """Whether a spare has given a sign of life within the lease's time, as far as the holder has looked."""
+        now = self._clock()
+        self._watch(now)
+        moved_s = self._sign[1] if self._sign is not None else None
+        return moved_s is not None and now - moved_s <= self.lease_s
+
+    def taken(self) -> bool:
+        """Whether another controller has the lease now. What keeps it from being read: nobody has."""
+        try:
+            return self._read()[1].get("owner", "") not in ("", self.owner)
+        except YarnfairError:
+            return False
+
+    def holder(self) -> str:
+        """Who has it, in words, whether or not it still lives; "" where nobody else has. Nothing is written."""
+        found = self._read()[1]
+        return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
+
+    def give_sign(self) -> None:
+        """A spare's sign of life. Whatever goes wrong: nobody hands over to it then."""
+        now = self._clock()
+        if self.standby is None or (self._signed_s is not None and now - self._signed_s < self.lease_s * RENEW_PART):
+            return
+        self._count += 1
+        self._signed_s = now
+        with contextlib.suppress(YarnfairError):
+            self.standby.write(json.dumps({"owner": self.owner, "count": self._count}).encode() + b"\n")
+
+    def _watch(self, now: float) -> None:
+        """Looks whether the spares' file has changed. One that stands still for long is a dead spare's."""
+        if self.standby is None:
+            return
+        try:
+            said = self.standby.read()
+        except YarnfairError:
+            self._sign = None
+            return
+        if self._sign is None:
+            self._sign = (said, None)
+        elif said != self._sign[0]:
+            self._sign = (said, now)
 
     def _document(self, owner: str) -> bytes:
         said = {

@@ -141,11 +141,6 @@ class FileOwner:
         """The owner whose `state` a ledger has kept (``document``: by name, None what it has not)."""
         return cls(place, *(document(name) or {} for name in ("baseline", "ours", "named", "departed", "texts")))
 
-    def gave_back(self) -> None:
-        """Nothing in the file is the controller's any more."""
-        self.ours.clear()
-        self.named.clear()
-
     def forget(self) -> None:
         """The file is the administrator's: what stands in it when it is read next are the entitlements."""
         for kept in (self.baseline, self.ours, self.named, self.departed, self.texts):

@@ -9,6 +9,9 @@ from typing import Literal
 from harness.base.errors import CallError
 from harness.policies.base import Policy
 
+#: What becomes of the allocation file when the controller is stopped.
+OnStop = Literal["release", "hold"]
+
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:

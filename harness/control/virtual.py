@@ -155,6 +155,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
         period_s=setup.period_s,
         write_gap_s=write_gap_s(setup.poll_s) if setup.poll_s else 0.0,
         start_s=0.0,
+        max_ratio=setup.max_ratio,
     )
     simulation.on_tick = VirtualDriver(simulation, core).tick
     return simulation.run(on_progress)

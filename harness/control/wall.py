@@ -35,13 +35,14 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.giveback import adopt, clear, give_back, put_in_force
 from harness.control.kept import decision_document, look_document, plain_settings
-from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_place
+from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_of
 from harness.control.owner import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
-from harness.control.settings import ControlSettings
+from harness.control.settings import ControlSettings, OnStop
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
@@ -50,6 +51,8 @@ from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
 
+#: How often a holder that hands over looks whether it is taken, seconds.
+HAND_OVER_LOOK_S = 0.2
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "actuation", "ledger", "file"})
 
@@ -122,7 +125,7 @@ class Controller:
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
         self._lease = None
         if settings.lease_s > 0 and not dry_run and self.owner.beside is not None:
-            self._lease = Lease(lease_place(self.owner.beside), store.identity, settings.lease_s, time.monotonic)
+            self._lease = lease_of(self.owner.beside, store.identity, settings.lease_s, time.monotonic)
         #: Whether this controller may write the file.
         self.holds = self._lease is None
         #: When a tick last did all that it was to do (the lease's clock).
@@ -176,25 +179,40 @@ class Controller:
         """Lets another controller take over. What is in force stays so."""
         if self._lease is not None:
             self._lease.give_back()
+            if not self.holds:
+                self._lease.end()  # a spare's sign of life
             self.holds = False
 
-    def release(self) -> None:
-        """Gives the file back: the administrator's own values, refreshed. Raises what goes wrong."""
-        if self._lease is not None:
-            self._lease.hold()
-            self._adopt(self._lease)
-        self.owner.read()
-        prepared = self.owner.original()
-        self.owner.write(prepared)
-        if self.settings.refresh == "rpc":
-            self.owner.load(self.client)
-            if self.settings.read_back:
-                self.owner.confirm(self.client, prepared.in_force, timeout_s=self.settings.effect_s, every_s=0.05)
-        self.owner.gave_back()
-        self.store.commit(documents={"named": {}, **self.owner.state()})
-        if self._lease is not None:
-            self._lease.keep({})
+    def stop(self, on_stop: OnStop, sleep: Callable[[float], None] = time.sleep) -> str:
+        """Ends as the administrator wants it, and closes; what became of the file, in words.
+
+        With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
+        """
+        if not self.holds:
+            self.close()
+            return "stopped; another controller has the allocation file"
+        if on_stop == "hold":
+            self.close()
+            return "stopped; what is in force stays so"
+        lease = self._lease
+        if lease is not None and lease.has_successor():
+            self.close()
+            end = time.monotonic() + lease.lease_s
+            while time.monotonic() < end:
+                if lease.taken():
+                    return "stopped; a spare controller has taken over, what is in force stays so"
+                sleep(HAND_OVER_LOOK_S)
+        return f"stopped; {self.release()}"
+
+    def release(self) -> str:
+        """Gives the file back: the administrator's own values, refreshed; what is known then, in words.
+
+        Raises what goes wrong.
+        """
         self.core.forget_written()
+        prepared = give_back(self.owner, self.store, self._lease)
+        self.holds = self._lease is None
+        return put_in_force(self.owner, prepared, self.client, self.settings)
 
     # --- events and actions ---
 
@@ -209,9 +227,12 @@ class Controller:
         held = self.holds
         try:
             lease.hold()
+            if not held:
+                clear(self.owner, lease)
             self.holds = True
         except HeldByAnother as error:
             self.holds = False
+            lease.give_sign()
             self._alarm("lease", error.line())
         except YarnfairError as error:
             # Nobody else was seen: it is ours as long as it was.
@@ -221,11 +242,10 @@ class Controller:
 
     def _adopt(self, lease: Lease) -> None:
         """What another controller says of the file is known here too; a new ledger begins with it."""
-        known = lease.said_by == self.store.identity and bool(self.owner.baseline)
-        if known or not lease.said or lease.said == self._adopted:
+        if lease.said == self._adopted:
             return
         try:
-            self.owner.adopt(lease.said)
+            adopt(self.owner, self.store, lease)
             self._adopted = lease.said
         except YarnfairError as error:
             self._alarm("lease", error.line())

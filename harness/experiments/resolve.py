@@ -261,6 +261,8 @@ def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
         del document["actuation"]["task_lengths"]  # what it was before it could be chosen
     if spec.scheduler == "fair" and not spec.capacity:
         del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
+    if spec.actuation.max_ratio is None:
+        del document["actuation"]["max_ratio"]  # the same
     for group in document["cluster"]["nodes"]:
         if group["price_hour"] is None:
             del group["price_hour"]  # nodes without a price are what they were before there were prices

@@ -37,6 +37,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         capacity={
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.capacity.items()
         },
+        max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
         conf=_texts(spec.conf),
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),

@@ -128,10 +128,12 @@ class PolicyUse(Strict):
 
 class ActuationSpec(Strict):
     """How a weight from outside takes effect: ``delay_s`` after it is written (the admin RPC), or, with ``poll_s``,
-    when the RM's own poll finds the file. What the simulated controller knows of ``task_lengths``: `SimSetup`."""
+    when the RM's own poll finds the file. ``max_ratio``: weights are within this ratio of the entitlements (null: as
+    the policy has them). What the simulated controller knows of ``task_lengths``: `SimSetup`."""
 
     delay_s: Seconds = 0.02
     poll_s: Seconds = 0.0
+    max_ratio: float | None = Field(default=None, ge=1, le=1e12, allow_inf_nan=False)
     task_lengths: Literal["work", "containers"] = "work"
 
 

@@ -46,6 +46,8 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse("factors of faults cannot be", "give numbers above 0")
     if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
         raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
+    if setup.max_ratio is not None and not 1 <= setup.max_ratio < 1e12:
+        raise refuse("max_ratio cannot be", "give a number of at least 1")
     if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
         raise refuse("delays of actuation have to be at least 0", "mend them")
 

@@ -68,6 +68,9 @@ class SimSetup:
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
         ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
         file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
+    max_ratio
+        Weights from outside are within this ratio of the entitlements (harness.control.bound); None: as the policy has
+        them.
     task_lengths
         What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
         ResourceManager shows of ``containers`` (harness.control.look.Lengths), as on a real cluster.
@@ -90,6 +93,7 @@ class SimSetup:
     poll_s: float = 0.0
     scheduler: SchedulerName = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
+    max_ratio: float | None = None
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Leaf path -> policy between its applications (``fair``, ``drf``, ``fifo``, ``ltrf``) instead of the file's.

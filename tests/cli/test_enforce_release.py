@@ -1,37 +1,109 @@
-"""`yarnfair enforce --release` says of the administrator's values what it knows."""
+"""`yarnfair enforce --release`: the administrator's file comes back, whether or not a ResourceManager answers."""
 
 from __future__ import annotations
 
-import contextlib
+import json
+import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from harness.cli import enforce, main
-from harness.control.config import EnforceConfig
+from harness.cli import main
+from harness.control.events import Attributes
+from harness.control.lease import lease_of
+from harness.control.owner import FileOwner
+from harness.ledger.store import LedgerStore
+from harness.yarn.files import LocalPlace
+from tests.sshlab import free_port
+
+FILE = b"""<?xml version="1.0"?>
+<allocations>
+  <queue name="a"><weight>2.0</weight></queue>
+  <queue name="b"/>
+</allocations>
+"""
+
+
+class Site:
+    """A controller's folder after it was killed: its weights in the file, its leftovers beside it."""
+
+    def __init__(self, folder: Path, more: str = "") -> None:
+        self.folder, self.file, self.config = folder, folder / "etc" / "fair-scheduler.xml", folder / "enforce.yaml"
+        self.file.parent.mkdir()
+        self.file.write_bytes(FILE)
+        rest = f"http://127.0.0.1:{free_port('127.0.0.1')}"
+        self.config.write_text(
+            f"policy: ltrf\nallocation_file: {self.file}\nledger: {folder}/ledger.db\n"
+            f"rms: [{{rest: '{rest}'}}]\nhttp: {{connect_timeout_s: 1}}\n{more}"
+        )
+        place = LocalPlace(self.file)
+        with LedgerStore(folder / "ledger.db") as store:
+            owner = FileOwner.restored(place, store.document)
+            owner.read()
+            prepared = owner.prepare(Attributes({"root.a": 500.0, "root.b": 250.0}))
+            store.commit(documents=owner.state())
+            self.lease = lease_of(place, store.identity, 30.0, lambda: 0.0)
+            self.lease.hold()
+            self.lease.keep(owner.document())
+            owner.write(prepared)
+        for left in (".fair-scheduler.xml.yarnfair-x", "..fair-scheduler.xml.lease.yarnfair-y"):
+            (self.file.parent / left).write_bytes(b"half")
+
+    def names(self) -> list[str]:
+        return sorted(os.listdir(self.file.parent))
+
+    def call(self, *options: str) -> int:
+        with pytest.raises(SystemExit) as stop:
+            main(["enforce", "--config", str(self.config), "--release", *options])
+        return int(stop.value.code or 0)
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [
-        ("", "are in force"),
-        ("read_back: false\n", "are written and refreshed, not read back"),
-        ("refresh: poll\n", "are written; in force when the ResourceManager looks at the file next (10 to 20 s)"),
-        ("refresh: poll\nread_back: false\n", "are written; in force when"),
-    ],
+    [("", "are written; the ResourceManager does not answer"), ("refresh: poll\n", "are written; in force when")],
 )
-def test_what_is_said_of_values_given_back(
-    more: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_a_resourcemanager_the_file_comes_back_and_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, said: str
 ) -> None:
-    (tmp_path / "e.yaml").write_text(f"policy: ltrf\nallocation_file: f.xml\nledger: l.db\n{more}")
-    done: list[str] = []
-    controller = SimpleNamespace(release=lambda: done.append("release"), close=lambda: done.append("close"))
-    monkeypatch.setattr(EnforceConfig, "open_client", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(enforce, "_controller", lambda *_: controller)
-    with pytest.raises(SystemExit) as stop:
-        main(["enforce", "--config", str(tmp_path / "e.yaml"), "--release"])
-    assert stop.value.code == 0
-    assert done == ["release", "close"]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "the administrator's own weights and limits " + said in line
+    site = Site(tmp_path, more)
+    assert site.call() == 0
+    assert said in capsys.readouterr().err
+    assert site.file.read_bytes() == FILE
+    assert site.names() == ["fair-scheduler.xml"]
+    # Once more: there is nothing to give back.
+    assert site.call() == 0
+    assert site.file.read_bytes() == FILE
+
+
+def test_a_dry_run_shows_it_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = Site(tmp_path)
+    before, names = site.file.read_bytes(), site.names()
+    assert site.call("--dry-run", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert '+  <queue name="a"><weight>2.0</weight></queue>' in told["difference"]
+    assert '+  <queue name="b"/>' in told["difference"]
+    assert (site.file.read_bytes(), site.names()) == (before, names)
+    assert site.call("--dry-run") == 0
+    assert "(released)" in capsys.readouterr().out
+
+
+def test_what_another_controller_holds_is_not_touched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = Site(tmp_path)
+    site.lease.give_back()
+    other = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+    other.hold()
+    before, names = site.file.read_bytes(), site.names()
+    assert site.call() == 1
+    assert "another controller writes this file" in capsys.readouterr().err
+    assert site.call("--dry-run") == 0
+    assert "--release would leave it" in capsys.readouterr().err
+    assert (site.file.read_bytes(), site.names()) == (before, names)
+
+
+def test_a_ledger_that_was_lost_does_not_matter_beside_the_lease(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.lease.give_back()
+    for path in tmp_path.glob("ledger.db*"):
+        path.unlink()
+    assert site.call() == 0
+    assert site.file.read_bytes() == FILE

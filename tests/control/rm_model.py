@@ -76,9 +76,21 @@ class MemoryPlace(AllocationPlace):
         self.data = data
         self.writes: list[bytes] = []
         self.fail: Exception | None = None
+        #: The other files of its folder.
+        self.others: dict[str, MemoryPlace] = {}
 
     def read(self) -> bytes:
         return self.data
+
+    @property
+    def file_name(self) -> str:
+        return "memory.xml"
+
+    def beside(self, name: str) -> MemoryPlace:
+        return self.others.setdefault(name, MemoryPlace(b""))
+
+    def remove(self) -> None:
+        self.data = b""
 
     def _put(self, data: bytes) -> None:
         if self.fail is not None:
@@ -156,7 +168,7 @@ class RmModel:
     # --- what a client sees ---
 
     def _load(self) -> None:
-        self.file = parse_allocations(self.place.data)
+        self.file = parse_allocations(self.place.read())
         self.tree = queue_tree(self.file)
 
     def _check(self) -> None:

@@ -1,0 +1,76 @@
+"""Giving the configuration back to its administrator: the ledger and the file suffice, whether an RM answers or not.
+
+Which values are whose is the owner's knowledge (harness.control.owner); here is the order of steps, so that a process
+that is killed in between leaves the controller's file or the administrator's, and the next one knows which.
+"""
+
+from __future__ import annotations
+
+from harness.control.capacity_owner import CapacityOwner
+from harness.control.lease import Lease
+from harness.control.owner import FileOwner, Prepared
+from harness.control.settings import ControlSettings
+from harness.ledger.store import LedgerStore
+from harness.yarn.errors import Unreachable
+from harness.yarn.rmclient import RmClient
+
+_WHAT = "the administrator's own weights and limits are"
+_BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
+Owner = FileOwner | CapacityOwner
+
+
+def give_back(owner: Owner, store: LedgerStore, lease: Lease | None) -> Prepared:
+    """Writes the administrator's values, and forgets that there were others; what is written.
+
+    Raises HeldByAnother where another controller has the file (nothing is touched then), and what goes wrong.
+    """
+    if lease is not None:
+        lease.hold()
+        adopt(owner, store, lease)
+    owner.read()
+    prepared = owner.original()
+    if lease is not None:
+        lease.keep(owner.document())
+    owner.write(prepared)
+    owner.forget()
+    store.commit(documents=owner.state())
+    clear(owner, lease)
+    if lease is not None:
+        lease.keep({})
+        lease.end()
+    return prepared
+
+
+def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
+    """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError."""
+    if lease.said and not (lease.said_by == store.identity and owner.baseline):
+        owner.adopt(lease.said)
+
+
+def clear(owner: Owner, lease: Lease | None) -> None:
+    """Removes what killed writers have left beside the file. Only for who holds it: nobody else is writing then."""
+    if owner.beside is not None:
+        owner.beside.clear()
+    if lease is not None:
+        lease.place.clear()
+
+
+def put_in_force(owner: Owner, prepared: Prepared, client: RmClient | None, settings: ControlSettings) -> str:
+    """Makes the RM load what was given back, and looks whether it did; what is known then, in words.
+
+    An RM that does not answer (None: it could not even be found) loads the file by itself when it starts; of the Fair
+    Scheduler, also when it looks at its file next. Raises what else goes wrong.
+    """
+    if settings.refresh == "poll":
+        return f"{_WHAT} written; in force {_BY_ITSELF}"
+    try:
+        if client is None:
+            raise Unreachable("the ResourceManager does not answer")
+        owner.load(client)
+        if not settings.read_back:
+            return f"{_WHAT} written and refreshed, not read back"
+        owner.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)
+    except Unreachable as error:
+        also = f", or {_BY_ITSELF}" if isinstance(owner, FileOwner) else ", or by `yarn rmadmin -refreshQueues`"
+        return f"{_WHAT} written; {error.what}: in force when it starts{also}"
+    return f"{_WHAT} in force"

@@ -1,0 +1,150 @@
+"""The wall-clock driver switched off: stopped, killed, or handed over to a spare."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.control.lease import Lease
+from harness.control.wall import Controller
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.files import LocalPlace
+from tests.control.driven import controlled, in_force, rm_with_load
+from tests.control.rm_model import MemoryPlace, RmModel
+
+WRITTEN = b"""<?xml version="1.0"?>
+<allocations>
+  <queue name="a"><weight>2.0</weight><maxRunningApps>7</maxRunningApps></queue>
+  <queue name="b"/>
+</allocations>
+"""
+
+
+def contended(place: MemoryPlace | LocalPlace) -> RmModel:
+    rm = rm_with_load()
+    rm.place = place  # type: ignore[assignment]
+    rm.refresh_queues()
+    for _ in range(10):
+        rm.start("x")
+    return rm
+
+
+def turn(rm: RmModel, controller: Controller, seconds: float = 20.0) -> None:
+    rm.now_s += seconds
+    controller.tick()
+
+
+def test_stopped_it_gives_back_every_byte_and_says_whether_it_is_in_force(tmp_path: Path) -> None:
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        turn(rm, controller)
+        assert rm.place.data != WRITTEN
+        assert controller.stop("release") == "stopped; the administrator's own weights and limits are in force"
+    assert rm.place.data == WRITTEN
+    assert in_force(rm)["root.a"] == 2.0
+    assert [name for name, file in rm.place.others.items() if file.data] == []
+
+
+def test_on_request_what_is_in_force_stays(tmp_path: Path) -> None:
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        turn(rm, controller)
+        ours = rm.place.data
+        assert controller.stop("hold") == "stopped; what is in force stays so"
+    assert rm.place.data == ours != WRITTEN
+
+
+def leases(clock: list[float], place: MemoryPlace, *controllers: Controller) -> None:
+    for controller in controllers:
+        sign = place.beside(".memory.xml.standby")
+        at = place.beside(".memory.xml.lease")
+        controller._lease = Lease(at, controller.store.identity, 30.0, lambda: clock[0], sign)
+        controller.holds = False
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_spare_that_lives_is_handed_over_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: bool) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("harness.control.wall.time.monotonic", lambda: clock[0])
+    place = MemoryPlace(WRITTEN)
+    rm = contended(place)
+    for folder in ("1", "2"):
+        (tmp_path / folder).mkdir()
+    with controlled(rm, tmp_path / "1") as first, controlled(rm, tmp_path / "2") as spare:
+        leases(clock, place, first, spare)
+        for _ in range(8):
+            clock[0] += 5.0
+            turn(rm, first)
+            turn(rm, spare, 0.0)
+        assert first.holds
+        assert not spare.holds
+
+        def sleep(seconds: float) -> None:
+            clock[0] += 5.0
+            rm.now_s += 5.0
+            if alive:
+                spare.tick()
+
+        words = first.stop("release", sleep)
+        if alive:
+            assert "a spare controller has taken over" in words
+            assert spare.holds
+            assert rm.place.data != WRITTEN
+            assert "has the allocation file" in first.stop("release")
+            assert spare.stop("release").endswith("in force")
+        else:
+            assert words.endswith("in force")
+        assert rm.place.data == WRITTEN
+
+
+def at_work(folder: Path, file: Path) -> None:
+    """A process that controls as fast as it can, until it is killed."""
+    rm = contended(LocalPlace(file))
+    rng = random.Random(1)
+    with controlled(rm, folder, lease_s=30.0) as controller:
+        for _ in range(10_000):
+            rm.start(rng.choice("xy"))
+            turn(rm, controller, rng.uniform(1.0, 60.0))
+
+
+def kills(folder: Path, count: int) -> None:
+    """Killed at any moment it leaves its weights or the administrator's file; the next one gives back every byte."""
+    file = folder / "etc" / "fair-scheduler.xml"
+    file.parent.mkdir()
+    file.write_bytes(WRITTEN)
+    rng, seen = random.Random(2), set()
+    for _ in range(count):
+        process = os.fork()
+        if not process:
+            try:
+                at_work(folder, file)
+            finally:
+                os._exit(1)
+        time.sleep(rng.uniform(0.0, 0.25))
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        seen.add(data := file.read_bytes())
+        if data != WRITTEN:
+            said = parse_allocations(data).settings
+            assert all(1e-3 <= (said[path].weight or 1.0) <= 1e6 for path in ("root.a", "root.b"))
+            assert said["root.a"].max_running_apps == 7
+        if rng.random() < 0.5:
+            with controlled(contended(LocalPlace(file)), folder, lease_s=30.0) as controller:
+                controller.release()
+            assert file.read_bytes() == WRITTEN
+            assert os.listdir(file.parent) == [file.name]
+    assert len(seen) > 1, "some were killed with weights in force"
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    kills(tmp_path, 8)
+
+
+@pytest.mark.long
+def test_killed_at_many_moments(tmp_path: Path) -> None:
+    kills(tmp_path, 100)
