@@ -25,33 +25,52 @@ LATE_MS = 60_000
 
 @dataclass(slots=True)
 class Lengths:
-    """How long a queue's containers last, by Little's law: container-seconds over ends, both fading with the ends.
+    """How long a queue's tasks last, by Little's law: container-seconds over ends, both fading with the ends.
 
     Containers are all that a ResourceManager shows: of Spark these are executors, which last as long as their
-    application, and masters' ends count as ends.
+    application. An application's master is a container too and no task: neither its time counts nor its end. In a queue
+    whose applications are masters and nothing else (uber jobs, launchers) the masters are the tasks.
     """
 
     containers: int = 0
     held_s: float = 0.0  # container-seconds since the last counts, without AMs
     container_s: float = 0.0  # of tasks, without AMs, fading
     ended: float = 0.0  # tasks that ended, fading
+    masters_held_s: float = 0.0  # the same of masters
+    master_s: float = 0.0
+    masters_ended: float = 0.0
+    owed: int = 0  # applications that ended and whose master's end is not among the counts yet
 
     def hold(self, containers: int, apps: int, interval_s: float) -> None:
         """At a look the queue holds so many; each of its running ``apps`` has an AM, which is not a task."""
-        self.held_s += max((self.containers + containers) / 2 - apps, 0.0) * interval_s
+        held = (self.containers + containers) / 2
+        self.held_s += max(held - apps, 0.0) * interval_s
+        self.masters_held_s += min(held, apps) * interval_s
         self.containers = containers
 
-    def end(self, ended: int) -> None:
-        """So many have ended since the last counts."""
+    def end(self, ended: int, apps: int = 0) -> None:
+        """So many containers have ended since the last counts, and so many applications, each with its master."""
+        self.owed += apps
+        masters = min(self.owed, ended)
+        self.owed -= masters
+        tasks = ended - masters
         fade = 0.5 ** (ended / TASKS_HALF)
         self.container_s = self.container_s * fade + self.held_s
-        self.ended = self.ended * fade + ended
-        self.held_s = 0.0
+        self.ended = self.ended * fade + tasks
+        self.master_s = self.master_s * fade + self.masters_held_s
+        self.masters_ended = self.masters_ended * fade + masters
+        self.forget_held()
+
+    def forget_held(self) -> None:
+        """What was held since the last counts does not count: it is not known what ended meanwhile."""
+        self.held_s = self.masters_held_s = 0.0
 
     @property
     def mean_s(self) -> float | None:
         """The mean length, seconds; None before the first end."""
-        return self.container_s / self.ended if self.ended >= 1.0 else None
+        if self.ended >= 1.0:
+            return self.container_s / self.ended
+        return self.master_s / self.masters_ended if self.masters_ended >= 1.0 else None
 
 
 @dataclass(slots=True)
@@ -104,7 +123,8 @@ class Watcher:
         for path, queue in status.queues.items():
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
-            _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval)
+            masters = (ended_apps or {}).get(path, 0)
+            _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval, masters)
             used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
             # Both are of slightly different moments: a queue demands at least what it holds.
             demand = demand.at_least(used)
@@ -178,7 +198,9 @@ def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
     ]
 
 
-def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float) -> None:
+def _watch(
+    seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float, ended_apps: int
+) -> None:
     if queue.containers_pending > 0:
         if seen.backlog_since_s is None:
             seen.backlog_since_s = now_s
@@ -193,8 +215,13 @@ def _watch(seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: fl
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
             given, ended = counts[0] - before[0], counts[1] - before[1]
             seen.new_ended = ended
-            seen.lengths.end(ended)
-        seen.counts, seen.lengths.held_s = counts, 0.0
+            seen.lengths.end(ended, ended_apps)
+        elif before is not None:
+            seen.lengths.owed = 0
+        seen.counts = counts
+        seen.lengths.forget_held()
+    else:
+        seen.lengths.owed += ended_apps
     if given > 0:
         seen.last_start_s = now_s
     seen.containers = queue.containers_allocated

@@ -95,7 +95,7 @@ class VirtualDriver:
         for path, (index, lengths) in self._lengths.items():
             starts, ends = int(integrals["starts"][index]), int(integrals["ends"][index])
             lengths.hold(starts - ends, queues[path].running_apps, interval_s)
-            lengths.end(ends - self._ends[path])
+            lengths.end(ends - self._ends[path], queues[path].ended_apps or 0)
             self._ends[path] = ends
             queues[path] = replace(queues[path], mean_task_s=lengths.mean_s)
         return replace(snapshot, queues=queues)

@@ -53,6 +53,34 @@ def test_the_mean_task_length_is_found_however_seldom_it_is_asked_for(every: int
         assert queue.last_start_s == rm.now_s - 1.0
 
 
+def test_the_ends_of_short_masters_are_no_tasks_ends() -> None:
+    """Uber jobs beside a job of tasks of 12 s; alone, the masters are what a container's end means."""
+    rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
+    ended, given, running, queue = 0, 0, [], None
+    for second in range(400):
+        if second == 200:
+            rm.submit("x", "root.a")
+            rm.start("x")  # the AM
+            given += 1
+        for app, container, length_s in list(running):
+            if rm.now_s - container.began_s >= length_s:
+                ended += 1
+                running.remove((app, container, length_s))
+                rm.finish(app) if app != "x" else rm.end(app, container)
+        rm.submit(f"uber{second}", "root.a")
+        running.append((f"uber{second}", rm.start(f"uber{second}"), 5.0))
+        given += 1
+        if second >= 200:
+            running.append(("x", rm.start("x"), 12.0))
+            given += 1
+        queue = seen(watcher, rm, {"root.a": Containers(given, ended)})
+        if second == 199:
+            assert queue.mean_task_s == pytest.approx(5.0, rel=0.1)
+        rm.now_s += 1.0
+    assert queue is not None
+    assert queue.mean_task_s == pytest.approx(12.0, rel=0.1)
+
+
 def test_a_backlog_begins_and_ends_and_a_start_is_seen_without_counts() -> None:
     rm, watcher = RmModel(MemoryPlace(FILE)), Watcher()
     rm.submit("x", "root.a")
