@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
-from harness.control.settings import ControlSettings, OnStop, check_counting
+from harness.control.settings import MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
@@ -97,6 +97,8 @@ class EnforceConfig(Strict):
     ad_hoc: Literal["scale", "name"] = "scale"
     accept: list[Name] = Field(default_factory=list, max_length=50)
     on_stop: OnStop = "release"
+    mode: Mode = "bounded"
+    max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
     metrics: MetricsSpec | None = None
@@ -121,6 +123,8 @@ class EnforceConfig(Strict):
             full_look_every_s=self.full_look_every_s,
             count_earlier=self.count_earlier,
             task_lengths=self.task_lengths,
+            mode=self.mode,
+            max_ratio=self.max_ratio,
             lease_s=self.lease_s,
             ask_again=self.ask_again,
             ad_hoc=self.ad_hoc,

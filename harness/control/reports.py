@@ -43,3 +43,5 @@ class TickReport:
     #: From the decision until the RM showed it (None: not carried out, or not read back).
     effect_s: float | None = None
     alarms: tuple[Alarm, ...] = ()
+    #: Whether the decision is only what would be done.
+    shadow: bool = False

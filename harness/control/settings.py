@@ -12,6 +12,11 @@ from harness.policies.base import Policy
 #: What becomes of the allocation file when the controller is stopped.
 OnStop = Literal["release", "hold"]
 
+#: How far the controller goes: it only says what it would write; its weights are bounded; they are the policy's.
+Mode = Literal["shadow", "bounded", "full"]
+#: The smallest bound that costs little (docs/decisions/bounded-weights.md).
+MAX_RATIO = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
@@ -27,6 +32,9 @@ class ControlSettings:
     full_look_every_s : how often all applications that the RM retains are asked for, not only those of late.
     count_earlier : whether what applications have used before the first look counts.
     task_lengths : whether to ask the RM's JMX page for the containers that came and went (mean task length, waits).
+    mode : ``shadow`` writes nothing, ``bounded`` weights within `max_ratio` of the entitlements, ``full`` the policy's.
+        A shadow says what ``bounded`` would write.
+    max_ratio : see harness.control.bound.
     lease_s : how long another controller must see no sign of life before it may write the file (0: no lease).
     ask_again : what took the RM so long (applications, JMX) is not asked for again before so many times as long has
         passed: at 10 it has a tenth of its time for us at most.
@@ -44,6 +52,8 @@ class ControlSettings:
     full_look_every_s: float = 600.0
     count_earlier: bool = False
     task_lengths: bool = True
+    mode: Mode = "full"
+    max_ratio: float = MAX_RATIO
     lease_s: float = 0.0
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"

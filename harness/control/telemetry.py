@@ -66,8 +66,8 @@ class TickLog:
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
             self._log(
                 "info",
-                "weights",
-                f"{', '.join(shown) or nothing}{more}{effect}",
+                "shadow" if report.shadow else "weights",
+                ("would write " if report.shadow else "") + f"{', '.join(shown) or nothing}{more}{effect}",
                 weights={queue: weights[queue] for queue in moved},
                 reasons={queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
                 wrote=report.wrote,
@@ -149,7 +149,8 @@ class Metrics:
             self._server = None
 
     def __call__(self, report: TickReport) -> None:
-        self._ticks.labels("alarm" if report.alarms else "written" if report.record else "unchanged").inc()
+        done = "shadow" if report.shadow else "written"
+        self._ticks.labels("alarm" if report.alarms else done if report.record else "unchanged").inc()
         self._tick_s.observe(report.took_s)
         if report.effect_s is not None:
             self._effect_s.observe(report.effect_s)
@@ -177,6 +178,6 @@ class Metrics:
                 gauges["counted"].labels(name).set(report.counted[name])
             if name in report.consumed:
                 gauges["consumed_mib_seconds"].labels(name).set(report.consumed[name][0])
-        if report.record is not None:
+        if report.record is not None and not report.shadow:
             for name, weight in report.record.attributes.weights.items():
                 gauges["weight"].labels(name).set(weight)

@@ -115,7 +115,9 @@ class Controller:
             write_gap_s=POLL_WRITE_GAP_S if settings.refresh == "poll" else 0.0,
             read_back=settings.read_back,
             remember=True,
+            max_ratio=None if settings.mode == "full" else settings.max_ratio,
         )
+        self._shadow = settings.mode == "shadow"
         self.owner = owner_of(place, store.document, accept=settings.accept)
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
@@ -124,10 +126,10 @@ class Controller:
             self.core.resume(state, store.document("consumed") or {})
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
         self._lease = None
-        if settings.lease_s > 0 and not dry_run and self.owner.beside is not None:
+        if settings.lease_s > 0 and not dry_run and not self._shadow and self.owner.beside is not None:
             self._lease = lease_of(self.owner.beside, store.identity, settings.lease_s, time.monotonic)
         #: Whether this controller may write the file.
-        self.holds = self._lease is None
+        self.holds = self._lease is None and not self._shadow
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
         #: What another controller said of the file, and was taken over.
@@ -171,6 +173,7 @@ class Controller:
             wrote=tick.wrote,
             effect_s=tick.effect_s,
             alarms=tuple(tick.alarms),
+            shadow=self._shadow,
         )
         self.on_tick(report)
         return report
@@ -188,6 +191,8 @@ class Controller:
 
         With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
         """
+        if self._shadow:
+            return "stopped; a shadow has written nothing"
         if not self.holds:
             self.close()
             return "stopped; another controller has the allocation file"
@@ -321,7 +326,12 @@ class Controller:
         """Writes, refreshes, and tells the core how it went."""
         tick = self._tick
         tick.decided_s = self.clock()
-        if not self.holds:
+        if self._shadow and not self.dry_run:
+            # Taken for written, so that it is said again only when it changes.
+            self._handle(Actuated(self.clock()))
+            self._keep(tick.record)
+            return []
+        if not self.holds and not self.dry_run:
             return self._passive()
         try:
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
@@ -382,7 +392,7 @@ class Controller:
 
     def _read_back(self) -> list[Action]:
         """Which weights are in force, in the core's terms."""
-        if self.dry_run or not self.settings.read_back:
+        if self.dry_run or self._shadow or not self.settings.read_back:
             return []
         wanted, written = self._in_force, self.core.written
         poll, age_s = self.settings.refresh == "poll", self.clock() - self._written_s

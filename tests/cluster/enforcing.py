@@ -65,6 +65,7 @@ class Service:
             "ledger": str(self.ledger),
             "period_s": 1.0,
             "lease_s": 10.0,
+            "mode": "full",
             "http": {"read_timeout_s": 2.0, "connect_timeout_s": 2.0},
         }
         self.config.write_text(yaml.safe_dump({**said, **config}))

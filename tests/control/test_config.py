@@ -22,6 +22,7 @@ def test_the_example_is_one(root: Path) -> None:
     assert config.make_policy().name == "ltrf"
     assert config.place().name == "/etc/hadoop/conf/fair-scheduler.xml"
     assert config.control_settings().lease_s == 30.0
+    assert (config.control_settings().mode, config.control_settings().max_ratio) == ("bounded", 2.0)
 
 
 def test_queues_may_be_named_without_root(tmp_path: Path) -> None:

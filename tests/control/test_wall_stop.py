@@ -102,6 +102,31 @@ def test_a_spare_that_lives_is_handed_over_to(tmp_path: Path, monkeypatch: pytes
         assert rm.place.data == WRITTEN
 
 
+def test_a_shadow_says_what_it_would_write_once_and_writes_nothing(tmp_path: Path) -> None:
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path, lease_s=30.0, mode="shadow") as controller:
+        turn(rm, controller)
+        rm.now_s += 20.0
+        report = controller.tick()
+        assert report.record is not None
+        assert report.shadow
+        assert report.record.attributes.weights["root.a"] < 2.0 < 3.0
+        assert report.consumed["root.a"][0] == 20.0 * 10 * 1024, "it accounts from its first look on"
+        assert controller.tick().record is None, "said once"
+        assert controller.stop("release") == "stopped; a shadow has written nothing"
+    assert (rm.place.data, rm.place.others, rm.refreshes) == (WRITTEN, {}, 1)
+
+
+def test_bounded_weights_stay_within_the_ratio_of_the_entitlements(tmp_path: Path) -> None:
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path, mode="bounded", max_ratio=2.0) as controller:
+        for _ in range(5):
+            turn(rm, controller, 400.0)
+            weights = in_force(rm)
+            assert 1.0 <= weights["root.b"] / (weights["root.a"] / 2.0) <= 2.0
+        assert weights["root.b"] / (weights["root.a"] / 2.0) == pytest.approx(2.0, rel=1e-3)
+
+
 def at_work(folder: Path, file: Path) -> None:
     """A process that controls as fast as it can, until it is killed."""
     rm = contended(LocalPlace(file))
