@@ -52,7 +52,7 @@ def enforce(
 ) -> int:
     """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
     if once and (dry_run or release):
-        raise click.UsageError("--once goes with neither --dry-run nor --release")
+        raise click.UsageError("--once and --dry-run or --release exclude one another")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
     from harness.control.config import read_config
