@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.files import write_json
+from harness.base.stats import half_width_95
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment
 from harness.experiments.simulated import setup_of
 from harness.policies.registry import make_policy
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.results.store import versions
-from studies.over_seeds import half_width_95
 
 RATIOS: tuple[float | None, ...] = (1, 1.25, 1.5, 2, 3, 4, 8, 16, 64, None)
 SEEDS = tuple(range(1, 11))

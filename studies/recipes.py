@@ -50,6 +50,7 @@ SIMULATED: dict[str, Recipe] = {
     "outside-60s": _run("outside-60s"),
     "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto"),
     "outside-hierarchy": _run("outside-hierarchy"),
+    "bound": _study("bound --seeds 1 2 3 4 -o {file}"),
     "last-loss": _study("last_loss -o {file}"),
     "mrorder": _run("mrorder"),
     "cloud-production": _run("cloud-production"),
