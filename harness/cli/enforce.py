@@ -211,7 +211,7 @@ def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -
         owner, holder = owner_of(kept, store.document), ""
         if config.lease_s > 0 and owner.beside is not None:
             lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
-            holder = lease.holder()
+            holder = lease.other_holder()
             adopt(owner, store, lease)
         owner.read()
         prepared = owner.original()

@@ -159,8 +159,8 @@ class Lease:
         except YarnfairError:
             return False
 
-    def holder(self) -> str:
-        """Who has it, in words, whether or not it still lives; "" where nobody else has. Nothing is written."""
+    def other_holder(self) -> str:
+        """Who else has it, in words, whether or not it still lives; "" where nobody has. Nothing is written."""
         found = self._read()[1]
         return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
 
