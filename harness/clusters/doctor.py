@@ -252,8 +252,11 @@ def _traps(rest: RestClient) -> Iterator[Finding]:
         mend = "`yarnfair enforce --dry-run` with its capacity_file names them"
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", mend)
         return
+    except (Unreachable, BadAnswer):
+        # That it answers is another check's business.
+        return
     except InputError as error:
-        yield Finding("capacity", "problem", error.what, error.mend)
+        yield Finding("capacity", "problem", error.what, error.mend or "mend the scheduler's configuration")
         return
     for trap in traps:
         yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.mend)

@@ -13,8 +13,9 @@ import yaml
 
 from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.clusters import turn
-from harness.experiments.campaign.executors import Processes
+from harness.experiments.campaign.executors import Processes, run_cell
 from harness.experiments.campaign.spec import Cell, load_campaign
+from harness.experiments.kind import Outcome
 from harness.experiments.resolve import LoadedExperiment
 from harness.results.runs import read_runs
 from tests.experiments.campaigning import EXPERIMENT, Scripted, call
@@ -38,10 +39,12 @@ def test_cells_of_a_real_cluster_take_turns(write: Any, tmp_path: Path, monkeypa
     assert {cell.backend for cell in loaded.cells} == {"sim", "docker", "lab"}
     seen: list[list[str]] = []
     up: dict[str, list[str]] = {"docker": [], "lab": []}
+    given: dict[str, LoadedExperiment] = {}
     start = executor.start
 
     def noting(cell: Cell, experiment: LoadedExperiment, out: Path) -> None:
         start(cell, experiment, out)
+        given[cell.id] = experiment
         seen.append(sorted(one.backend for one in executor.running.values()))
         up.get(cell.backend, []).append(cell.experiment)
 
@@ -53,8 +56,10 @@ def test_cells_of_a_real_cluster_take_turns(write: Any, tmp_path: Path, monkeypa
     assert max(one.count("sim") for one in seen) == 2, "as many as there is room for, whatever the clusters do"
     assert any("lab" in one and "sim" in one for one in seen)
     assert up == {name: ["tiny"] * 3 + ["other"] * 3 for name in up}, "a cluster is brought up once an experiment"
-    (directory,) = {cell.directory(tmp_path / "out") for cell in loaded.cells if cell.name == "tiny fair lab"}
-    assert json.loads((directory / "run.json").read_text())["place"] == "lab"
+    (cell,) = (cell for cell in loaded.cells if cell.name == "tiny fair lab")
+    told = run_cell(given[cell.id], cell, tmp_path / "one", runner=lambda *_: Outcome({}))
+    assert told.exit_code == 0
+    assert json.loads((cell.directory(tmp_path / "one") / "run.json").read_text())["place"] == "lab"
 
 
 def test_on_a_real_cluster_what_the_scheduler_lacks_acts_from_outside(write: Any) -> None:

@@ -83,7 +83,7 @@ def test_the_production_queries_of_figure_4(tmp_path: Path, capsys: pytest.Captu
         (("n2: 5", "n9: 5"), "no rate on n2", 1),
         (("tasks: 40", "tasks: -1"), "tasks", 1),
         (("[fair, progress-share]", "[ltrf]"), "does not hand out slots", 2),
-        (("[fair, progress-share]", "[fair, fair]"), "one name", 1),
+        (("[fair, progress-share]", "[fair, fair]"), "list a policy once", 1),
         (("seconds: 10", "seconds: .nan"), "seconds", 1),
     ],
 )

@@ -73,7 +73,9 @@ def test_settings_are_described() -> None:
 
 
 def test_settings_from_the_command_line() -> None:
-    assert read_settings(["a=1", " b = 2=3 ", "a=4"]) == {"a": "4", "b": "2=3"}
+    assert read_settings(["a=1", " b = 2=3 "]) == {"a": "1", "b": "2=3"}
+    with pytest.raises(CallError, match="given twice"):
+        read_settings(["a=1", "a=4"])
     with pytest.raises(CallError, match="write name=value"):
         read_settings(["t_wait"])
 

@@ -437,7 +437,7 @@ def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> No
 def test_an_application_of_which_only_integrals_are_known() -> None:
     app = job_run().status
     assert app is not None
-    cut = _by_integrals(app, 0)
+    cut = _by_integrals(app)
     (stage,) = cut["stages"]
     lived_s = (9000 - 1100) / 1000
     assert cut["am"].memory_mb == 1024
