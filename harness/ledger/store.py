@@ -59,7 +59,11 @@ class LedgerStore:
         self._lock = _lock(path)
         try:
             self._db = _connect(path)
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
         except BaseException:
             os.close(self._lock)
             raise
