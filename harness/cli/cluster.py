@@ -170,6 +170,8 @@ def status(backend: str, state: str | None, as_json: bool) -> int:
 
 
 def _show(status: ClusterStatus, as_json: bool) -> None:
+    from harness.clusters.daemons import SCHEDULERS
+
     document = status.document()
     if as_json:
         print_json(document)
@@ -180,7 +182,8 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     click.echo(f"{document['nodes_running']}{wanted} nodes RUNNING{took}")
     admin, client = status.rpc("admin") or "-", status.rpc("client") or "-"
     click.echo(f"rest {status.address.rest}  admin {admin}  client {client}")
-    click.echo(f"allocation file {status.allocation_file}")
+    kind = "capacity" if status.scheduler_file == SCHEDULERS["capacity"][1] else "allocation"
+    click.echo(f"{kind} file {status.allocation_file}")
     if status.problem:
         click.echo(f"the ResourceManager: {status.problem}")
     click.echo(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")

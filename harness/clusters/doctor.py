@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.base.errors import InputError
 from harness.clusters.backends import backend_class
 from harness.clusters.base import Finding
+from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.local import port_taken
 from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
@@ -131,6 +132,8 @@ def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None)
         fit = wanted.memory_mb // wanted.minimum_allocation_mb
         yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node")
     capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
+    if Path(allocations.name if allocations is not None else "").name == SCHEDULERS["capacity"][1]:
+        return  # its limit of ApplicationMasters follows the shares: `_traps` names it
     if not isinstance(allocations, AllocationPlace):
         allocations = LocalPlace(allocations or data_path("docker", "scheduler", "fair-scheduler.xml"))
     yield from _am_shares(wanted, capacity, allocations)
@@ -209,7 +212,7 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
     yield from examine_rm(status.address.rest, wanted_nodes=status.wanted)
     if not backend_class(status.backend).here:
         return  # the file is on the RM's host (`examine_settings` reads it there), with that host's times
-    file = Path(status.scheduler_folder) / "fair-scheduler.xml"
+    file = Path(status.scheduler_folder) / status.scheduler_file
     try:
         ahead = file.stat().st_mtime - time.time()
     except OSError:

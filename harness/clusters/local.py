@@ -395,6 +395,7 @@ class LocalCluster(Cluster):
             backend=self.backend,
             folder=str(self.folder.folder),
             scheduler_folder=str(self.folder.path("scheduler")),
+            scheduler_file=SCHEDULERS[state.spec.scheduler][1],
             address=address,
             wanted=state.spec.nodes,
             rm=part("rm"),

@@ -155,9 +155,15 @@ def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:
 
 
 def test_doctor_names_the_traps_and_the_views_show_the_capacities(store: Rm) -> None:
+    command = [sys.executable, "-m", "harness"]
+    state = ["--backend", "local", "--state", str(store.folder / "state")]
+    status = subprocess.run([*command, "cluster", "status", *state], capture_output=True, text=True, timeout=60)
+    assert f"capacity file {store.file}" in status.stdout, status.stderr
+    doctor = subprocess.run([*command, "cluster", "doctor", *state], capture_output=True, text=True, timeout=60)
+    assert "user-limit-factor" in doctor.stdout, doctor.stderr
+    assert "allocation-file" not in doctor.stdout
     found = {finding.check: finding.result for finding in examine_rm(store.client.rms[0].rest)}
     assert (found["maximum-applications"], found["user-limit-factor"], found["acl"]) == ("problem", "problem", "note")
-    command = [sys.executable, "-m", "harness"]
     rm = ["--rm", store.client.rms[0].rest]
     explained = subprocess.run([*command, "explain", "root.b", *rm], capture_output=True, text=True, timeout=60)
     assert explained.returncode == 0, explained.stderr
