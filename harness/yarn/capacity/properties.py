@@ -13,10 +13,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from harness.base.errors import InputError
+from harness.yarn.files import MAX_BYTES
 
 PREFIX = "yarn.scheduler.capacity."
-#: 10,000 queues with ten properties each make some 15 MB.
-MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

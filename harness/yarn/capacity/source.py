@@ -57,10 +57,6 @@ class ConfigurationSource(ABC):
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
         """What a person compares: before and after, as text."""
 
-    def close(self) -> None:
-        """Gives connections back."""
-        return
-
 
 class FileSource(ConfigurationSource):
     """``capacity-scheduler.xml``, here, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
@@ -84,9 +80,6 @@ class FileSource(ConfigurationSource):
 
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
         return configuration.mark, parse_configuration(configuration.mark, source=self.name).edited(changes)
-
-    def close(self) -> None:
-        self.place.close()
 
 
 class StoreSource(ConfigurationSource):
