@@ -21,7 +21,11 @@ def name_of(trace: Path) -> str:
 @click.command(short_help="A recorded trace under other policies.")
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--policy", "policies", multiple=True, metavar="P", help="NAME or NAME@outside (with commas between) [fair]."
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="P",
+    help="NAME or NAME@outside (with commas between) [fair,ltrf@outside].",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Of heartbeats' phases [1].")

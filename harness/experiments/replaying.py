@@ -47,7 +47,7 @@ def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float
             for path in header.leaves()
             if path in busy
         },
-        "policies": ["fair"],
+        "policies": ["fair", "ltrf@outside"],
         "sample_s": sample_s,
         # What a controller of that cluster would have seen.
         "actuation": {"task_lengths": "containers"},

@@ -111,6 +111,16 @@ def test_replays_of_different_runs_lie_side_by_side(
     assert all((tmp_path / name / "replay.yaml").is_file() for name in names)
 
 
+def test_a_replay_without_a_policy_compares_what_is_with_what_could_be(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["replay", str(trace), "--out", str(tmp_path / "out"), "--jobs", "1", "--no-report", "--json"])
+    assert not stop.value.code
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [run["variant"] for run in runs] == ["fair", "ltrf@outside"]
+
+
 def broken(path: Path, line: int, **changes: Any) -> None:
     lines = [json.loads(text) for text in path.read_text().splitlines()]
     lines[line - 1] |= changes
