@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, nearest
 from harness.base.files import read_whole
 
 MAX_BYTES = 10_000_000
@@ -151,13 +151,31 @@ def validated(model: type[M], document: YamlDocument, *, data: Any = None, at: K
     try:
         return model.model_validate(document.data if data is None else data)
     except ValidationError as error:
-        raise input_error(error, document, at) from None
+        raise input_error(error, document, at, model) from None
     except RecursionError:
         raise InputError("nested too deeply", where=document.where(at), mend="flatten the file") from None
 
 
-def input_error(error: ValidationError, document: YamlDocument, at: KeyPath = ()) -> InputError:
-    """The first finding of pydantic as the line that users see."""
+def _keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
+    """The keys that may stand where the last part of a location stands."""
+    here = [model]
+    for part in location[:-1]:
+        inner = [one.model_fields[str(part)].annotation for one in here if str(part) in one.model_fields]
+        if inner:
+            here = [found for annotation in inner for found in _models_in(annotation)]
+    return [key for one in here for key in one.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]
+
+
+def input_error(
+    error: ValidationError, document: YamlDocument, at: KeyPath = (), model: type[BaseModel] | None = None
+) -> InputError:
+    """The first finding of pydantic as the line that users see; ``model``: for the nearest name of a mistyped key."""
     findings = error.errors(include_url=False, include_context=False)
     first = findings[0]
     location: KeyPath = (*at, *first["loc"])
@@ -166,7 +184,8 @@ def input_error(error: ValidationError, document: YamlDocument, at: KeyPath = ()
     kind, message = first["type"], first["msg"].removeprefix("Value error, ")
     mend = "correct it (docs/reference/experiment-file.md lists the keys)"
     if kind == "extra_forbidden":
-        message, mend = "unknown key", "remove it or correct its spelling"
+        close = nearest(str(location[-1]), _keys_at(model, first["loc"])) if model is not None else ""
+        message, mend = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"
     elif kind == "missing":
         message, mend = "a key is missing", "add it"
     elif kind.startswith(("finite", "greater", "less")) and not isinstance(first.get("input"), dict | list):

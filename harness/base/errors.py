@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -87,6 +88,11 @@ class RunTimedOut(YarnfairError):
     """A run did not end in the time it was given."""
 
     exit_code = 5
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text in lines, on one line; the point of "Fig. 4" ends none."""
+    return re.split(r"(?<=\.) (?=[\"A-Z])", " ".join(text.split()), maxsplit=1)[0]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

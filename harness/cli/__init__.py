@@ -20,39 +20,48 @@ import harness
 from harness.base.errors import YarnfairError
 from harness.cli.output import outlive_readers
 
-#: verb -> ("module:attribute", short help). The module is imported when the verb is called.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
-    "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
-    "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
-    "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
-    "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
-    "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
-    "validate": (
-        "harness.cli.render:validate",
-        "Check an allocation file for what the RM gets wrong silently.",
-    ),
-    "enforce": ("harness.cli.enforce:enforce", "Enforce a policy on a running cluster, from outside, as a service."),
-    "sim": ("harness.cli.sim:sim", "A simulated cluster that answers as a ResourceManager does: sim serve."),
-    "explain": ("harness.cli.explain:explain", "Why a queue gets what it gets, in plain words and figures."),
-    "top": ("harness.cli.top:top", "The live view in the terminal."),
-    "record": ("harness.cli.record:record", "A cluster's applications as a trace."),
-    "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),
-    "cluster": (
-        "harness.cli.cluster:cluster",
-        "A YARN cluster: up, status, doctor, down, adopt, release, grow, shrink.",
-    ),
-    "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
-    "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
-    "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
-    "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
-    "data": ("harness.cli.data:data", "Data sets for the papers' workloads: kinds, generate, verify."),
-    "job": ("harness.cli.job:job", "The papers' applications as programs: list, run, mix."),
-    "sql": ("harness.cli.sql:sql", "An SQL query over run directories."),
-    "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
-    "vectors": ("harness.cli.vectors:vectors", "Several resources on servers: QKnober against its alternatives."),
-    "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
+#: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "To begin with": {
+        "list": ("harness.cli.list:list_", "What there is: experiments, policies, workloads, scenarios, jobs."),
+        "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
+        "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
+    },
+    "A running cluster": {
+        "enforce": ("harness.cli.enforce:enforce", "Enforce a policy on a running cluster, from outside."),
+        "explain": ("harness.cli.explain:explain", "Why a queue gets what it gets, in plain words and figures."),
+        "top": ("harness.cli.top:top", "The live view in the terminal."),
+        "record": ("harness.cli.record:record", "A cluster's applications as a trace."),
+        "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),
+        "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
+        "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
+        "validate": ("harness.cli.render:validate", "Check an allocation file for what the RM gets wrong silently."),
+    },
+    "Research": {
+        "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
+        "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
+        "vectors": ("harness.cli.vectors:vectors", "Several resources on servers: QKnober and its alternatives."),
+        "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
+        "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
+        "sql": ("harness.cli.sql:sql", "An SQL query over run directories."),
+        "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
+        "sim": ("harness.cli.sim:sim", "A simulated cluster that answers as a ResourceManager: serve."),
+    },
+    "A pipeline": {
+        "baseline": ("harness.cli.baseline:baseline", "Record bounds from runs."),
+        "check": ("harness.cli.check:check", "Check runs against recorded bounds."),
+        "bench": ("harness.cli.bench:bench", "The performance figures of this machine."),
+    },
+    "Real containers": {
+        "cluster": (
+            "harness.cli.cluster:cluster",
+            "A YARN cluster: up, status, doctor, down, adopt, release, grow, shrink.",
+        ),
+        "data": ("harness.cli.data:data", "Data sets for the papers' workloads: kinds, generate, verify."),
+        "job": ("harness.cli.job:job", "The papers' applications as programs: list, run, mix."),
+    },
 }
+COMMANDS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -68,9 +77,22 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(len(verb) for verb in COMMANDS)
         with formatter.section("Commands"):
-            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+            for title, group in GROUPS.items():
+                formatter.write_paragraph()
+                formatter.write_text(title)
+                with formatter.indentation():
+                    formatter.write_dl([(f"{verb:<{width}}", short) for verb, (_, short) in group.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -134,6 +156,9 @@ def main(argv: list[str] | None = None) -> None:
     except click.exceptions.Abort:
         _print_error("interrupted")
         code = 130
+    except click.exceptions.NoArgsIsHelpError as help_:
+        click.echo(help_.ctx.get_help())
+        code = 0
     except click.ClickException as error:
         ctx: click.Context | None = getattr(error, "ctx", None)
         hint = f" (see '{ctx.command_path} --help')" if ctx is not None and ctx.parent is not None else ""

@@ -8,20 +8,29 @@ import click
 
 from harness.base.errors import InputError
 from harness.base.files import read_whole
+from harness.cli import names
 from harness.cli.output import json_option, print_json
 
 
 @click.command()
-@click.argument("scenario", type=click.Path(path_type=Path))
-@click.option("--policy", "policy_name", required=True, metavar="P", help="static, fair, drf, fifo, ltrf, ...")
+@click.argument("scenario", type=click.Path(path_type=Path), shell_complete=names.brought("scenarios"))
+@click.option(
+    "--policy",
+    "policy_name",
+    required=True,
+    metavar="P",
+    help="static, fair, drf, fifo, ltrf, ...",
+    shell_complete=names.policies,
+)
 @click.option("--set", "sets", multiple=True, metavar="K=V", help="A setting of the policy; may be repeated.")
 @json_option
 def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: bool) -> None:
-    """Allocate SCENARIO (YAML) under a policy, in exact arithmetic.
+    """Allocate SCENARIO (a YAML file, or a name of `yarnfair list scenarios`) under a policy, in exact arithmetic.
 
     Each step is filled unit by unit. The format of scenarios: docs/reference/scenario.md; policies and their settings:
     docs/reference/policies.md.
     """
+    from harness.model.brought import named
     from harness.paper import play
     from harness.policies import make_policy
     from harness.policies.registry import read_settings
@@ -33,6 +42,7 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         configured = read_policy_file(Path(policy_name))
         policy_name, settings = configured.policy, dict(configured.settings)
     policy = make_policy(policy_name, settings | read_settings(sets))
+    scenario = named("scenarios", scenario)
     answer = play(read_text(scenario), str(scenario), policy)
     if as_json:
         print_json(answer.document())

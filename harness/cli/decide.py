@@ -7,14 +7,25 @@ import json
 import click
 
 from harness.base.errors import CallError, InputError
+from harness.cli import names
 from harness.cli.output import Number
 
 
 @click.command(short_help="The engine's decisions for a decision script.")
 @click.argument("script", type=click.Path(), required=False)
 @click.option("-o", "--output", type=click.Path(), default=None, help="Write there instead of to standard output.")
-@click.option("--record", metavar="EXPERIMENT", help="Instead: a simulated run of this experiment, as a script.")
-@click.option("--policy", metavar="P", help="With --record: the variant that is run [the experiment's first].")
+@click.option(
+    "--record",
+    metavar="EXPERIMENT",
+    shell_complete=names.brought("experiments"),
+    help="Instead: a simulated run of this experiment, as a script.",
+)
+@click.option(
+    "--policy",
+    metavar="P",
+    shell_complete=names.policies,
+    help="With --record: the variant that is run [the experiment's first].",
+)
 @click.option("--until", type=Number(0, 1e7, min_open=True), help="With --record: seconds of virtual time.")
 @click.option("--json", "as_json", is_flag=True, help="No effect: the answer is always one JSON document.")
 def decide(

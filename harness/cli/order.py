@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli import names
 from harness.cli.output import Number, json_option, print_json
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ MAX_SLOTS = 10**9
 
 
 @click.command()
-@click.argument("jobs_file", metavar="JOBS.csv", type=click.Path())
+@click.argument("jobs_file", metavar="JOBS.csv", type=click.Path(), shell_complete=names.brought("jobs"))
 @click.option("--map-slots", type=click.IntRange(0, MAX_SLOTS), required=True, help="Map slots of the cluster.")
 @click.option("--reduce-slots", type=click.IntRange(0, MAX_SLOTS), required=True, help="Reduce slots of the cluster.")
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), required=True, help="How the order is found.")
@@ -45,15 +46,16 @@ def order(
 ) -> None:
     """An execution order for the jobs of JOBS.csv on map and reduce slots under FIFO, and what it costs.
 
-    The file has the columns job, maps, map_seconds, reduces, reduce_seconds.
+    JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns: job, maps, map_seconds, reduces, reduce_seconds.
     """
+    from harness.model.brought import named
     from harness.policies.ordering import GREEDY, Slots, estimate, lower_bound, upper_bound
 
     if algorithm != "optimal":
         for option, value in (("--objective", objective), ("--time-limit", time_limit_s)):
             if value is not None:
                 click.echo(f"yarnfair: {option} is for --algorithm optimal, {algorithm} ignores it", err=True)
-    jobs = _read(jobs_file)
+    jobs = _read(str(named("jobs", jobs_file)))
     slots = Slots(map_slots, reduce_slots)
     slots.check(jobs)
     document: dict[str, Any] = {}

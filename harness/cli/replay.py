@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError
+from harness.cli import names
 from harness.cli.output import Number, json_option, print_json
 
 
@@ -25,6 +26,7 @@ def name_of(trace: Path) -> str:
     "policies",
     multiple=True,
     metavar="P",
+    shell_complete=names.policies,
     help="NAME or NAME@outside (with commas between) [fair,ltrf@outside].",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")

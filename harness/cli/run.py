@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
+from harness.cli import names
 from harness.cli.output import json_option, print_json
 from harness.cli.progress import RunProgress
 
@@ -35,7 +36,7 @@ def _say_if_it_compiles() -> None:
 
 
 @click.command(short_help="Run one experiment under each of its policies.")
-@click.argument("experiment")
+@click.argument("experiment", shell_complete=names.brought("experiments"))
 @click.option(
     "--backend",
     default="sim",
@@ -48,6 +49,7 @@ def _say_if_it_compiles() -> None:
     "policies",
     multiple=True,
     metavar="P",
+    shell_complete=names.policies,
     help="Only these policies, NAME or NAME@outside (with commas between, or repeat it); one that the file lacks runs "
     "with its defaults.",
 )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli import names
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
+    from harness.model.queues import AllocationFile
     from harness.yarn.fair.manager import QueueManager
 
 
 @click.command()
-@click.argument("allocations", type=click.Path())
+@click.argument("allocations", type=click.Path(), shell_complete=names.brought("experiments"))
 @click.option("--memory-mb", type=click.IntRange(0, 2**63 - 1), required=True, help="Memory of the cluster, MiB.")
 @click.option("--vcores", type=click.IntRange(0, 2**31 - 1), required=True, help="Virtual cores of the cluster.")
 @click.option(
@@ -27,14 +30,14 @@ if TYPE_CHECKING:
 def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...], as_json: bool) -> None:
     """The steady and instantaneous fair shares of every queue of ALLOCATIONS, to the megabyte.
 
+    ALLOCATIONS is an allocation file, or a name of `yarnfair list experiments`: the queues of that experiment.
     Every file that the ResourceManager loads is accepted. Below a parent whose policy is fair, vcores stay 0.
     """
     from harness.model.resources import Resource
     from harness.sim.shares import fair_shares
     from harness.yarn.fair.manager import QueueManager
-    from harness.yarn.fair.parse import read_allocations
 
-    manager = QueueManager(read_allocations(allocations))
+    manager = QueueManager(_allocations(allocations))
     names = None if not active else _active_leaves(manager, active, allocations)
     tree = manager.tree()
     for refused in tree.refused:
@@ -61,6 +64,18 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
             f"{path:<{width}}  {share.steady.memory_mb:>12} {share.steady.vcores:>7}"
             f"  {share.instantaneous.memory_mb:>12} {share.instantaneous.vcores:>7}"
         )
+
+
+def _allocations(given: str) -> AllocationFile:
+    """An allocation file, or the queues of an experiment that the project brings."""
+    from harness.model import brought
+    from harness.yarn.fair.parse import read_allocations
+
+    if not Path(given).exists() and given in brought.names("experiments"):
+        from harness.experiments.resolve import allocation_file, load_experiment
+
+        return allocation_file(load_experiment(given).spec)
+    return read_allocations(given)
 
 
 def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -> set[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError
+from harness.cli import names
 from harness.cli.output import json_option, print_json
 
 #: The ports of a ResourceManager.
@@ -46,13 +47,19 @@ def _folder(file: str | None) -> Iterator[Path]:
 
 
 @sim.command()
-@click.argument("experiment", required=False)
+@click.argument("experiment", required=False, shell_complete=names.brought("experiments"))
 @_port("--port", REST_PORT, "REST")
 @_port("--admin-port", ADMIN_PORT, "Admin RPC (refreshQueues)")
 @_port("--client-port", CLIENT_PORT, "Client RPC (getQueueInfo)")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--speed", type=float, default=1.0, show_default=True, help="Virtual seconds in one of the wall clock.")
-@click.option("--policy", default="fair", show_default=True, help="What decides in the scheduler; fair: Hadoop's own.")
+@click.option(
+    "--policy",
+    default="fair",
+    show_default=True,
+    shell_complete=names.policies,
+    help="What decides in the scheduler; fair: Hadoop's own.",
+)
 @click.option("--seed", type=click.IntRange(0), help="Of the jobs (default: 1).")
 @click.option("--allocations", "file", help="The allocation file; written from the experiment if it is not there.")
 @click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: a load of so many queues ...")

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.base.documents import YamlDocument, read_yaml, validated
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, nearest
 from harness.experiments.kind import Kind, kind_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
 from harness.jobs.workloads.base import LoadedWorkload, Scale
+from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
@@ -112,15 +113,7 @@ def experiment_path(name: str) -> Path:
 
     Raises InputError when there is neither.
     """
-    path = Path(name)
-    if path.is_file():
-        return path
-    folder = data_path("experiments")
-    if "/" not in name and "\0" not in name and (folder / f"{name}.yaml").is_file():
-        return folder / f"{name}.yaml"
-    known = ", ".join(sorted(found.stem for found in folder.glob("*.yaml"))) if folder.is_dir() else ""
-    mend = "give a file" + (f", or one of {known}" if known else "")
-    raise InputError("no such experiment", where=name[:200], mend=mend)
+    return named("experiments", name)
 
 
 def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedExperiment:
@@ -201,7 +194,9 @@ def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Pat
         path = path.with_name(path.name + ".yaml")
     if not path.is_file():
         what = f"no workload {use!r} (looked for {path})"
-        raise InputError(what, where=document.where(at), mend="give a file ending in .yaml, or a name like facebook")
+        close = nearest(use, names("workloads"))
+        mend = f"did you mean {close!r}?" if close else "give a file ending in .yaml, or a name like facebook"
+        raise InputError(what, where=document.where(at), mend=mend)
     return path
 
 

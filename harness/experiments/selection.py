@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from harness.base.documents import YamlDocument
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, nearest
 
 U = TypeVar("U")
 V = TypeVar("V")
@@ -35,7 +35,12 @@ def check_given(given: Collection[str], known: Collection[str], mend: str, polic
     for key in given:
         if key not in known:
             named = f" ({', '.join(dict.fromkeys(policies))})" if policies else ""
-            raise CallError(f"none of the policies{named} has a setting {key[:60]!r}", where="--set", mend=mend)
+            close = nearest(key, known)
+            raise CallError(
+                f"none of the policies{named} has a setting {key[:60]!r}",
+                where="--set",
+                mend=f"did you mean {close!r}? {mend}" if close else mend,
+            )
 
 
 def times_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequence[int]) -> list[V]:

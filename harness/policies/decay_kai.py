@@ -89,7 +89,9 @@ class KaiSettings:
 
 
 class DecayKai(DecayPolicy):
-    """U is relative to what the cluster could have given in the same time. Every P 0: the weights alone decide.
+    """KAI Scheduler's time-based fairshare: a weight shrinks by past use.
+
+    U is relative to what the cluster could have given in the same time. Every P 0: the weights alone decide.
 
     A sliding window and a half-life together are not offered: a half-life well below the window hides its edge.
     """

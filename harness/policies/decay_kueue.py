@@ -31,7 +31,9 @@ class KueueSettings(DecaySettings):
 
 
 class DecayKueue(DecayPolicy):
-    """One resource is remembered (its weight is then of no account); ``dominant`` takes the larger of both.
+    """Kueue's admission fair sharing: usage that fades, with a penalty on entry.
+
+    One resource is remembered (its weight is then of no account); ``dominant`` takes the larger of both.
 
     The ledger's continuous decay is Kueue's at every sampling instant. The entry penalty stands for what runs: with
     containers that end within a sampling interval this is what was admitted in it.

@@ -31,7 +31,7 @@ class SlurmSettings(DecaySettings):
 
 
 class DecaySlurm(DecayPolicy):
-    """Whoever is ranked first gets everything it asks for, then the next."""
+    """Slurm's Fair Tree on usage that fades: whoever is ranked first gets all it asks for, then the next."""
 
     name = "decay-slurm"
     Settings: ClassVar[type] = SlurmSettings

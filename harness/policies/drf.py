@@ -25,7 +25,7 @@ class DrfSettings:
 
 
 class Drf(Policy):
-    """The stock order with the DRF comparator everywhere; the weights are the entitlements."""
+    """Hadoop's Fair Scheduler with dominant resource fairness in every queue; the entitlements are the weights."""
 
     name = "drf"
     Settings = DrfSettings

@@ -13,7 +13,10 @@ from harness.policies.slots import Late, Rules
 
 
 class Fair(Policy):
-    """The stock order; the weights are the entitlements themselves. What the others are compared with."""
+    """Hadoop's Fair Scheduler as it is, memoryless: the entitlements are the weights.
+
+    What the others are compared with.
+    """
 
     name = "fair"
 
@@ -29,7 +32,7 @@ class Fair(Policy):
 
 
 class Capacity(Fair):
-    """The same on Hadoop's Capacity Scheduler, which serves the queue that uses least of its capacity first."""
+    """Hadoop's Capacity Scheduler as it is, memoryless: the queue that uses least of its capacity comes first."""
 
     name = "capacity"
 

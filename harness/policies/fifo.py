@@ -13,7 +13,7 @@ from harness.policies.weights import RANKS, rank_weight
 
 
 class Fifo(Policy):
-    """In the scheduler: order by arrival. From outside, the nearest that weights allow.
+    """Order by arrival; from outside, the nearest that weights allow.
 
     Siblings are ranked by the oldest asking application below them, and the ranks' weights lie a factor of 1,000 apart
     (from the fourth on they share the lowest): of any two ranks the older gets all it asks for, as long as it holds

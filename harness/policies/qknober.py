@@ -34,7 +34,7 @@ class QknoberSettings:
 
 
 class Qknober(Policy):
-    """Two stages: rho of everybody's DRF share, then the most efficient division of what is left.
+    """QKnober in two stages: rho of everybody's DRF share, then the most efficient division of what is left.
 
     Inside the scheduler (Algorithm 1): as long as a demanding leaf is below the fair part, the lowest s_i / w_i first;
     else the leaf that is furthest below what both stages give it. From outside: weights in proportion to what both

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, InputError, nearest
+from harness.base.errors import CallError, InputError, first_sentence, nearest
 from harness.policies.base import Policy, parse_settings
 from harness.policies.user_file import from_user_file
 
@@ -74,6 +74,11 @@ def policy_class(name: str) -> type[Policy]:
     mend = f"did you mean {close!r}? " if close else ""
     mend += "`yarnfair list policies` names all; or give path/to/file.py:Class"
     raise CallError(f"no policy {shown!r}", where="--policy", mend=mend)
+
+
+def about(name: str) -> str:
+    """What a policy does, in one sentence: the first of its class' docstring, without marks of code."""
+    return first_sentence((policy_class(name).__doc__ or "").replace("``", ""))
 
 
 def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:

@@ -22,7 +22,9 @@ class StaticSettings:
 
 
 class Static(Policy):
-    """Maximum shares S_i (eq. 2, level by level in a tree), inside and from outside; inactive queues count.
+    """A fixed part of the cluster for each queue, by weight, used or not: maximum shares S_i (eq. 2).
+
+    Level by level in a tree, inside and from outside.
 
     The cluster is divided without remainder: memory and vcores to whole units by largest remainder, ties by name. A
     queue that is due anything may hold one small container, even if the shares then sum to more than the cluster: the

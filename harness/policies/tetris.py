@@ -23,7 +23,9 @@ class TetrisSettings:
 
 
 class Tetris(Policy):
-    """All pending tasks are sorted by dominant share / weight of their queue; among the first max(1, ceil((1 - f) *
+    """Tetris: the fairest tasks first, and among them the one that fits best.
+
+    All pending tasks are sorted by dominant share / weight of their queue; among the first max(1, ceil((1 - f) *
     pending)) the one with the greatest alignment (dot product of demand and idle resources) is next.
 
     In the scheduler queues are ordered before a node's idle resources are looked at: alignment is with what is idle in

@@ -214,10 +214,10 @@ def test_cyclic_yaml_is_refused(tmp_path: Path) -> None:
     assert caught.value.where == f"{path}:2"
 
 
-def test_an_unknown_experiment_lists_those_that_there_are() -> None:
+def test_an_unknown_experiment_says_where_the_names_are() -> None:
     with pytest.raises(InputError) as caught:
         load_experiment("no-such")
-    assert "ltyarn-hierarchy" in (caught.value.mend or "")
+    assert "yarnfair list experiments" in (caught.value.mend or "")
 
 
 def test_unknown_backends_are_refused() -> None:

@@ -6,14 +6,13 @@ error here. Reading YAML is the caller's business: this takes plain data and a f
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, nearest
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import (
     JAVA_INT_MAX,
@@ -472,8 +471,8 @@ def _finding(error: ValidationError, where: Where) -> InputError:
     key = str(location[-1]) if location else "the file"
     if kind == "extra_forbidden":
         known = _fields_at(location)
-        close = difflib.get_close_matches(key, known, 1)
-        message, mend = "unknown key", f"write {close[0]}" if close else f"known here are {', '.join(known)}"
+        close = nearest(key, known)
+        message, mend = "unknown key", f"write {close}" if close else f"known here are {', '.join(known)}"
     elif kind == "missing":
         message, mend = "is missing", "add it"
     elif kind in ("model_type", "dict_type"):

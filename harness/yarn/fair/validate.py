@@ -6,10 +6,9 @@ what it does as written but hardly as meant. Reading a file as the RM does is `p
 
 from __future__ import annotations
 
-import difflib
 import re
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, nearest
 from harness.model.queues import ROOT, ResourceLimit
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.javanum import trim
@@ -64,9 +63,9 @@ class _Check(ValueCheck):
     # ---- elements in general
 
     def unknown(self, element: Element, known: frozenset[str], queue: str | None) -> None:
-        close = difflib.get_close_matches(element.tag, sorted(known), 1)
+        close = nearest(element.tag, sorted(known))
         what = f"the ResourceManager ignores the element <{element.tag}>"
-        self.error(element.line, queue, what, f"write <{close[0]}>" if close else "remove it")
+        self.error(element.line, queue, what, f"write <{close}>" if close else "remove it")
 
     def stray_text(self, element: Element, queue: str | None) -> None:
         text = trim(element.all_text())
@@ -351,8 +350,8 @@ class _Check(ValueCheck):
         self.attributes(element, known, None)
         self.stray_text(element, None)
         if name not in PLACEMENT_RULES:
-            close = difflib.get_close_matches(name, sorted(PLACEMENT_RULES), 1)
-            mend = f"write {close[0]}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
+            close = nearest(name, sorted(PLACEMENT_RULES))
+            mend = f"write {close}" if close else f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
             self.error(element.line, None, f"no placement rule is called {name!r}", mend)
         create = element.attributes.get("create", "true")
         if create.lower() not in ("true", "false"):

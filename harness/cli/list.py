@@ -1,0 +1,44 @@
+"""``yarnfair list``: what there is to run, with a line each. Parsing and printing only."""
+
+from __future__ import annotations
+
+import click
+
+from harness.cli.output import echo_wrapped, json_option, print_json
+
+#: As harness.model.brought.WHAT, and the policies.
+WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
+
+
+@click.command("list", short_help="What there is: experiments, policies, workloads, scenarios, jobs.")
+@click.argument("what", type=click.Choice(WHAT))
+@json_option
+def list_(what: str, as_json: bool) -> None:
+    """Name what the project brings, with a line each.
+
+    \b
+    experiments  for run, sim serve, shares, campaigns
+    policies     for --policy; those of installed packages too
+    workloads    for the workloads of an experiment file
+    scenarios    for allocate
+    jobs         for order
+    """
+    rows = _policies() if what == "policies" else _brought(what)
+    if as_json:
+        print_json([{"name": name, "about": about} for name, about in rows])
+        return
+    width = max(len(name) for name, _ in rows)
+    for name, about in rows:
+        echo_wrapped(f"{name:<{width}}  {about}", hang=width + 2)
+
+
+def _brought(what: str) -> list[tuple[str, str]]:
+    from harness.model.brought import brought
+
+    return [(one.name, one.about) for one in brought(what)]
+
+
+def _policies() -> list[tuple[str, str]]:
+    from harness.policies.registry import about, policy_names
+
+    return [(name, about(name)) for name in policy_names()]
