@@ -1,4 +1,4 @@
-"""Finding one's way: help where nothing is asked, lists of what there is, nearest names, completion, names for files."""
+"""Finding one's way: help where nothing is asked, lists, nearest names, completion, names for files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import Field
 
 from harness.base.documents import Strict, parse_yaml, validated
 from harness.base.errors import InputError, first_sentence
@@ -69,7 +70,7 @@ class _Inner(Strict):
 
 
 class _Outer(Strict):
-    queues: dict[str, _Inner | None] = {}
+    queues: dict[str, _Inner | None] = Field(default={})
     seed: int = 1
 
 
