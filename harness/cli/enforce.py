@@ -35,6 +35,7 @@ _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap"})
 @click.option("--once", is_flag=True, help="One control period, then end (exit code 1 when it did not succeed).")
 @click.option("--dry-run", is_flag=True, help="Print what would change in the allocation file; touch nothing.")
 @click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back; needs no RM.")
+@click.option("--resume", is_flag=True, help="After a guard has released: tell the controller to go on, then end.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--metrics-port", type=click.IntRange(0, 65_535), help="Prometheus page (overrides the configuration).")
 @click.option("--metrics-address", metavar="ADDRESS", help="Where it listens (default: 127.0.0.1).")
@@ -45,6 +46,7 @@ def enforce(
     once: bool,
     dry_run: bool,
     release: bool,
+    resume: bool,
     log_format: str,
     metrics_port: int | None,
     metrics_address: str | None,
@@ -53,6 +55,8 @@ def enforce(
     """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
     if once and (dry_run or release):
         raise click.UsageError("--once and --dry-run or --release exclude one another")
+    if resume and (once or dry_run or release or as_json):
+        raise click.UsageError("--resume stands alone with --config: it only tells the controller to go on")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
     from harness.control.config import read_config
@@ -60,6 +64,8 @@ def enforce(
 
     config = read_config(Path(config_file))
     log = Log(sys.stderr, "json" if log_format == "json" else "text")
+    if resume:
+        return _resume(config)
     if release:
         return _release_trial(config, rms, as_json) if dry_run else _release(config, rms, log)
     if dry_run:
@@ -160,6 +166,14 @@ def _in_shares(told: list[Change]) -> list[str]:
         why = ": no history yet" if not any(one.why for one in told) else ""
         lines.append(f"unchanged: {what}{more}{why}")
     return lines
+
+
+def _resume(config: EnforceConfig) -> int:
+    from harness.control.released import go_on
+
+    why = go_on(config.ledger_path())
+    click.echo(f"goes on at its next look, or when it is started (released: {why})" if why else "no guard has released")
+    return 0
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
@@ -265,7 +279,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
         controller = _controller(config, client, config.ledger_path(), stack, on_tick=on_tick)
         stack.callback(controller.close)
         where = ", ".join(rm.rest for rm in client.rms)
-        log("info", "begin", f"policy {config.policy} on {where} every {config.period_s:g} s", policy=config.policy)
+        words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
+        log("info", "begin", words, policy=config.policy, mode=config.mode)
         controller.run(stop)
         try:
             words, failed = controller.stop(config.on_stop), False
@@ -354,4 +369,5 @@ def _document(report: TickReport) -> dict[str, Any]:
         "counted": dict(report.counted),
         "consumed": {q: {"memory_mb_s": used[0], "vcore_s": used[1]} for q, used in report.consumed.items()},
         "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in report.alarms],
+        "released": report.released or None,
     }

@@ -110,7 +110,7 @@ def frame(view: View) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from harness.control.explain import moment
+    from harness.control.explain import moment, step
 
     table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
     table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -121,13 +121,16 @@ def frame(view: View) -> RenderableType:
             table.add_row(*_cells(view, row), style=None if row.leaf else "bold")
     unit = {"memory": "GiB·s", "vcores": "vcore·s", "dominant": "cluster·s"}.get(view.unit, view.unit)
     policy = f" · {view.policy}" if view.policy else ""
+    mode = f" · {'released' if view.released else view.mode}" if view.mode else ""
     used = view.queues["root"].allocated_mb / max(view.capacity_mb, 1) if "root" in view.queues else 0.0
     head = Text(
-        f"yarnfair top · {moment(view, view.time_s)}{policy} · {100 * used:.0f} % of {view.capacity_mb:,} MiB used"
+        f"yarnfair top · {moment(view, view.time_s)}{policy}{mode} · "
+        f"{100 * used:.0f} % of {view.capacity_mb:,} MiB used"
     )
     lines: list[RenderableType] = [head, Text(view.source, style="dim"), table, Text(f"accum., deficit: {unit}", "dim")]
     for decision in view.decisions[-3:]:
         lines.append(Text(_said(view, decision), no_wrap=True, overflow="ellipsis"))
+    lines += [Text(words, style="red" if view.released else "yellow") for words in step(view)]
     if view.accounts_age_s is not None and view.accounts_age_s > 60:
         lines.append(Text("the accounts are old: is the controller running?", style="red"))
     lines += [Text(f"{kind}: {text}", style="red", no_wrap=True, overflow="ellipsis") for kind, text in view.alarms[:3]]
@@ -186,12 +189,14 @@ def _said(view: View, decision: Any) -> str:
 
 def _print_document(view: View) -> None:
     from harness.control.explain import row_document
+    from harness.control.view import standing
 
     print_json(
         {
             "time_s": view.time_s,
             "source": view.source,
             "policy": view.policy,
+            **standing(view),
             "unit": view.unit,
             "capacity_mb": view.capacity_mb,
             "queues": {path: row_document(view, row) for path, row in view.queues.items()},

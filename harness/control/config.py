@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
+from harness.control.guards import Guards
 from harness.control.settings import MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
@@ -75,6 +76,14 @@ class MetricsSpec(Strict):
     address: Name = "127.0.0.1"
 
 
+class GuardsSpec(Strict):
+    """Past one of them the controller gives the file back (harness.control.guards)."""
+
+    longest_wait_s: Seconds | None = None
+    refused_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    rm_response_s: Seconds | None = None
+
+
 class EnforceConfig(Strict):
     """All of the file. Relative paths are relative to the working directory."""
 
@@ -99,6 +108,7 @@ class EnforceConfig(Strict):
     on_stop: OnStop = "release"
     mode: Mode = "bounded"
     max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
+    guards: GuardsSpec = Field(default_factory=GuardsSpec)
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
     metrics: MetricsSpec | None = None
@@ -129,6 +139,7 @@ class EnforceConfig(Strict):
             ask_again=self.ask_again,
             ad_hoc=self.ad_hoc,
             accept=frozenset(self.accept),
+            guards=Guards(**self.guards.model_dump()),
         )
 
     def make_policy(self) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from harness.control.view import QueueRow, View, rivals
+from harness.control.view import QueueRow, View, rivals, standing
 
 _UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
 
@@ -52,8 +52,22 @@ def explain(view: View, path: str) -> list[str]:
         lines += [*_weight(view, row), *_next(view, row)]
     if view.accounts_age_s is not None and view.accounts_age_s > 60:
         lines.append(f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?")
+    lines += step(view)
     lines += [f"The controller says ({kind}): {text}" for kind, text in view.alarms]
     return lines
+
+
+def step(view: View) -> list[str]:
+    """What is to be said of a controller that writes nothing."""
+    if view.released:
+        when = "" if view.released_s is None else f" at {moment(view, view.released_s)}"
+        return [
+            f"A guard released{when}: {view.released}. Nothing is written, and the administrator's own weights are in "
+            "force, until `yarnfair enforce --resume`."
+        ]
+    if view.mode == "shadow":
+        return ["The controller is a shadow: it writes nothing, and what it decides is what it would write."]
+    return []
 
 
 def _now(view: View, row: QueueRow) -> str:
@@ -148,6 +162,7 @@ def document(view: View, path: str) -> dict[str, Any]:
         "time_s": view.time_s,
         "source": view.source,
         "policy": view.policy,
+        **standing(view),
         "unit": view.unit,
         **row_document(view, view.queues[path]),
         "next": [

@@ -6,6 +6,9 @@ that is killed in between leaves the controller's file or the administrator's, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.lease import Lease
 from harness.control.owner import FileOwner, Prepared
@@ -19,9 +22,13 @@ _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
 Owner = FileOwner | CapacityOwner
 
 
-def give_back(owner: Owner, store: LedgerStore, lease: Lease | None) -> Prepared:
+def give_back(
+    owner: Owner, store: LedgerStore, lease: Lease | None, released: Mapping[str, Any] | None = None
+) -> Prepared:
     """Writes the administrator's values, and forgets that there were others; what is written.
 
+    ``released``: a guard's release (harness.control.released). The lease is kept then and says so, or a spare
+    controller would go on.
     Raises HeldByAnother where another controller has the file (nothing is touched then), and what goes wrong.
     """
     if lease is not None:
@@ -30,14 +37,15 @@ def give_back(owner: Owner, store: LedgerStore, lease: Lease | None) -> Prepared
     owner.read()
     prepared = owner.original()
     if lease is not None:
-        lease.keep(owner.document())
+        lease.keep(owner.document(), released)
     owner.write(prepared)
     owner.forget()
     store.commit(documents=owner.state())
     clear(owner, lease)
     if lease is not None:
-        lease.keep({})
-        lease.end()
+        lease.keep({}, released)
+        if released is None:
+            lease.end()
     return prepared
 
 

@@ -75,6 +75,8 @@ class Lease:
         self.said: dict[str, Any] = {}
         #: Who said that.
         self.said_by = ""
+        #: That a guard of the holder's has released (harness.control.released), None: none has.
+        self.released: dict[str, Any] | None = None
 
     def hold(self) -> None:
         """Takes or keeps the lease. HeldByAnother, or what keeps it from being read or written (InputError)."""
@@ -102,7 +104,7 @@ class Lease:
         _, found = self._read()
         return _who(found) if found.get("owner") else ""
 
-    def keep(self, said: Mapping[str, Any]) -> None:
+    def keep(self, said: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
         """What the holder says of the file, before it writes it; looks whether the lease is still its own.
 
         Raises HeldByAnother, or what keeps it from being read or written (InputError).
@@ -114,8 +116,9 @@ class Lease:
             raise HeldByAnother(
                 f"another controller has taken over ({_who(found)})", where=self.place.name, mend="stop one of them"
             )
-        if dict(said) != self.said or self.said_by != self.owner:
-            self.said, self.said_by = copy.deepcopy(dict(said)), self.owner
+        new = None if released is None else dict(released)
+        if dict(said) != self.said or self.said_by != self.owner or new != self.released:
+            self.said, self.said_by, self.released = copy.deepcopy(dict(said)), self.owner, new
             self._renew(self._clock())
 
     def _renew(self, now: float) -> None:
@@ -197,6 +200,7 @@ class Lease:
             "lease_s": self.lease_s,
             "said": self.said,
             "said_by": self.said_by,
+            "released": self.released,
         }
         return json.dumps(said).encode() + b"\n"
 
@@ -217,6 +221,8 @@ class Lease:
         said, by = found.get("said"), found.get("said_by")
         if isinstance(said, dict) and isinstance(by, str):
             self.said, self.said_by = said, by
+            released = found.get("released")
+            self.released = released if isinstance(released, dict) else None
         return data, found
 
 

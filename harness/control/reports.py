@@ -17,7 +17,7 @@ class Alarm:
     The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
     own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
     ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
-    make no sense).
+    make no sense), ``guard`` (a guard of the administrator's is passed).
     """
 
     kind: str
@@ -45,3 +45,5 @@ class TickReport:
     alarms: tuple[Alarm, ...] = ()
     #: Whether the decision is only what would be done.
     shadow: bool = False
+    #: Which guard was passed, so that the file has been given back ('': none).
+    released: str = ""

@@ -60,6 +60,8 @@ class RmLook:
         self._counts_again_s = -math.inf
         #: The most that the cluster has held or offered.
         self._largest = capacity
+        #: How long the RM took to show its queues at the last look, or to fail at that, seconds.
+        self.answer_s = 0.0
         #: Whether an empty list of applications was doubted at the last look.
         self._doubted = False
 
@@ -69,11 +71,12 @@ class RmLook:
         ``owner`` knows the administrator's entitlements and limits.
         """
         client, settings = self.client, self.settings
+        self.answer_s = 0.0
         info = client.rest.info()
         # Now: later requests may turn to another RM, which is not the one that this is about.
         base = client.rest.http.current
         identity = [base, info.id, info.started_on_ms]
-        status = client.rest.scheduler()
+        status = self._queues()
         asked_s = self.clock()
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
         asking = full or asked_s >= self._apps_again_s
@@ -111,6 +114,21 @@ class RmLook:
         return self._observed(snapshot)
 
     @property
+    def refused(self) -> dict[str, int]:
+        """Applications of the last look that the RM refused: failed before they were ever given a container -> when,
+        ms of its clock."""
+        return {
+            app.id: app.finished_ms
+            for app in self._last_apps
+            if app.state == "FAILED" and not app.launched_ms and not app.memory_seconds
+        }
+
+    @property
+    def latest_end_ms(self) -> int:
+        """The latest end of an application that the RM has shown, ms of its clock."""
+        return self._latest_end_ms
+
+    @property
     def earliest_s(self) -> float | None:
         """When the first application of the last look was started that has used anything (None: none has)."""
         started = [app.started_ms for app in self._last_apps if app.memory_seconds > 0]
@@ -120,6 +138,13 @@ class RmLook:
     def skipped(self) -> Mapping[str, str]:
         """Applications of which the last look's answer made no sense: id (or place in the answer) -> why."""
         return self._last_apps.skipped | self.accounts.refused
+
+    def _queues(self) -> SchedulerStatus:
+        asked_s = self.clock()
+        try:
+            return self.client.rest.scheduler()
+        finally:
+            self.answer_s = self.clock() - asked_s
 
     def _doubt(self, apps: AppList, status: SchedulerStatus, identity: list[Any]) -> None:
         """Raises BadAnswer for an empty list of applications that cannot be, or that is new and stands alone."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.base.errors import CallError
+from harness.control.guards import Guards
 from harness.policies.base import Policy
 
 #: What becomes of the allocation file when the controller is stopped.
@@ -40,6 +41,7 @@ class ControlSettings:
         passed: at 10 it has a tenth of its time for us at most.
     ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
         scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
+    guards : past one of them the controller gives the file back and goes on as a shadow.
     accept : names of a Capacity Scheduler's traps (harness.yarn.capacity.traps) that do not keep it from writing.
     """
 
@@ -58,6 +60,7 @@ class ControlSettings:
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"
     accept: frozenset[str] = frozenset()
+    guards: Guards = field(default_factory=Guards)
 
 
 def check_counting(policy: Policy) -> None:

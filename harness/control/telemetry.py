@@ -119,6 +119,7 @@ class Metrics:
         )
         self._writes = Counter("yarnfair_writes", "Times that the allocation file was replaced.", registry=registry)
         self._alarms = Counter("yarnfair_alarms", "Alarms, by kind.", ["kind"], registry=registry)
+        self._released = Gauge("yarnfair_released", "1 while a guard has released, else 0.", registry=registry)
         self._seen = Gauge("yarnfair_last_look_timestamp_seconds", "The last look at the RM.", registry=registry)
         gauges = {
             "weight": "The weight that was written last.",
@@ -152,6 +153,7 @@ class Metrics:
         done = "shadow" if report.shadow else "written"
         self._ticks.labels("alarm" if report.alarms else done if report.record else "unchanged").inc()
         self._tick_s.observe(report.took_s)
+        self._released.set(1 if report.released else 0)
         if report.effect_s is not None:
             self._effect_s.observe(report.effect_s)
         if report.wrote:

@@ -75,8 +75,19 @@ class View:
     accounts_age_s: float | None = None
     alarms: tuple[tuple[str, str], ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = ()
+    #: How far the controller goes (shadow, bounded, full; '': not known).
+    mode: str = ""
+    #: Which guard has made it release, and when ('', None: none has).
+    released: str = ""
+    released_s: float | None = None
     #: Whether times are seconds since 1970 (else of a run).
     wall_clock: bool = True
+
+
+def standing(view: View) -> dict[str, Any]:
+    """How far the controller goes, as documents say it: `mode`, and why and when a guard has released."""
+    released = {"why": view.released, "time_s": view.released_s} if view.released else None
+    return {"mode": view.mode or None, "released": released}
 
 
 def with_sums(view: View) -> View:
@@ -187,6 +198,9 @@ def from_ledger(path: Path) -> View:
             unit=str(settings.get("resource", "memory")),
             began_s=look["began_s"],
             alarms=tuple((kind, text) for kind, text in look["alarms"]),
+            mode=str(look.get("mode", "")),
+            released=str(look.get("released", "")),
+            released_s=look.get("released_s"),
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValueError):
         raise InputError(

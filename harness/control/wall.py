@@ -19,6 +19,7 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.control.capacity_owner import owner_of
+from harness.control.clock import SteadyClock
 from harness.control.core import ControlCore
 from harness.control.events import (
     Action,
@@ -35,14 +36,13 @@ from harness.control.events import (
     Tick,
     Write,
 )
-from harness.control.giveback import adopt, clear, give_back, put_in_force
 from harness.control.kept import decision_document, look_document, plain_settings
-from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_of
 from harness.control.owner import Prepared
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
 from harness.control.reports import Alarm, TickReport
 from harness.control.rm_look import RmLook
-from harness.control.settings import ControlSettings, OnStop
+from harness.control.settings import ControlSettings
+from harness.control.tenure import Tenure
 from harness.ledger.store import LedgerStore, StoreFull
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
@@ -51,20 +51,8 @@ from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
 
-#: How often a holder that hands over looks whether it is taken, seconds.
-HAND_OVER_LOOK_S = 0.2
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
 _BLIND = frozenset({"observation", "actuation", "ledger", "file"})
-
-
-class SteadyClock:
-    """Seconds since 1970 that never go back, whatever happens to the machine's time."""
-
-    def __init__(self, *, not_before_s: float = 0.0) -> None:
-        self._base_s = max(time.time(), not_before_s) - time.monotonic()
-
-    def __call__(self) -> float:
-        return self._base_s + time.monotonic()
 
 
 @dataclass(slots=True)
@@ -81,7 +69,7 @@ class _Tick:
     alarms: list[Alarm] = field(default_factory=list)
 
 
-class Controller:
+class Controller(Tenure):
     """One policy, enforced on one cluster.
 
     Parameters
@@ -107,9 +95,8 @@ class Controller:
         clock: Callable[[], float] | None = None,
         dry_run: bool = False,
     ) -> None:
-        self.settings, self.client, self.store, self.policy = settings, client, store, policy
-        self.on_tick, self.dry_run = on_tick, dry_run
-        self.core = ControlCore(
+        owner = owner_of(place, store.document, accept=settings.accept)
+        core = ControlCore(
             policy,
             period_s=settings.period_s,
             write_gap_s=POLL_WRITE_GAP_S if settings.refresh == "poll" else 0.0,
@@ -117,23 +104,14 @@ class Controller:
             remember=True,
             max_ratio=None if settings.mode == "full" else settings.max_ratio,
         )
-        self._shadow = settings.mode == "shadow"
-        self.owner = owner_of(place, store.document, accept=settings.accept)
+        super().__init__(settings, client, owner, store, core, dry_run=dry_run)
+        self.policy, self.on_tick = policy, on_tick
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
         if (state := store.document("ledger")) is not None:
             self.core.resume(state, store.document("consumed") or {})
         self.clock = clock or SteadyClock(not_before_s=self.accounts.looked_s or 0.0)
-        self._lease = None
-        if settings.lease_s > 0 and not dry_run and not self._shadow and self.owner.beside is not None:
-            self._lease = lease_of(self.owner.beside, store.identity, settings.lease_s, time.monotonic)
-        #: Whether this controller may write the file.
-        self.holds = self._lease is None and not self._shadow
-        #: When a tick last did all that it was to do (the lease's clock).
-        self._good_s = time.monotonic()
-        #: What another controller said of the file, and was taken over.
-        self._adopted: dict[str, Any] = {}
         #: The file as the last decision wants it (`dry_run` leaves it there).
         self.prepared: Prepared | None = None
         self._in_force: Mapping[str, float] = {}
@@ -157,6 +135,7 @@ class Controller:
         """One control period, now."""
         self._tick = tick = _Tick(self.clock())
         self._hold()
+        self._told_to_go_on()
         actions: list[Action] = self._handle(Tick(tick.started_s))
         while actions:
             actions = self._carry_out(actions)
@@ -173,87 +152,13 @@ class Controller:
             wrote=tick.wrote,
             effect_s=tick.effect_s,
             alarms=tuple(tick.alarms),
-            shadow=self._shadow,
+            shadow=self.shadow,
+            released=self.released.why,
         )
         self.on_tick(report)
         return report
 
-    def close(self) -> None:
-        """Lets another controller take over. What is in force stays so."""
-        if self._lease is not None:
-            self._lease.give_back()
-            if not self.holds:
-                self._lease.end()  # a spare's sign of life
-            self.holds = False
-
-    def stop(self, on_stop: OnStop, sleep: Callable[[float], None] = time.sleep) -> str:
-        """Ends as the administrator wants it, and closes; what became of the file, in words.
-
-        With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
-        """
-        if self._shadow:
-            return "stopped; a shadow has written nothing"
-        if not self.holds:
-            self.close()
-            return "stopped; another controller has the allocation file"
-        if on_stop == "hold":
-            self.close()
-            return "stopped; what is in force stays so"
-        lease = self._lease
-        if lease is not None and lease.has_successor():
-            self.close()
-            end = time.monotonic() + lease.lease_s
-            while time.monotonic() < end:
-                if lease.taken():
-                    return "stopped; a spare controller has taken over, what is in force stays so"
-                sleep(HAND_OVER_LOOK_S)
-        return f"stopped; {self.release()}"
-
-    def release(self) -> str:
-        """Gives the file back: the administrator's own values, refreshed; what is known then, in words.
-
-        Raises what goes wrong.
-        """
-        self.core.forget_written()
-        prepared = give_back(self.owner, self.store, self._lease)
-        self.holds = self._lease is None
-        return put_in_force(self.owner, prepared, self.client, self.settings)
-
     # --- events and actions ---
-
-    def _hold(self) -> None:
-        """Keeps the lease, or tries to take it. A holder that has seen nothing, or could write nothing, for a while
-        gives no sign of life, so that another one may do better."""
-        lease = self._lease
-        if lease is None:
-            return
-        if self.holds and time.monotonic() - self._good_s > lease.lease_s * RENEW_PART:
-            return
-        held = self.holds
-        try:
-            lease.hold()
-            if not held:
-                clear(self.owner, lease)
-            self.holds = True
-        except HeldByAnother as error:
-            self.holds = False
-            lease.give_sign()
-            self._alarm("lease", error.line())
-        except YarnfairError as error:
-            # Nobody else was seen: it is ours as long as it was.
-            self._alarm("lease", error.line())
-        if not (held and self.holds):
-            self._adopt(lease)
-
-    def _adopt(self, lease: Lease) -> None:
-        """What another controller says of the file is known here too; a new ledger begins with it."""
-        if lease.said == self._adopted:
-            return
-        try:
-            adopt(self.owner, self.store, lease)
-            self._adopted = lease.said
-        except YarnfairError as error:
-            self._alarm("lease", error.line())
 
     def _alarm(self, kind: str, text: str) -> None:
         self._tick.alarms.append(Alarm(kind, text))
@@ -301,8 +206,12 @@ class Controller:
         try:
             observed = self._look.look(self.owner)
         except YarnfairError as error:
+            self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
             return self._handle(ObservationFailed(self.clock(), error.line()))
-        self._tick.snapshot = observed.snapshot
+        self._tick.snapshot = snapshot = observed.snapshot
+        look = self._look
+        passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s)
+        self._guard(self.clock(), passed, seen=True)
         if self.settings.count_earlier and self.core.ledger is None:
             # Counted is what was used in the time since the first of them was started.
             self.core.start_s = self._look.earliest_s
@@ -326,7 +235,7 @@ class Controller:
         """Writes, refreshes, and tells the core how it went."""
         tick = self._tick
         tick.decided_s = self.clock()
-        if self._shadow and not self.dry_run:
+        if self.shadow and not self.dry_run:
             # Taken for written, so that it is said again only when it changes.
             self._handle(Actuated(self.clock()))
             self._keep(tick.record)
@@ -370,18 +279,6 @@ class Controller:
         self._keep()
         return []
 
-    def _told(self, lease: Lease) -> bool:
-        """Says beside the file whose its values are, before it is written; whether it is still ours to write."""
-        try:
-            lease.keep(self.owner.document())
-        except HeldByAnother as error:
-            self.holds = False
-            self._alarm("lease", error.line())
-            return False
-        except YarnfairError as error:
-            self._alarm("lease", error.line())
-        return True
-
     def _settle(self) -> list[Action]:
         """With the RM's own poll: nothing is written over what it has not had the time to find, nor unverified."""
         if self.settings.refresh != "poll":
@@ -392,7 +289,7 @@ class Controller:
 
     def _read_back(self) -> list[Action]:
         """Which weights are in force, in the core's terms."""
-        if self.dry_run or self._shadow or not self.settings.read_back:
+        if self.dry_run or self.shadow or not self.settings.read_back:
             return []
         wanted, written = self._in_force, self.core.written
         poll, age_s = self.settings.refresh == "poll", self.clock() - self._written_s
@@ -473,6 +370,9 @@ class Controller:
             period_s=self.settings.period_s,
             began_s=ledger.start_s,
             holds=self.holds,
+            mode=self.settings.mode,
+            released=self.released.why,
+            released_s=self.released.since_s,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],
         )
 

@@ -203,6 +203,12 @@ def copy_ledger(source: Path, target: Path) -> None:
         db.backup(copy)
 
 
+def write_document(path: Path, name: str, content: Any) -> None:
+    """Keeps a named document in a ledger that is there, and that a controller may be working with. InputError."""
+    with contextlib.closing(_connect(path)) as db, _errors(path):
+        db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?)", (name, json.dumps(content, ensure_ascii=False)))
+
+
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:
     """Named documents of a ledger that somebody else may be writing, as of one moment (None: there is none)."""
     with _reader(path) as db:

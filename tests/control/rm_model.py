@@ -114,6 +114,8 @@ class RmModel:
         self.extra_queues: list[str] = []
         #: Applications of which the list of all says nonsense -> why.
         self.senseless: dict[str, str] = {}
+        #: Applications that it has refused: they failed before they had a container.
+        self.refused: set[str] = set()
         #: Whether the list of applications is empty, whatever there is.
         self.hides_apps = False
         self._load()
@@ -226,7 +228,7 @@ class RmModel:
         for name, app in self.apps.items():
             if name in skipped:
                 continue
-            state = "FINISHED" if app.final else "RUNNING"
+            state = "RUNNING" if not app.final else "FAILED" if name in self.refused else "FINISHED"
             if states and state not in states:
                 continue
             if finished_from_ms is not None and app.finished_s * 1000 < finished_from_ms:
@@ -244,7 +246,7 @@ class RmModel:
                     tags=frozenset(),
                     progress_percent=0.0,
                     started_ms=1,
-                    launched_ms=1,
+                    launched_ms=0 if name in self.refused else 1,
                     finished_ms=round(app.finished_s * 1000),
                     allocated=app.held(),
                     reserved=ZERO,

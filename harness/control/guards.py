@@ -1,0 +1,121 @@
+"""Guards: what an administrator will not put up with while weights are in force. Pure; what follows is the driver's.
+
+A `GuardWatch` is shown every look and says when a guard is passed. It counts from its first look on: what was so before
+weights were in force is none of the controller's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.model.snapshot import QueueView, Snapshot
+
+#: So many answers in a row must be too slow: one is a pause of the RM's memory.
+SLOW_LOOKS = 3
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The limits; None: no guard.
+
+    longest_wait_s : how long a leaf may wait for a container while it holds less than its entitlement, seconds.
+    refused_per_hour : how many applications the RM may refuse within an hour.
+    rm_response_s : how long the RM may take to show its queues, seconds; three times in a row is too much.
+    """
+
+    longest_wait_s: float | None = None
+    refused_per_hour: int | None = None
+    rm_response_s: float | None = None
+
+
+class GuardWatch:
+    """Holds each look against the guards. ``flat``: entitlements are the leaves' own weights, whatever the tree."""
+
+    def __init__(self, guards: Guards, *, flat: bool = False) -> None:
+        self._guards, self._flat = guards, flat
+        self.begin()
+
+    def begin(self) -> None:
+        """Counts anew, from the next look on."""
+        self._since_s: float | None = None
+        self._slow = 0
+        #: Refused applications -> when, by the RM's clock; those of before `_floor_ms` do not count.
+        self._refused: dict[str, int] = {}
+        self._floor_ms: int | None = None
+
+    def look(self, snapshot: Snapshot, refused: Mapping[str, int], latest_ms: int, answer_s: float) -> str:
+        """Which guard is passed, in words ('': none).
+
+        Parameters
+        ----------
+        refused : applications that the RM has refused -> when (ms of its clock); those seen before may be missing.
+        latest_ms : the latest end of an application that the RM has shown.
+        answer_s : how long it took to show its queues.
+        """
+        if self._since_s is None:
+            self._since_s = snapshot.time_s
+        return self._waits(snapshot) or self._refusals(refused, latest_ms) or self.answered(answer_s)
+
+    def answered(self, answer_s: float) -> str:
+        """As `look`, of an answer that came to nothing after so long."""
+        limit = self._guards.rm_response_s
+        self._slow = self._slow + 1 if limit is not None and answer_s > limit else 0
+        if self._slow < SLOW_LOOKS:
+            return ""
+        return f"the ResourceManager took {answer_s:.1f} s to answer, {self._slow} times in a row more than {limit:g} s"
+
+    def _waits(self, snapshot: Snapshot) -> str:
+        limit = self._guards.longest_wait_s
+        if limit is None:
+            return ""
+        shares = entitled_shares(snapshot, flat=self._flat)
+        whole = max(snapshot.capacity.memory_mb, 1)
+        for queue in snapshot.leaves():
+            waited = self._waited_s(queue, snapshot.time_s)
+            held = queue.allocated.memory_mb / whole
+            if waited > limit and held < shares[queue.name]:
+                return (
+                    f"{queue.name} has waited {waited:.0f} s for a container, more than {limit:g} s, "
+                    f"and holds {100 * held:.0f} % of the cluster of its {100 * shares[queue.name]:.0f} %"
+                )
+        return ""
+
+    def _waited_s(self, queue: QueueView, now_s: float) -> float:
+        """How long it is known to have been given nothing. Without counts of containers one that ends and one that
+        starts between two looks do not show: of a queue that holds some it is not known then."""
+        if queue.backlog_since_s is None or (queue.allocated.memory_mb > 0 and queue.ended_containers is None):
+            return 0.0
+        return now_s - max(queue.backlog_since_s, queue.last_start_s or 0.0, self._since_s or 0.0)
+
+    def _refusals(self, refused: Mapping[str, int], latest_ms: int) -> str:
+        limit = self._guards.refused_per_hour
+        if limit is None:
+            return ""
+        if self._floor_ms is None:
+            self._floor_ms = latest_ms
+        floor = self._floor_ms = max(self._floor_ms, latest_ms - _HOUR_MS)
+        known = {**self._refused, **refused}
+        self._refused = {app: ended_ms for app, ended_ms in known.items() if ended_ms > floor}
+        if len(self._refused) <= limit:
+            return ""
+        last = max(self._refused, key=lambda app: (self._refused[app], app))
+        return f"the ResourceManager refused {len(self._refused)} applications within an hour, at last {last}"
+
+
+def entitled_shares(snapshot: Snapshot, *, flat: bool) -> dict[str, float]:
+    """Leaf -> the part of the cluster that it is entitled to, whether or not the others are there."""
+    queues = snapshot.queues
+    leaves = snapshot.leaves()
+    if flat:
+        total = sum(leaf.weight for leaf in leaves) or 1.0
+        return {leaf.name: leaf.weight / total for leaf in leaves}
+    sums: dict[str | None, float] = {}
+    for queue in queues.values():
+        sums[queue.parent] = sums.get(queue.parent, 0.0) + queue.weight
+    share: dict[str, float] = {}
+    for queue in queues.values():  # parents come first
+        above = 1.0 if queue.parent is None else share[queue.parent]
+        share[queue.name] = above if queue.parent is None else above * queue.weight / (sums[queue.parent] or 1.0)
+    return {leaf.name: share[leaf.name] for leaf in leaves}

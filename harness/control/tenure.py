@@ -1,0 +1,196 @@
+"""When a controller may write the scheduler's configuration, and how it gives it back: lease, guards, release.
+
+`harness.control.wall` has the control loop itself, which asks here before it writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.base.errors import YarnfairError
+from harness.control.core import ControlCore
+from harness.control.giveback import Owner, adopt, clear, give_back, put_in_force
+from harness.control.guards import GuardWatch
+from harness.control.lease import RENEW_PART, HeldByAnother, Lease, lease_of
+from harness.control.released import Released
+from harness.control.settings import ControlSettings, OnStop
+from harness.ledger.store import LedgerStore
+from harness.yarn.rmclient import RmClient
+
+#: How often a holder that hands over looks whether it is taken, seconds.
+HAND_OVER_LOOK_S = 0.2
+
+
+class Tenure:
+    """One controller's right to write. What each parameter is, `harness.control.wall.Controller` says."""
+
+    def __init__(
+        self,
+        settings: ControlSettings,
+        client: RmClient,
+        owner: Owner,
+        store: LedgerStore,
+        core: ControlCore,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self.settings, self.client, self.owner, self.store, self.core = settings, client, owner, store, core
+        self.dry_run = dry_run
+        #: Whether a guard has released, until somebody says to go on.
+        self.released = Released(store)
+        self._guards = GuardWatch(settings.guards, flat=core.policy.ignores_tree)
+        self._lease: Lease | None = None
+        if settings.lease_s > 0 and not dry_run and settings.mode != "shadow" and owner.beside is not None:
+            self._lease = lease_of(owner.beside, store.identity, settings.lease_s, time.monotonic)
+        #: Whether this controller may write the file.
+        self.holds = self._lease is None and settings.mode != "shadow"
+        #: When a tick last did all that it was to do (the lease's clock).
+        self._good_s = time.monotonic()
+        #: What another controller said of the file, and was taken over.
+        self._adopted: dict[str, Any] = {}
+
+    def _alarm(self, kind: str, text: str) -> None:
+        raise NotImplementedError
+
+    @property
+    def shadow(self) -> bool:
+        """Whether decisions are only said: the administrator wants it so, or a guard has released."""
+        return self.settings.mode == "shadow" or bool(self.released)
+
+    def close(self) -> None:
+        """Lets another controller take over. What is in force stays so."""
+        if self._lease is not None:
+            self._lease.give_back()
+            if not self.holds:
+                self._lease.end()  # a spare's sign of life
+            self.holds = False
+
+    def stop(self, on_stop: OnStop, sleep: Callable[[float], None] = time.sleep) -> str:
+        """Ends as the administrator wants it, and closes; what became of the file, in words.
+
+        With ``release`` the file is given back, unless a spare takes over: it is waited for. Raises what goes wrong.
+        """
+        if self.settings.mode == "shadow":
+            return "stopped; a shadow has written nothing"
+        if not self.holds:
+            self.close()
+            return "stopped; another controller has the allocation file"
+        if self.released.given_back:
+            if self._lease is not None and not self._lease.has_successor():
+                self._lease.end()
+            self.close()
+            return "stopped; a guard had released, the file is the administrator's"
+        if on_stop == "hold":
+            self.close()
+            return "stopped; what is in force stays so"
+        lease = self._lease
+        if lease is not None and lease.has_successor():
+            self.close()
+            end = time.monotonic() + lease.lease_s
+            while time.monotonic() < end:
+                if lease.taken():
+                    return "stopped; a spare controller has taken over, what is in force stays so"
+                sleep(HAND_OVER_LOOK_S)
+        return f"stopped; {self.release()}"
+
+    def release(self) -> str:
+        """Gives the file back: the administrator's own values, refreshed; what is known then, in words.
+
+        Raises what goes wrong.
+        """
+        self.core.forget_written()
+        released = self.released.document()
+        prepared = give_back(self.owner, self.store, self._lease, released)
+        self.holds = self._lease is None or released is not None
+        return put_in_force(self.owner, prepared, self.client, self.settings)
+
+    def _hold(self) -> None:
+        """Keeps the lease, or tries to take it. A holder that has seen nothing, or could write nothing, for a while
+        gives no sign of life, so that another one may do better."""
+        lease = self._lease
+        if lease is None:
+            return
+        if self.holds and time.monotonic() - self._good_s > lease.lease_s * RENEW_PART:
+            return
+        held = self.holds
+        try:
+            lease.hold()
+            if not held:
+                clear(self.owner, lease)
+                if lease.said_by not in ("", self.store.identity):
+                    self.released.inherit(lease.released)
+                    self._guards.begin()
+            self.holds = True
+        except HeldByAnother as error:
+            self.holds = False
+            lease.give_sign()
+            self._alarm("lease", error.line())
+        except YarnfairError as error:
+            # Nobody else was seen: it is ours as long as it was.
+            self._alarm("lease", error.line())
+        if not (held and self.holds):
+            self._adopt(lease)
+
+    def _adopt(self, lease: Lease) -> None:
+        """What another controller says of the file is known here too; a new ledger begins with it."""
+        if lease.said == self._adopted:
+            return
+        try:
+            adopt(self.owner, self.store, lease)
+            self._adopted = lease.said
+        except YarnfairError as error:
+            self._alarm("lease", error.line())
+
+    # --- guards ---
+
+    def _told_to_go_on(self) -> None:
+        """Whether somebody has said so since it was asked last; then it begins as if it were new."""
+        try:
+            if not self.released.ended():
+                return
+            self._guards.begin()
+            self.core.forget_written()
+            if self._lease is not None and self.holds:
+                self._lease.keep(self.owner.document())
+        except YarnfairError as error:
+            self._alarm("guard", error.line())
+
+    def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
+        """Past a guard the file is given back, once; until somebody says to go on, decisions are only said.
+
+        ``why``: which guard this look has passed ('': none). ``seen``: whether the RM answered.
+        """
+        if why and not self.released:
+            if self.settings.mode == "shadow" or self.dry_run:
+                self._alarm("guard", f"{why}: past this guard it would release")
+            if self.shadow or self.dry_run or not self.holds:
+                return
+            try:
+                self.released.begin(now_s, why)
+            except YarnfairError as error:
+                self._alarm("ledger", error.line())
+        if not self.released:
+            return
+        words = "the administrator's own weights and limits are in force"
+        if not self.released.given_back and self.holds and not self.dry_run:
+            try:
+                words = self.release()
+                if seen:  # an RM that does not answer is told when it does
+                    self.released.done()
+            except YarnfairError as error:
+                words = f"not given back yet: {error.line()}"
+        self._alarm("guard", f"released, {self.released.why}; {words}; `yarnfair enforce --resume` makes it go on")
+
+    def _told(self, lease: Lease) -> bool:
+        """Says beside the file whose its values are, before it is written; whether it is still ours to write."""
+        try:
+            lease.keep(self.owner.document())
+        except HeldByAnother as error:
+            self.holds = False
+            self._alarm("lease", error.line())
+            return False
+        except YarnfairError as error:
+            self._alarm("lease", error.line())
+        return True
