@@ -21,10 +21,12 @@ import click
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.jobs.applications.catalogue import APPLICATIONS
-from harness.jobs.applications.client import Client, Done, Request, Sizes
-from harness.jobs.applications.history import Attempt, attempts_table
 from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.engines.attempts import Attempt, attempts_table
+from harness.jobs.engines.base import Done
+from harness.jobs.engines.cluster import Sizes
+from harness.jobs.mapreduce.catalogue import APPLICATIONS
+from harness.jobs.mapreduce.client import Client, Request
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from studies.estimator import most_at_once

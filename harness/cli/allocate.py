@@ -9,7 +9,7 @@ import click
 from harness.base.errors import InputError
 from harness.base.files import read_whole
 from harness.cli import names
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, named_values, print_json
 
 
 @click.command()
@@ -33,7 +33,6 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     from harness.model.brought import named
     from harness.paper import play
     from harness.policies import make_policy
-    from harness.policies.registry import read_settings
 
     settings: dict[str, object] = {}
     if policy_name.endswith((".yaml", ".yml")):
@@ -41,7 +40,7 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
 
         configured = read_policy_file(Path(policy_name))
         policy_name, settings = configured.policy, dict(configured.settings)
-    policy = make_policy(policy_name, settings | read_settings(sets))
+    policy = make_policy(policy_name, settings | named_values(sets))
     scenario = named("scenarios", scenario)
     answer = play(read_text(scenario), str(scenario), policy)
     if as_json:

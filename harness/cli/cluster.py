@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, named_values, print_json
 from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
 if TYPE_CHECKING:
@@ -126,13 +126,9 @@ def up(
 
     if math.isnan(timeout_s):
         raise click.UsageError("--timeout nan: give seconds")
-    pairs = {}
-    for text in properties:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise click.UsageError(f"--property {text}: give it as NAME=VALUE")
+    pairs = named_values(properties, "--property")
+    for name, value in pairs.items():
         check_property(name, value)
-        pairs[name] = value
     ports = _ports(http_port, client_port, admin_port)
     spec = ClusterSpec(ports=ports, properties=pairs, jars=jars, **settings)
     if spec.scheduler != "fair":
@@ -147,8 +143,7 @@ def up(
     if in_rm_policy is not None:
         from harness.clusters.inrm import with_policy
 
-        inside = {name: value for name, _, value in (text.partition("=") for text in in_rm_settings)}
-        spec = with_policy(spec, in_rm_policy, inside, progress=_progress)
+        spec = with_policy(spec, in_rm_policy, named_values(in_rm_settings, "--in-rm-set"), progress=_progress)
     _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 

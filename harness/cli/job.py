@@ -7,19 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.base.errors import CallError, InputError
-from harness.cli.output import Number, echo_wrapped, json_option, print_json
+from harness.cli.output import Number, echo_wrapped, json_option, named_values, print_json
 
 if TYPE_CHECKING:
-    from harness.jobs.applications.client import Done
-    from harness.jobs.applications.history import Attempt
     from harness.jobs.data.targets import Target
-    from harness.jobs.programs import AnyClient, AnyCluster, AnyRequest
+    from harness.jobs.engines import ProgramRunner
+    from harness.jobs.engines.attempts import Attempt
+    from harness.jobs.engines.base import Done, ProgramCluster, Request
     from harness.yarn.answers import AppStatus
 
 
@@ -32,7 +33,7 @@ def job() -> None:
 @json_option
 def list_them(as_json: bool) -> None:
     """What can be run, and on which data."""
-    from harness.jobs.programs import GROUPS, every
+    from harness.jobs.engines import every, groups
 
     if as_json:
         rows = [
@@ -45,7 +46,7 @@ def list_them(as_json: bool) -> None:
             }
             for one in every().values()
         ]
-        print_json({"applications": rows, "groups": {name: list(members) for name, members in GROUPS.items()}})
+        print_json({"applications": rows, "groups": {name: list(members) for name, members in groups().items()}})
         return
     for one in every().values():
         echo_wrapped(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}", hang=48)
@@ -66,16 +67,6 @@ def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
-
-
-def _settings(pairs: tuple[str, ...], option: str) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise CallError(f"{pair[:60]!r} is no NAME=VALUE", where=option)
-        found[name] = value
-    return found
 
 
 @job.command()
@@ -130,60 +121,40 @@ def run(
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """
-    import getpass
-
-    from harness.jobs.applications.client import Request, Sizes
-    from harness.jobs.hive.catalogue import HiveProgram
-    from harness.jobs.hive.client import SIZES, HiveRequest
-    from harness.jobs.programs import AnyClient, document, find, members, settings_of
-    from harness.jobs.spark.catalogue import SparkProgram
-    from harness.jobs.spark.client import SparkRequest
-    from harness.jobs.spark.plan import SparkSizes
-    from harness.yarn.http import HttpOptions
-    from harness.yarn.rest import RestClient
+    from harness.jobs.engines import ProgramRunner, engine_of, find, members
+    from harness.jobs.engines.base import Asked, document
 
     # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
     queue = queue if queue == "root" or queue.startswith("root.") else f"root.{queue}"
-    given, more = _settings(settings, "--set"), _settings(properties, "--property")
-    names = members(name)
-    requests: list[AnyRequest] = []
-    places, out = [_place(text, "--input") for text in inputs], _place(output, "--output")
+    names, places, out = members(name), tuple(_place(text, "--input") for text in inputs), _place(output, "--output")
+    if len(names) > 1 and not isinstance(out, Path):
+        raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output")
+    asked = Asked(
+        name,
+        places,
+        out,
+        queue,
+        maps,
+        reduces,
+        task_mb,
+        am_mb,
+        executors,
+        task_mb,
+        executor_cores,
+        named_values(settings, "--set"),
+        python or sys.executable,
+        not no_check,
+        timeout,
+        named_values(properties, "--property"),
+    )
+    requests = []
     for one in map(find, names):
-        settings_of(one, given)
-        if isinstance(one, SparkProgram | HiveProgram):
-            if len(places) != 1:
-                raise CallError(f"{one.name} reads one data set, given are {len(inputs)}", where="--input")
-            source, to = _folder(places[0], one.name, "--input"), _folder(out, one.name, "--output")
-            to = to if len(names) == 1 else to / one.name
-        if isinstance(one, HiveProgram):
-            hive_sizes = Sizes(task_mb or SIZES.task_mb, am_mb or SIZES.am_mb, maps, reduces)
-            requests.append(HiveRequest(one, source, to, queue, hive_sizes, given, not no_check, timeout, more))
-            continue
-        if isinstance(one, SparkProgram):
-            default = SparkSizes()
-            sizes = SparkSizes(
-                executors, task_mb or default.executor_mb, executor_cores, am_mb or default.am_mb, maps, reduces
-            )
-            requests.append(SparkRequest(one, source, to, queue, sizes, given, not no_check, timeout, more))
-            continue
-        default_mb = Sizes()
-        asked = Sizes(
-            default_mb.task_mb if task_mb is None else task_mb,
-            default_mb.am_mb if am_mb is None else am_mb,
-            maps,
-            reduces,
-        )
-        requests.append(
-            Request(one, tuple(places), out, queue, asked, given, python or sys.executable, not no_check, timeout, more)
-        )
+        to = out / one.name if len(names) > 1 and isinstance(out, Path) else out
+        requests.append(engine_of(one.name).request(replace(asked, program=one.name, output=to)))
     documents = []
-    with (
-        _cluster(rm, state, backend) as cluster,
-        RestClient([cluster.rm], HttpOptions(user=getpass.getuser())) as rest,
-    ):
-        nodes_python = python or (sys.executable if cluster.shared is None else "/usr/bin/python3")
-        work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
-        client = AnyClient(rest, cluster, work, python=nodes_python, progress=_say)
+    work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
+    with _cluster(rm, state, backend, work, python) as opens:
+        client = ProgramRunner(opens(threading.Event()))
         measured: list[tuple[list[Attempt], int]] = []
         try:
             for request in requests:
@@ -214,17 +185,11 @@ def _place(text: str, option: str) -> Path | Target:
     return found.folder if isinstance(found, FolderTarget) else found
 
 
-def _folder(place: Path | Target, name: str, option: str) -> Path:
-    if not isinstance(place, Path):
-        raise CallError(f"{name} reads and writes folders of this machine, not HDFS", where=option)
-    return place
-
-
 def _say(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
 
 
-def _followed(client: AnyClient, request: AnyRequest) -> Done:
+def _followed(client: ProgramRunner, request: Request) -> Done:
     """One program to its end, with a bar on a terminal."""
     if not sys.stderr.isatty():
         return client.run(request)
@@ -243,7 +208,7 @@ def _followed(client: AnyClient, request: AnyRequest) -> Done:
 
 def _write_tasks(file: Path, measured: list[tuple[list[Attempt], int]]) -> None:
     """The attempts of all runs, in seconds since the first was submitted."""
-    from harness.jobs.applications.history import attempts_table
+    from harness.jobs.engines.attempts import attempts_table
 
     zero_ms = next(zero for attempts, zero in measured if attempts)
     try:
@@ -290,35 +255,25 @@ def mix(
     as_json: bool,
 ) -> int:
     """Run the queues of a mix FILE side by side, each one job after another. Exit code 4 when a job fails."""
-    import getpass
-
     import pandas as pd
 
-    from harness.jobs.applications.history import attempts_table
-    from harness.jobs.applications.mix import make_data, mix_document, read_mix, run_mix
-    from harness.jobs.programs import AnyClient
-    from harness.yarn.http import HttpOptions
-    from harness.yarn.rest import RestClient
+    from harness.jobs.engines import ProgramRunner
+    from harness.jobs.engines.attempts import attempts_table
+    from harness.jobs.mix import make_data, mix_document, read_mix, run_mix
 
     spec = read_mix(file)
     if out.exists():
         raise InputError("is there already", where=str(out), mend="give another --out, or remove it")
-    with _cluster(rm, state, backend) as cluster:
-        nodes_python = python or (sys.executable if cluster.shared is None else "/usr/bin/python3")
+    with _cluster(rm, state, backend, out, python) as opens:
         make_data(spec, data, _say)
-
-        def client(stop: threading.Event) -> AnyClient:
-            # A thread a queue, each with its own connection: they are closed with the process.
-            rest = RestClient([cluster.rm], HttpOptions(user=getpass.getuser()))
-            return AnyClient(rest, cluster, out, python=nodes_python, progress=_say, stop=stop)
-
         began_ms = time.time_ns() // 1_000_000
         jobs = run_mix(
             spec,
             data,
             out,
-            client,
-            python=nodes_python,
+            # A thread a queue, each with its own connection.
+            lambda stop: ProgramRunner(opens(stop)),
+            python=opens(threading.Event()).python,
             check=not no_check,
             timeout_s=timeout,
             progress=_say,
@@ -339,25 +294,37 @@ def mix(
 
 
 @contextlib.contextmanager
-def _cluster(rm: str | None, state: str | None, backend: str) -> Iterator[AnyCluster]:
-    """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
+def _cluster(
+    rm: str | None, state: str | None, backend: str, work: Path, python: str | None
+) -> Iterator[Callable[[threading.Event], ProgramCluster]]:
+    """Connects, as often as it is called, to the cluster of a state folder, or to a given ResourceManager whose nodes
+    see this machine's files."""
+    import getpass
+
     from harness.clusters.backends import backend_class, make_cluster
     from harness.clusters.state import StateFolder, default_folder
-    from harness.jobs.programs import AnyCluster
+    from harness.jobs.engines.base import ProgramCluster
+    from harness.yarn.http import HttpOptions
+    from harness.yarn.rest import RestClient
 
-    if rm is not None:
-        yield AnyCluster(rm)
-        return
-    own = StateFolder(Path(state) if state else default_folder(backend))
-    found = own.load() if own.folder.exists() else None
-    if found is None or found.backend != backend or "http" not in found.ports:
-        raise InputError(
-            f"no {backend} cluster there",
-            where=str(own.folder),
-            mend=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
-        )
-    if backend_class(backend).sees_files:
-        yield AnyCluster(found.rest)
-        return
-    with make_cluster(backend, own).share("yarnfair", own.folder) as (shared, _):
-        yield AnyCluster(found.rest, shared)
+    address, shared = rm, None
+    with contextlib.ExitStack() as stack:
+        if address is None:
+            own = StateFolder(Path(state) if state else default_folder(backend))
+            found = own.load() if own.folder.exists() else None
+            if found is None or found.backend != backend or "http" not in found.ports:
+                raise InputError(
+                    f"no {backend} cluster there",
+                    where=str(own.folder),
+                    mend=f"run `yarnfair cluster up --backend {backend}`, or give --rm URL",
+                )
+            address = found.rest
+            if not backend_class(backend).sees_files:
+                shared, _ = stack.enter_context(make_cluster(backend, own).share("yarnfair", own.folder))
+        nodes_python = python or (sys.executable if shared is None else "/usr/bin/python3")
+
+        def opens(stop: threading.Event) -> ProgramCluster:
+            rest = stack.enter_context(RestClient([address], HttpOptions(user=getpass.getuser())))
+            return ProgramCluster(rest, work, nodes_python, shared, _say, stop)
+
+        yield opens

@@ -9,9 +9,12 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from harness.base.errors import CallError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -83,6 +86,20 @@ def echo_wrapped(text: str, *, hang: int = 4) -> None:
             break_on_hyphens=False,
         )
     click.echo(text)
+
+
+def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
+    """``NAME=VALUE`` texts, as options take them, as a mapping. CallError for one that is none, or is given twice."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            shown = pair if len(pair) <= 60 else pair[:57] + "..."
+            raise CallError(f"{shown!r} is no setting", where=where, mend="write name=value")
+        if name.strip() in found:
+            raise CallError(f"{name.strip()!r} is given twice", where=where, mend="give it once")
+        found[name.strip()] = value.strip()
+    return found
 
 
 class Number(click.FloatRange):

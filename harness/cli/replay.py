@@ -8,7 +8,7 @@ import click
 
 from harness.base.errors import InputError
 from harness.cli import names
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, named_values, print_json
 
 
 def name_of(trace: Path) -> str:
@@ -68,9 +68,8 @@ def replay(
         loaded = load_experiment(str(write_experiment(found, folder, sample_s=sample_s)))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(folder), mend="give another --out") from None
-    from harness.policies.registry import read_settings
 
-    given = read_settings(settings)
+    given = named_values(settings)
     variants = variants_of(loaded, policies=split_policies(policies), settings=given, seeds=seeds)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)

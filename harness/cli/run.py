@@ -10,7 +10,7 @@ import click
 
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, named_values, print_json
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
@@ -96,11 +96,10 @@ def run(
     from harness.experiments.kind import Target, kind_of
     from harness.experiments.resolve import experiment_path
     from harness.experiments.run import check_backend, output_folder, run_experiment
-    from harness.policies.registry import read_settings
 
     check_backend(backend)
     real = backend != "sim"
-    given = read_settings(settings)
+    given = named_values(settings)
     target = Target(rm, admin, client, allocations, shared, inventory=inventory)
     if not real and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")

@@ -45,7 +45,7 @@ class Cluster(ABC):
     takes_jars: ClassVar[bool] = True
     #: The schedulers that its ResourceManager can have (harness.clusters.daemons).
     schedulers: ClassVar[tuple[str, ...]] = ("fair",)
-    #: The engines whose programs run on it (harness.jobs.programs).
+    #: The engines whose programs run on it (harness.jobs.engines).
     engines: ClassVar[tuple[str, ...]] = ()
 
     def __init__(

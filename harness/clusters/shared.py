@@ -77,6 +77,10 @@ class ContainerFolder(SharedFolder):
     def __init__(self, container: Any, path: str) -> None:
         self.container, self.path = container, path
 
+    def beside(self, name: str) -> ContainerFolder:
+        """Another folder of the same volume."""
+        return ContainerFolder(self.container, f"{self.path.rpartition('/')[0]}/{name}")
+
     def write(self, files: Mapping[str, bytes]) -> None:
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:

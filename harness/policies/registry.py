@@ -6,7 +6,7 @@ A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -102,18 +102,4 @@ def _checked(found: Any, where: str) -> type[Policy]:
         raise InputError("is not a subclass of harness.policies.base.Policy", where=where)
     if not found.name:
         found.name = found.__name__
-    return found
-
-
-def read_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """``k=v`` texts, as given to ``--set``, as a mapping. CallError for one that is none, or is given twice."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            shown = pair if len(pair) <= 60 else pair[:57] + "..."
-            raise CallError(f"{shown!r} is no setting", where="--set", mend="write name=value")
-        if name.strip() in found:
-            raise CallError(f"{name.strip()!r} is given twice", where="--set", mend="give it once")
-        found[name.strip()] = value.strip()
     return found

@@ -1,4 +1,4 @@
-"""Lines that are too long for a terminal are broken there, and nowhere else."""
+"""Lines that are too long for a terminal are broken there, and nowhere else; NAME=VALUE options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from harness.cli.output import echo_wrapped
+from harness.base.errors import CallError
+from harness.cli.output import echo_wrapped, named_values
 
 LINE = "  name             " + "what it is, in a good many words " * 4
 
@@ -28,3 +29,11 @@ def test_a_terminal_has_lines_of_its_width_with_all_words(
 def test_a_file_has_the_line_whole(capsys: pytest.CaptureFixture[str]) -> None:
     echo_wrapped(LINE)
     assert capsys.readouterr().out == LINE + "\n"
+
+
+def test_settings_from_the_command_line() -> None:
+    assert named_values(["a=1", " b = 2=3 "]) == {"a": "1", "b": "2=3"}
+    with pytest.raises(CallError, match="given twice"):
+        named_values(["a=1", "a=4"])
+    with pytest.raises(CallError, match="write name=value"):
+        named_values(["t_wait"])

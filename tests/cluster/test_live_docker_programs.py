@@ -94,4 +94,4 @@ def test_a_query_by_spark(containers: tuple[Path, str], tmp_path: Path) -> None:
     # A query by Hive has no form there.
     refused = run(containers, tmp_path, "hive-q6", "--input", str(data), "--output", str(tmp_path / "no"))
     assert refused.returncode == 1
-    assert "runs on local clusters only" in refused.stderr.splitlines()[-1]
+    assert "run on clusters of this machine's processes" in refused.stderr.splitlines()[-1]

@@ -14,10 +14,11 @@ import requests
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.jobs.applications.catalogue import APPLICATIONS
-from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data import generate as making
 from harness.jobs.data.targets import HdfsTarget, open_target
+from harness.jobs.engines.cluster import Sizes
+from harness.jobs.mapreduce.catalogue import APPLICATIONS
+from harness.jobs.mapreduce.client import Client, Request
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import RunInvalid
-from harness.jobs.applications.client import Sizes
 from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.client import HiveClient, HiveRequest
 from tests.cluster.local_clusters import one_queue

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import RunInvalid
-from harness.jobs.applications.catalogue import APPLICATIONS
-from harness.jobs.applications.client import Client, Request, Sizes
 from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.engines.cluster import Sizes
+from harness.jobs.mapreduce.catalogue import APPLICATIONS
+from harness.jobs.mapreduce.client import Client, Request
 from tests.cluster.local_clusters import one_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]

@@ -16,7 +16,7 @@ import pytest
 
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.shared import LocalFolder
-from harness.jobs.applications.client import Done
+from harness.jobs.engines.base import Done
 from harness.jobs.spark.catalogue import program
 from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.plan import SparkSizes

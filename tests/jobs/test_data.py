@@ -16,7 +16,6 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.jobs.applications.storage import open_data
 from harness.jobs.data import generate as making
 from harness.jobs.data.generate import (
     FolderTarget,
@@ -28,6 +27,7 @@ from harness.jobs.data.generate import (
     verify,
 )
 from harness.jobs.data.kinds import DIMENSIONS, KINDS, PART_BYTES, centres_of, part_bytes
+from harness.jobs.mapreduce.storage import open_data
 from harness.jobs.spark.catalogue import programs
 from harness.jobs.spark.site import read_input
 

@@ -14,7 +14,7 @@ from harness.paper.steps import ScenarioQueue, StepsScenario
 from harness.paper.units import allocate
 from harness.policies import POLICIES, make_policy, settings_of
 from harness.policies.base import describe_settings, read_decimal
-from harness.policies.registry import policy_class, read_settings
+from harness.policies.registry import policy_class
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
@@ -70,14 +70,6 @@ def test_settings_are_described() -> None:
     text = describe_settings(policy_class("hltrf"))
     assert text["t_wait"].startswith("a number at least 0, or inf, or auto, default 10")
     assert describe_settings(policy_class("fair")) == {}
-
-
-def test_settings_from_the_command_line() -> None:
-    assert read_settings(["a=1", " b = 2=3 "]) == {"a": "1", "b": "2=3"}
-    with pytest.raises(CallError, match="given twice"):
-        read_settings(["a=1", "a=4"])
-    with pytest.raises(CallError, match="write name=value"):
-        read_settings(["t_wait"])
 
 
 USER_POLICY = '''

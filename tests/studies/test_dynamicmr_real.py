@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.base.errors import InputError
-from harness.jobs.applications.history import Attempt
+from harness.jobs.engines.attempts import Attempt
 from studies.dynamicmr_real import TOLD, _file, figures, record, study
 
 

@@ -14,31 +14,23 @@ from urllib.parse import urlsplit
 
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters.jars import cache_folder
-from harness.clusters.shared import LocalFolder
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.client import available_mb, streaming_jar
-from harness.jobs.applications.hive_programs import HivePrograms
-from harness.jobs.applications.mapreduce import MapReducePrograms, Site
-from harness.jobs.applications.places import LocalPlace, place_of
-from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
-from harness.jobs.hive.catalogue import programs as hive_programs
-from harness.jobs.hive.server import BOTH_MB
+from harness.jobs.engines import ENGINES, engine
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site
+from harness.jobs.engines.cluster import available_mb
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spark.site import site_of
 from harness.jobs.spec import DataSpec
-from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, programs_of
+from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
 #: What the daemons take beside their nodes' containers, and what is left to everybody else.
 _RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
-_HIVE_LOCAL, _HIVE_MEND = "Hive's queries run on clusters of this machine's processes", "use --backend local"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -47,15 +39,10 @@ def has_programs(experiment: LoadedExperiment) -> bool:
     return any(isinstance(load.workload.spec, ProgramsWorkload) for load in experiment.loads)
 
 
-def has_hive(experiment: LoadedExperiment) -> bool:
-    """Whether any queue of it asks queries by Hive."""
+def engines_of(experiment: LoadedExperiment) -> set[str]:
+    """The names of the engines that run its programs."""
     specs = [load.workload.spec for load in experiment.loads]
-    return any(
-        program.application.lower() in hive_programs()
-        for spec in specs
-        if isinstance(spec, ProgramsWorkload)
-        for program in spec.programs
-    )
+    return {name for spec in specs if isinstance(spec, ProgramsWorkload) for name in spec.engines()}
 
 
 def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
@@ -91,7 +78,7 @@ def check_memory(experiment: LoadedExperiment, *, free_mb: int | None = None) ->
     count = sum(group.count for group in nodes)
     # Replayed tasks sleep.
     containers = sum(group.count * group.memory_mb for group in nodes) if has_programs(experiment) else 0
-    others = BOTH_MB if has_hive(experiment) else 0
+    others = sum(engine(name).beside_mb for name in engines_of(experiment))
     needed = containers + others + _RM_MB + _NODE_MB * count + _LEFT_MB
     if needed > free_mb:
         if containers:
@@ -207,50 +194,26 @@ class Programs:
         jobs = program_jobs(self.experiment, seed)
         if not jobs:
             return None
-        found = ProgramLoad(jobs)
-        delays = self.experiment.spec.delays
-        heartbeat_ms = delays.am_heartbeat_ms or 1000
-        mapreduce, spark, hive = (
-            [job for job in jobs if job.engine == engine] for engine in ("mapreduce", "spark", "hive")
+        cluster, asked = self.cluster, urlsplit(rest.http.current).hostname
+        site = Site(
+            rest,
+            cluster.shared,
+            cluster.python,
+            self.data,
+            tag,
+            self.experiment.spec.delays.am_heartbeat_ms or 1000,
+            elsewhere=bool(cluster.document.get("given")) and asked not in _LOOPBACK,
+            progress=self.progress,
         )
-        if mapreduce:
-            place = place_of(self.cluster.shared)
-            given = bool(self.cluster.document.get("given"))
-            if isinstance(place, LocalPlace) and given and urlsplit(rest.http.current).hostname not in _LOOPBACK:
-                place = LocalPlace(place.folder, data_as_it_is=False)
-            site = Site(
-                place,
-                self.data,
-                streaming_jar(self.progress),
-                self.cluster.python,
-                am_heartbeat_ms=heartbeat_ms,
-            )
-            found.mapreduce = MapReducePrograms(rest, site, mapreduce, tag=tag)
-            found.mapreduce.prepare()
-        if spark:
-            shared = self.cluster.shared
-            if isinstance(shared, LocalFolder):
-                shared.write({})
-            found.spark = SparkPrograms(
-                rest,
-                site_of(shared, self.cluster.python),
-                self.data,
-                spark,
-                tag=tag,
-                am_heartbeat_ms=heartbeat_ms,
-                progress=self.progress,
-            )
-            found.spark.prepare()
-        if hive:
-            if not isinstance(self.cluster.shared, LocalFolder):
-                raise InputError(_HIVE_LOCAL, where=hive[0].spec.id, mend=_HIVE_MEND)
-            folder = self.cluster.shared.folder / f"hive-{tag}"
-            found.hive = HivePrograms(rest, folder, self.data, hive, progress=self.progress)
-            try:
-                found.hive.prepare()
-            except BaseException:
-                found.close()
-                raise
+        found = ProgramLoad(jobs)
+        try:
+            for name in ENGINES:
+                if own := [job for job in jobs if job.engine == name]:
+                    found.engines[name] = engine(name).load(site, own)
+                    found.engines[name].prepare()
+        except BaseException:
+            found.close()
+            raise
         return found
 
 
@@ -259,9 +222,8 @@ class ProgramLoad:
     """The programs of one run."""
 
     jobs: Sequence[ProgramJob]
-    mapreduce: MapReducePrograms | None = None
-    spark: SparkPrograms | None = None
-    hive: HivePrograms | None = None
+    #: By the engine's name, in the order of `ENGINES`.
+    engines: dict[str, EnginePrograms] = field(default_factory=dict)
     by_id: Mapping[str, ProgramJob] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -270,49 +232,32 @@ class ProgramLoad:
     def __contains__(self, job_id: str) -> bool:
         return job_id in self.by_id
 
+    def _of(self, job_id: str) -> EnginePrograms:
+        return self.engines[self.by_id[job_id].engine]
+
     def submit(self, job_id: str) -> str | None:
         """Submits a job (again, if it was before); the application's id, or None where `taken` will know it."""
-        match self.by_id[job_id].engine, self.mapreduce, self.spark, self.hive:
-            case "hive", _, _, HivePrograms() as hive:
-                hive.submit(job_id)
-                return None
-            case "spark", _, SparkPrograms() as spark, _:
-                return spark.submit(job_id)
-            case _, MapReducePrograms() as mapreduce, _, _:
-                return mapreduce.submit(job_id)
-        raise AssertionError(job_id)
+        return self._of(job_id).submit(job_id)
 
     def taken(self, job_id: str) -> str | None:
         """The application of a job that was submitted without one; None: not yet.
 
         Raises RunInvalid for a job that failed before it had one.
         """
-        return self.hive.taken(job_id) if self.hive is not None and self.by_id[job_id].engine == "hive" else None
+        return self._of(job_id).taken(job_id)
 
     def kill(self) -> None:
         """Kills what does not carry the run's tag and has not ended."""
-        if self.hive is not None:
-            self.hive.kill()
+        for one in self.engines.values():
+            one.kill()
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
         """What is known of a job's tasks; of one that failed also why. Raises InputError."""
-        match self.by_id[job_id].engine, self.mapreduce, self.spark, self.hive:
-            case "hive", _, _, HivePrograms() as hive:
-                return hive.record(job_id, status)
-            case "spark", _, SparkPrograms() as spark, _:
-                found = spark.record(job_id)
-                if status is not None and status.final and status.final_status == "FAILED":
-                    found = replace(found, why=spark.why(job_id, status))
-                return found
-            case _, MapReducePrograms() as mapreduce, _, _:
-                return mapreduce.record(job_id)
-        raise AssertionError(job_id)
+        return self._of(job_id).record(job_id, status)
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran, each task with its own time."""
-        found = {"mapreduce": self.mapreduce, "spark": self.spark, "hive": self.hive}[self.by_id[job_id].engine]
-        assert found is not None
-        return found.measured(job_id, status)
+        return self._of(job_id).measured(job_id, status)
 
     def continues(self, job_id: str) -> bool:
         """Whether a job is a further step of a program, which does not come where the step before has failed."""
@@ -326,25 +271,13 @@ class ProgramLoad:
             progress(f"checking {len(ended)} answers")
         for job in ended:
             try:
-                verdict = self._check(job)
+                verdict = self._of(job.spec.id).check(job.spec.id, job.status)
             except YarnfairError as error:
                 wrong[job.spec.id] = error.line()
                 continue
             if verdict is not None and verdict.wrong is not None:
                 wrong[job.spec.id] = f"the answer is wrong: {verdict.wrong}"
         return wrong
-
-    def _check(self, job: JobRun) -> Verdict | None:
-        identity = job.spec.id
-        match self.by_id[identity].engine, self.mapreduce, self.spark, self.hive:
-            case "hive", _, _, HivePrograms() as hive:
-                return hive.check(identity)
-            case "spark", _, SparkPrograms() as spark, _:
-                assert job.status is not None
-                return spark.check(identity, job.status)
-            case _, MapReducePrograms() as mapreduce, _, _:
-                return mapreduce.check(identity)
-        raise AssertionError(identity)
 
     def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysLine) -> list[JobLine]:
         """A trace's jobs, with what programs took beside their tasks' work. ``delays``: the trace's."""
@@ -353,7 +286,7 @@ class ProgramLoad:
 
     def document(self, hadoop: str, data: Mapping[DataSpec, Path]) -> dict[str, Any]:
         """Versions and settings of the engines, and the data, for ``run.json``."""
-        engines = [found.document() for found in (self.mapreduce, self.spark, self.hive) if found is not None]
+        engines = [found.document() for found in self.engines.values()]
         sets = []
         for folder in data.values():
             manifest = read_manifest(FolderTarget(folder))
@@ -364,9 +297,5 @@ class ProgramLoad:
 
     def close(self) -> None:
         """Gives back what the run has taken on this machine and in the cluster's folder."""
-        if self.hive is not None:
-            self.hive.close()
-        if self.spark is not None:
-            self.spark.close()
-        if self.mapreduce is not None:
-            self.mapreduce.clean()
+        for one in reversed(self.engines.values()):
+            one.close()

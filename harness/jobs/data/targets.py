@@ -239,3 +239,15 @@ def open_target(text: str, where: str = "--out") -> Target:
         mend = "give a folder, or webhdfs://host:port/folder with the NameNode's web address"
         raise CallError(error.what, where=where, mend=mend) from None
     return HdfsTarget(hdfs, folder)
+
+
+def folder_of(inputs: tuple[Path | Target, ...], output: Path | Target, program: str) -> tuple[Path, Path]:
+    """(input, output) of a program that reads one data set. CallError for several, and for places in HDFS."""
+    if len(inputs) != 1:
+        raise CallError(f"{program} reads one data set, given are {len(inputs)}", where="--input")
+    for place, option in ((inputs[0], "--input"), (output, "--output")):
+        if not isinstance(place, Path):
+            raise CallError(f"{program} reads and writes folders of this machine, not HDFS", where=option)
+    assert isinstance(inputs[0], Path)
+    assert isinstance(output, Path)
+    return inputs[0], output

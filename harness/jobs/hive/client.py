@@ -19,17 +19,11 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.local import free_ports
-from harness.jobs.applications.client import (
-    Done,
-    Sizes,
-    available_mb,
-    check_memory,
-    cluster_properties,
-    on_this_machine,
-)
-from harness.jobs.applications.history import Attempt
 from harness.jobs.data.targets import FolderTarget
-from harness.jobs.hive import engine
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import Done
+from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, cluster_properties, on_this_machine
+from harness.jobs.hive import installation
 from harness.jobs.hive.catalogue import HiveProgram, settings_of
 from harness.jobs.hive.history import histories
 from harness.jobs.hive.server import BOTH_MB, POLL_S, HiveServer, Shell
@@ -135,7 +129,7 @@ class HiveClient:
         if output.exists():
             raise InputError("is there already", where=str(output), mend="give another --output, or remove it")
         given = self._room(request)
-        hive, tez = engine.hive_jars(self._progress), engine.tez_jars(self._progress)
+        hive, tez = installation.hive_jars(self._progress), installation.tez_jars(self._progress)
         output.parent.mkdir(parents=True, exist_ok=True)
         sql = query_sql(one.query, settings, data.wanted / 1e9)
         end = time.monotonic() + request.timeout_s

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from harness.jobs.applications.history import NO_EVENT, Attempt, millis
+from harness.jobs.engines.attempts import NO_EVENT, Attempt, millis
 
 _TASK = re.compile(r"task(?:_[0-9]+){4}_[0-9]{1,9}")
 _ATTEMPT = re.compile(r"attempt(?:_[0-9]+){4}(?:_[0-9]{1,9}){2}")

@@ -22,8 +22,8 @@ from typing import Any
 from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import processes, site
 from harness.clusters.daemons import java_program
-from harness.jobs.applications.client import Sizes, container_log, last_lines, told_of
-from harness.jobs.hive import engine
+from harness.jobs.engines.cluster import Sizes, container_log, last_lines, told_of
+from harness.jobs.hive import installation
 from harness.jobs.hive.history import histories
 from harness.jobs.hive.site import LOG4J2, Place, hive_properties, tez_properties
 from harness.yarn.answers import AppStatus
@@ -104,9 +104,9 @@ class HiveServer:
         self.progress("starting HiveServer2")
         place = self.place
         mark, log = f"hive-{uuid.uuid4().hex}", place.work / "server.log"
-        command = [self.java, *engine.JAVA, f"-Xmx{SERVER_HEAP_MB}m", f"-Djava.io.tmpdir={place.work}"]
+        command = [self.java, *installation.JAVA, f"-Xmx{SERVER_HEAP_MB}m", f"-Djava.io.tmpdir={place.work}"]
         command += [f"-Dlog4j2.configurationFile={place.work / 'conf' / 'hive-log4j2.properties'}"]
-        command += ["-cp", f"{place.work / 'conf'}:{self.jars}/*", engine.SERVER]
+        command += ["-cp", f"{place.work / 'conf'}:{self.jars}/*", installation.SERVER]
         environment = {**_environment(place), processes.MARK: mark}
         started = processes.start(command, environment=environment, folder=place.work, log=log)
         try:
@@ -129,8 +129,8 @@ class HiveServer:
         work = self.place.work
         file = work / f"{name}.sql"
         file.write_text(script, encoding="utf-8")
-        command = [self.java, *engine.JAVA, f"-Xmx{SHELL_HEAP_MB}m", "-cp", f"{self.jars}/*", engine.SHELL]
-        command += ["-d", engine.DRIVER, "-u", f"jdbc:hive2://127.0.0.1:{self.place.port}/", "-n", _user()]
+        command = [self.java, *installation.JAVA, f"-Xmx{SHELL_HEAP_MB}m", "-cp", f"{self.jars}/*", installation.SHELL]
+        command += ["-d", installation.DRIVER, "-u", f"jdbc:hive2://127.0.0.1:{self.place.port}/", "-n", _user()]
         command += ["-p", "none", "--silent=true", "--outputformat=json", "--isolation=TRANSACTION_NONE"]
         command += [f"--run={file}"]
         out, err = work / f"{name}.out", work / f"{name}.log"

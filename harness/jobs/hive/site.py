@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.jobs.applications.client import Sizes
-from harness.jobs.hive.engine import JAVA
+from harness.jobs.engines.cluster import Sizes
+from harness.jobs.hive.installation import JAVA
 
 #: Java's heap as a part of a container.
 _HEAP = 0.6

@@ -14,7 +14,7 @@ One program, to its end::
 
 ``data`` is a data set of this machine (``yarnfair data generate tpch|points|ratings``); for a Docker cluster it and
 Spark are copied into the cluster's volume the first time. ``done`` is what MapReduce's client gives
-(`harness.jobs.applications.client.Done`): applications, attempts (kind ``executor`` and ``task``), verdict.
+(`harness.jobs.mapreduce.client.Done`): applications, attempts (kind ``executor`` and ``task``), verdict.
 
 Several at once, followed by the caller::
 

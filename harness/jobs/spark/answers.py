@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.jobs.applications.answers import Verdict
 from harness.jobs.data.generate import FolderTarget, read_manifest
 from harness.jobs.data.kinds import CLUSTERS, centres_of
+from harness.jobs.engines.attempts import Verdict
 from harness.jobs.spark.catalogue import SparkProgram, query_sql
 from harness.jobs.spark.plan import Input
 

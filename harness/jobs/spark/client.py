@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.client import Done, available_mb, last_lines
-from harness.jobs.applications.history import Attempt
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import Done
+from harness.jobs.engines.cluster import available_mb, last_lines
 from harness.jobs.spark.answers import check
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
 from harness.jobs.spark.events import read_events
@@ -256,7 +256,7 @@ def driver_lines(log: str) -> list[str]:
 
 def engine_document(submitted: Sequence[Submitted]) -> dict[str, Any]:
     """Versions and settings of the engine, for run.json: what all of these runs have in common."""
-    from harness.jobs.spark.engine import version
+    from harness.jobs.spark.installation import version
 
     found: dict[str, str] = {}
     for number, one in enumerate(submitted):

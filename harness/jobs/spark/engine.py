@@ -1,125 +1,143 @@
-"""Spark itself: one pinned release, fetched once into the user's cache and unpacked to what YARN's containers need.
-
-Spark is large (the archive has 434 MB), so it is no part of the environment: ``requirements-spark.txt`` names release
-and hash, pip fetches it when a Spark program is first run. ``YARNFAIR_SPARK`` names a folder that has it already.
-"""
+"""Spark as an engine of programs."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import importlib.util
-import os
-import re
-import shutil
-import subprocess
-import sys
-import tarfile
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.base.errors import InputError, RunTimedOut
-from harness.clusters.jars import cache_folder
-from harness.model.data import data_path
-
-GIVEN = "YARNFAIR_SPARK"
-REQUIREMENTS = "requirements-spark.txt"
-_PIN = re.compile(r"^pyspark==([0-9][0-9.]*)", re.MULTILINE)
-#: What is taken out of the archive: below which of its folders, as what.
-_TAKEN = {"deps/jars": "jars", "lib": "python/lib"}
-_NEEDED = ("jars/spark-yarn_", "jars/spark-sql_", "jars/spark-mllib_", "python/lib/pyspark", "python/lib/py4j-")
-
-
-def _requirements() -> str:
-    return data_path(REQUIREMENTS).read_text(encoding="utf-8")
-
-
-def version() -> str:
-    """The release that is used."""
-    found = _PIN.search(_requirements())
-    assert found is not None
-    return found.group(1)
+from harness.base.errors import CallError, InputError
+from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
+from harness.jobs.data.targets import folder_of
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import (
+    UNKNOWN,
+    Asked,
+    Done,
+    Engine,
+    Program,
+    ProgramClient,
+    ProgramCluster,
+    ProgramJob,
+    Site,
+    Sizing,
+)
+from harness.jobs.spark import catalogue
+from harness.jobs.spark.client import SparkClient, SparkRequest
+from harness.jobs.spark.plan import SparkSizes
+from harness.jobs.spark.programs import SparkPrograms, sizes_of
+from harness.jobs.spark.site import SparkSite, site_of
+from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.model.jobs import JobSpec, Stage
+from harness.yarn.answers import AppStatus
 
 
-def missing(folder: Path) -> list[str]:
-    """What of Spark a folder lacks: empty when it can be used."""
-    lacking = [prefix + "*" for prefix in _NEEDED if not any(folder.glob(prefix + "*"))]
-    if not lacking and not any(folder.glob(f"jars/spark-yarn_*-{version()}.jar")):
-        lacking = [f"jars/spark-yarn_*-{version()}.jar"]
-    return lacking
+class Spark(Engine):
+    """TPC-H's queries by Spark SQL, k-means and ALS by MLlib."""
+
+    name = "spark"
+    groups = catalogue.GROUPS
+
+    def programs(self) -> Mapping[str, Program]:
+        return catalogue.programs()
+
+    def settings_of(self, name: str, given: Mapping[str, str]) -> dict[str, str]:
+        return catalogue.settings_of(catalogue.program(name), given)
+
+    def check(self, program: ProgramSpec, sizing: Sizing) -> None:
+        self.settings_of(program.application, program.settings)
+        if program.executors is None:
+            raise CallError(f"{program.application} is Spark's", mend="give executors")
+        sizes_of(program, sizing, 1)
+
+    def jobs(
+        self,
+        program: ProgramSpec,
+        inputs: tuple[DataSpec, ...],
+        sizing: Sizing,
+        queue: str,
+        identity: str,
+        count: Callable[[int], int],
+    ) -> list[ProgramJob]:
+        asked = program.executors
+        assert asked is not None
+        executors, demand = count(asked.count), asked.demand.resource()
+        spec = JobSpec(
+            identity,
+            queue,
+            "spark",
+            sizing.am,
+            (Stage("tasks", 1, demand, UNKNOWN),),
+            name=program.type or program.application,
+            executors=executors,
+            executor_demand=demand,
+            executor_slots=asked.slots,
+        )
+        maps, reduces = count(program.maps or 4), count(program.reduces or 2)
+        return [ProgramJob(self.name, spec, program, inputs, sizing, maps, reduces, executors, 1, 1, identity)]
+
+    def load(self, site: Site, jobs: Sequence[ProgramJob]) -> SparkPrograms:
+        if isinstance(site.shared, LocalFolder):
+            site.shared.write({})
+        return SparkPrograms(
+            site.rest,
+            site_of(site.shared, site.python),
+            site.data,
+            jobs,
+            tag=site.tag,
+            am_heartbeat_ms=site.am_heartbeat_ms,
+            progress=site.progress,
+        )
+
+    def request(self, asked: Asked) -> SparkRequest:
+        found, default = catalogue.program(asked.program), SparkSizes()
+        catalogue.settings_of(found, asked.settings)
+        sizes = SparkSizes(
+            asked.executors,
+            default.executor_mb if asked.executor_mb is None else asked.executor_mb,
+            asked.executor_cores,
+            default.am_mb if asked.am_mb is None else asked.am_mb,
+            asked.maps,
+            asked.reduces,
+        )
+        source, output = folder_of(asked.inputs, asked.output, found.name)
+        return SparkRequest(
+            found, source, output, asked.queue, sizes, asked.settings, asked.check, asked.timeout_s, asked.properties
+        )
+
+    def client(self, cluster: ProgramCluster) -> ProgramClient:
+        return _OneByOne(cluster)
 
 
-def target() -> Path:
-    """Where it is kept. Another pin is another folder."""
-    return cache_folder() / f"spark-{version()}-{hashlib.sha256(_requirements().encode()).hexdigest()[:12]}"
+class _OneByOne:
+    """Each run has a folder of its own, where the nodes see it, for as long as it lasts."""
 
+    def __init__(self, cluster: ProgramCluster) -> None:
+        self._cluster = cluster
+        self.attempts: list[Attempt] = []
+        self.zero_ms = 0
 
-def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """Spark's folder (``jars``, ``python/lib``), fetching it first if need be. Raises InputError, RunTimedOut."""
-    if given := os.environ.get(GIVEN):
-        if lacking := missing(Path(given)):
-            raise InputError(
-                f"{GIVEN} has no {', '.join(lacking)}",
-                where=given,
-                mend=f"let it name a folder with Spark {version()}, or unset it",
-            )
-        return Path(given).absolute()
-    home = target()
-    if home.is_dir():
-        return home
-    try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        with (cache_folder() / ".spark.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not home.is_dir():
-                progress(f"fetching Spark {version()} into {home} (once, 434 MB)")
-                _fetch(home, timeout_s)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(cache_folder())) from None
-    return home
+    def run(self, request: SparkRequest, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
+        self.attempts = []
+        with self._site() as site:
+            client = SparkClient(self._cluster.rest, site, progress=self._cluster.progress, stop=self._cluster.stop)
+            try:
+                return client.run(request, on_step)
+            finally:
+                for submitted in client.submitted:
+                    self.zero_ms = submitted.zero_ms
+                    with contextlib.suppress(InputError):
+                        self.attempts += client.attempts(submitted)
 
-
-def _fetch(home: Path, timeout_s: float) -> None:
-    if importlib.util.find_spec("pip") is None:
-        raise InputError(f"no pip to fetch Spark {version()} with", mend=f"install pip, or set {GIVEN} to a folder")
-    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="fetching-spark-") as work:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--no-cache-dir", "--require-hashes", "-r", str(data_path(REQUIREMENTS)), "--dest", work]
+    @contextlib.contextmanager
+    def _site(self) -> Iterator[SparkSite]:
+        name = f"yarnfair-spark-{uuid.uuid4().hex[:12]}"
+        shared: SharedFolder
+        if isinstance(self._cluster.shared, ContainerFolder):
+            shared = self._cluster.shared.beside(name)
+        else:
+            shared = LocalFolder(self._cluster.work.absolute() / f".{name}")
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=work
-            )
-        except subprocess.TimeoutExpired:
-            raise RunTimedOut(f"pip had not fetched Spark {version()} after {timeout_s:g} s") from None
-        archive = next(Path(work).glob("pyspark-*.tar.gz"), None)
-        if done.returncode or archive is None:
-            lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or ["no reason given"]
-            raise InputError(
-                f"pip did not fetch Spark {version()}: {lines[-1][:300]}",
-                mend=f"check the network and pip's settings, or set {GIVEN} to a folder with it",
-            )
-        unpacked = Path(work) / "home"
-        unpack(archive, unpacked)
-        os.rename(unpacked, home)
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Takes what is needed out of pyspark's source archive. Raises InputError when it is not there."""
-    try:
-        with tarfile.open(archive) as packed:
-            for member in packed:
-                top, _, path = member.name.partition("/")
-                source, _, name = path.rpartition("/")
-                if not member.isfile() or source not in _TAKEN or not top.startswith("pyspark-"):
-                    continue
-                content = packed.extractfile(member)
-                assert content is not None
-                to = folder / _TAKEN[source] / name
-                to.parent.mkdir(parents=True, exist_ok=True)
-                with content, to.open("wb") as out:
-                    shutil.copyfileobj(content, out, 1 << 20)
-    except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"no archive that can be read: {error}", where=str(archive)) from None
-    if lacking := missing(folder):
-        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive))
+            yield site_of(shared, self._cluster.python)
+        finally:
+            shared.remove()

@@ -1,7 +1,7 @@
 """What Spark's driver wrote of its own job: the event log, events as JSON lines, complete as far as the driver came.
 
 Read are the executors (each a container, held from when it registered) and the attempts of tasks, in the rows that
-MapReduce's have (harness.jobs.applications.history): kind ``executor`` and ``task``; a task's name says its stage.
+MapReduce's have (harness.jobs.mapreduce.history): kind ``executor`` and ``task``; a task's name says its stage.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from harness.jobs.applications.history import NO_EVENT, Attempt, millis
+from harness.jobs.engines.attempts import NO_EVENT, Attempt, millis
 
 _CONTAINER = re.compile(r"container_[0-9e_]+")
 

@@ -20,7 +20,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.generate import FolderTarget, check_whole, read_manifest
-from harness.jobs.spark import engine
+from harness.jobs.spark import installation
 from harness.jobs.spark.catalogue import TABLES, SparkProgram
 from harness.jobs.spark.plan import Input
 
@@ -129,7 +129,7 @@ class LocalSite(SparkSite):
         super().__init__(shared, python)
 
     def home(self, progress: Callable[[str], None]) -> str:
-        return str(engine.find(progress=progress))
+        return str(installation.find(progress=progress))
 
     def data(self, found: Input, progress: Callable[[str], None]) -> Input:
         return found
@@ -147,9 +147,9 @@ class ContainerSite(SparkSite):
         self._root = str(PurePosixPath(shared.path).parent)
 
     def home(self, progress: Callable[[str], None]) -> str:
-        found = engine.find(progress=progress)
+        found = installation.find(progress=progress)
         files = [path for part in ("jars", "python/lib") for path in sorted((found / part).iterdir())]
-        return self._copy(found, files, f"spark-{engine.version()}", progress)
+        return self._copy(found, files, f"spark-{installation.version()}", progress)
 
     def data(self, found: Input, progress: Callable[[str], None]) -> Input:
         folder = Path(found.path)

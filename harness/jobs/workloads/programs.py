@@ -1,33 +1,31 @@
 """Workloads of programs as jobs: which application each is, on which data, how large, when it is submitted.
 
 One application of YARN's is one job: Grep and the join, which are two Hadoop jobs one after the other, are two, ``x``
-and ``x.2``. How long tasks take is not known before they ran; running them is harness.jobs.applications.programs'.
+and ``x.2``. How long tasks take is not known before they ran; running them is the engines' (harness.jobs.engines).
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Positive
 from harness.base.errors import CallError, InputError
-from harness.jobs.applications.catalogue import APPLICATIONS, Application, application, settings_of
 from harness.jobs.data.generate import read_size
-from harness.jobs.hive import catalogue as hive
-from harness.jobs.spark import catalogue as spark
-from harness.jobs.spark.plan import SparkSizes
+from harness.jobs.engines import ENGINES, engine, engine_of
+from harness.jobs.engines.base import ProgramJob, Sizing
 from harness.jobs.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, arrival_times, milliseconds
-from harness.model.jobs import Duration, JobSpec, Stage
+from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 
-#: Stands where a task's time would: nobody knows it yet.
-UNKNOWN = Duration("constant", value_s=1.0)
+#: Nothing scaled.
+WHOLE = Scale()
 
 
 class ProgramsWorkload(Workload):
@@ -72,39 +70,17 @@ class ProgramsWorkload(Workload):
                 if demand is not None:
                     yield f"{name}, {label}", demand.resource()
 
+    def sizing(self) -> Sizing:
+        """What it says for all its programs."""
+        return Sizing(self.am.resource(), self.task.resource(), self.slow_start)
+
+    def engines(self) -> set[str]:
+        """The names of the engines that run its programs."""
+        names = {program.application.lower() for program in self.programs}
+        return {name for name in ENGINES if not names.isdisjoint(engine(name).programs())}
+
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
         return [one.spec for one in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=scale)]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramJob:
-    """One application of YARN's that computes.
-
-    ``spec``: what is known of it before it ran. ``step``: which of its program's jobs it is, from 1; ``first``: the id
-    of the program's first one; ``inputs``: data sets in the order that the application reads them.
-    """
-
-    spec: JobSpec
-    program: ProgramSpec
-    inputs: tuple[DataSpec, ...]
-    workload: ProgramsWorkload
-    maps: int
-    reduces: int
-    executors: int
-    step: int
-    steps: int
-    first: str
-
-    @property
-    def application(self) -> str:
-        return self.program.application.lower()
-
-    @property
-    def engine(self) -> str:
-        """``mapreduce``, ``spark`` or ``hive``."""
-        if self.program.executors is not None:
-            return "spark"
-        return "hive" if self.application in hive.programs() else "mapreduce"
 
 
 def programs_of(
@@ -137,7 +113,7 @@ def programs_of(
         times = [number * every_s if every_s is not None else None for number in range(len(programs))]
     jobs: list[ProgramJob] = []
     for number, (program, time_s) in enumerate(zip(programs, times, strict=True), start=1):
-        one = _jobs(spec, program, queue, f"{queue.rpartition('.')[2]}-{number:04d}", by)
+        one = jobs_of_program(spec, program, queue, f"{queue.rpartition('.')[2]}-{number:04d}", by)
         if time_s is not None:
             one[0] = _submitted(one[0], submit_s=milliseconds(first_s + by.gaps * time_s))
         elif not jobs:
@@ -156,23 +132,10 @@ def _submitted(job: ProgramJob, submit_s: float) -> ProgramJob:
 
 def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpec, at: int) -> None:
     """Raises InputError for what cannot be run."""
-    where = workload.where("programs", at)
     try:
-        kinds: Sequence[str]
-        if program.executors is not None:
-            kinds = _spark_data(spec, program)
-        elif program.application.lower() in hive.programs():
-            query = hive.programs()[program.application.lower()]
-            hive.settings_of(query, program.settings)
-            kinds = query.data
-        else:
-            found = application(program.application)
-            settings_of(found, program.settings)
-            kinds = found.data
-            if found.reduces and not program.reduces:
-                raise CallError(f"{found.name} needs reduces", mend="say how many")
-            if program.reduces and not found.reduces and found.name != "fbgrep":
-                raise CallError(f"{found.name} has no reduces", mend="leave them out")
+        engine = engine_of(program.application)
+        engine.check(program, spec.sizing())
+        kinds = engine.programs()[program.application.lower()].data
         given = [spec.data[name].kind for name in program.input]
         if given != list(kinds):
             raise CallError(
@@ -182,77 +145,12 @@ def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpe
         for name in program.input:
             read_size(spec.data[name].size)
     except CallError as error:
-        raise InputError(error.what, where=where, mend=error.mend) from None
+        raise InputError(error.what, where=workload.where("programs", at), mend=error.mend) from None
 
 
-def _spark_data(spec: ProgramsWorkload, program: ProgramSpec) -> Sequence[str]:
-    """The kinds of data that a Spark program reads. Raises CallError for what cannot be run."""
-    found = spark.program(program.application)
-    spark.settings_of(found, program.settings)
-    spark_sizes(spec, program, 1)
-    return found.data
-
-
-def spark_sizes(workload: ProgramsWorkload, program: ProgramSpec, executors: int) -> SparkSizes:
-    """What a program asks for. Raises CallError for containers that are too small."""
-    assert program.executors is not None
-    demand = program.executors.demand
-    return SparkSizes(
-        executors=executors,
-        executor_mb=demand.memory_mb,
-        executor_cores=demand.vcores,
-        am_mb=workload.am.memory_mb,
-        read_tasks=program.maps or 4,
-        shuffle_tasks=program.reduces or 2,
-    )
-
-
-def jobs_of_program(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str) -> list[ProgramJob]:
-    """The jobs of one program of a workload, submitted one after the other; the first at 0."""
-    return _jobs(spec, program, queue, identity, Scale())
-
-
-def _jobs(spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str, by: Scale) -> list[ProgramJob]:
-    """The jobs of one run of a program: when the first is submitted is not said yet."""
-    am, name = spec.am.resource(), program.type or program.application
+def jobs_of_program(
+    spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str, by: Scale = WHOLE
+) -> list[ProgramJob]:
+    """The jobs of one run of a program, in turn; when the first is submitted is not said yet."""
     inputs = tuple(spec.data[data] for data in program.input)
-    if program.executors is not None:
-        executors = program.executors
-        count, demand = by.count(executors.count), executors.demand.resource()
-        job = JobSpec(
-            identity,
-            queue,
-            "spark",
-            am,
-            (Stage("tasks", 1, demand, UNKNOWN),),
-            name=name,
-            executors=count,
-            executor_demand=demand,
-            executor_slots=executors.slots,
-        )
-        maps, reduces = by.count(program.maps or 4), by.count(program.reduces or 2)
-        return [ProgramJob(job, program, inputs, spec, maps, reduces, count, 1, 1, identity)]
-    assert program.maps is not None
-    if program.application.lower() in hive.programs():
-        demand = (program.map_demand or spec.task).resource()
-        job = JobSpec(identity, queue, "dag", am, (Stage("tasks", 1, demand, UNKNOWN),), name=name)
-        maps, reduces = by.count(program.maps), by.count(program.reduces or 1)
-        return [ProgramJob(job, program, inputs, spec, maps, reduces, 0, 1, 1, identity)]
-    found: Application = APPLICATIONS[program.application.lower()]
-    maps, reduces = by.count(program.maps), by.count(program.reduces)
-    jobs: list[ProgramJob] = []
-    for step in range(1, found.steps + 1):
-        if step > 1:
-            # What the step before wrote, a file a reduce; Grep's sort is into one.
-            maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
-        demand = (program.map_demand or spec.task).resource()
-        stages = [Stage("map", maps, demand, UNKNOWN, priority=20)]
-        if reduces:
-            demand = (program.reduce_demand or spec.task).resource()
-            stages.append(Stage("reduce", reduces, demand, UNKNOWN, ("map",), spec.slow_start, priority=10))
-        own = identity if step == 1 else f"{identity}.{step}"
-        job = JobSpec(
-            own, queue, "mapreduce", am, tuple(stages), name=name, after_job=jobs[-1].spec.id if jobs else None
-        )
-        jobs.append(ProgramJob(job, program, inputs, spec, maps, reduces, 0, step, found.steps, identity))
-    return jobs
+    return engine_of(program.application).jobs(program, inputs, spec.sizing(), queue, identity, by.count)

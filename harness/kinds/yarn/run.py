@@ -164,20 +164,15 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
     """Raises CallError for a backend on which an experiment's programs cannot run."""
     engines = () if backend == "sim" else backend_class(backend).engines
     for load in experiment.loads:
-        if isinstance(load.workload.spec, ProgramsWorkload) and not engines:
-            mend = f"use --backend {' or '.join(name for name in BACKENDS if backend_class(name).engines)}"
+        spec = load.workload.spec
+        lacking = spec.engines().difference(engines) if isinstance(spec, ProgramsWorkload) else None
+        if lacking:
+            able = [name for name in BACKENDS if lacking.issubset(backend_class(name).engines)]
+            mend = f"use --backend {' or '.join(able)}"
             if backend == "sim":
                 mend += "; `yarnfair replay` simulates what such a run has recorded"
-            raise CallError(f"queue {load.queue} runs programs that compute", where=f"--backend {backend}", mend=mend)
-    if engines and "hive" not in engines:
-        from harness.experiments.real.programs import has_hive
-
-        if has_hive(experiment):
-            raise CallError(
-                "Hive's queries run on clusters of this machine's processes",
-                where=f"--backend {backend}",
-                mend="use --backend local, or Spark's (tpch-q...)",
-            )
+            what = f"queue {load.queue} runs programs that compute, by {' and '.join(sorted(lacking))}"
+            raise CallError(what, where=f"--backend {backend}", mend=mend)
 
 
 class Yarn(Kind):

@@ -11,7 +11,7 @@ from harness.clusters.compose import DockerCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.experiments.real.programs import (
     check_memory,
-    has_hive,
+    engines_of,
     has_programs,
     make_data,
     node_limit_mb,
@@ -140,9 +140,9 @@ def test_hives_queries_run_on_this_machines_processes_alone(path: Path) -> None:
     text = text.replace("{text: {kind: text, size: 2KB, seed: 3}}", "{d: {kind: tpch, size: 1MB}}")
     path.write_text(text.replace("{application: grep, input: [text],", "{application: hive-q6, input: [d],"))
     loaded = load_experiment(str(path))
-    assert has_hive(loaded)
+    assert engines_of(loaded) == {"hive"}
     check_programs(loaded, "local")
-    with pytest.raises(CallError, match="Hive's queries run on clusters of this machine's processes"):
+    with pytest.raises(CallError, match="runs programs that compute, by hive; use --backend local"):
         check_programs(loaded, "docker")
     # HiveServer2 and its shells take memory besides.
     with pytest.raises(InputError, match="memory is short"):

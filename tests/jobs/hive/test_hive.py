@@ -14,15 +14,16 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.site import read
-from harness.jobs.applications.client import Sizes
-from harness.jobs.applications.history import Attempt
-from harness.jobs.applications.hive_programs import HivePrograms
-from harness.jobs.applications.tez_records import record_of, stages_of
 from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.engines import engine_of, find, members
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_tables
-from harness.jobs.hive.engine import JAVA
 from harness.jobs.hive.history import dag_started_ms, read_tez
+from harness.jobs.hive.installation import JAVA
+from harness.jobs.hive.programs import HivePrograms
+from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import read_answer
 from harness.jobs.hive.site import (
     LOG4J2,
@@ -34,7 +35,6 @@ from harness.jobs.hive.site import (
     tables_of,
     tez_properties,
 )
-from harness.jobs.programs import find, members, settings_of
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
@@ -77,7 +77,7 @@ def test_every_query_is_known() -> None:
     assert find("HIVE-Q17") is programs()["hive-q17"]
     assert set(GROUPS["hive-all"]) == set(programs())
     with pytest.raises(CallError, match="has no setting"):
-        settings_of(find("hive-q1"), {"colour": "green"})
+        engine_of("hive-q1").settings_of("hive-q1", {"colour": "green"})
 
 
 def test_what_hive_and_tez_are_told() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.jobs.applications.history import attempts_table, summary
+from harness.jobs.engines.attempts import attempts_table, summary
 from harness.jobs.spark.events import asked_ms, read_events
 
 APP = "application_1795307521534_0001"

@@ -14,13 +14,13 @@ import pytest
 
 from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
-from harness.jobs.applications.mix import read_mix
-from harness.jobs.applications.spark_programs import SparkPrograms
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.jobs.programs import every, find
+from harness.jobs.engines import every, find
+from harness.jobs.mix import read_mix
 from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
 from harness.jobs.spark.client import SparkClient, SparkRequest, driver_lines, engine_document
 from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
+from harness.jobs.spark.programs import SparkPrograms
 from harness.jobs.spark.site import LocalSite, read_input
 from harness.jobs.spec import DataSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
@@ -305,7 +305,9 @@ queues:
     file.write_text(text)
     spec = read_mix(file)
     assert [job.application for job in spec.queues[0].jobs] == list(GROUPS["tpch"])
-    assert spec.queues[0].jobs[3].spark_sizes().executor_cores == 2
+    last = spec.request("root.a", spec.queues[0].jobs[3], tmp_path, tmp_path)
+    assert isinstance(last, SparkRequest)
+    assert last.sizes.executor_cores == 2
     file.write_text(text.replace("executors: 1", "executors: 0"))
     with pytest.raises(CallError, match="executors is 0"):
         read_mix(file)

@@ -9,23 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
+from harness.jobs.engines.attempts import Verdict
 
 #: Files of the inputs, a list a data set; settings; the output's files in order.
 Check = Callable[[Sequence[Sequence[Path]], Mapping[str, str], Sequence[Path]], "Verdict"]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """``wrong`` None: right. ``records``: lines (TeraSort: records) of the output."""
-
-    records: int
-    wrong: str | None = None
 
 
 def output_files(output: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
-from harness.jobs.applications.history import Attempt
+from harness.jobs.engines.attempts import Attempt
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.model.jobs import Duration, JobSpec, Stage
 

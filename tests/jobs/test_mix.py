@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.client import Done, Request
-from harness.jobs.applications.mix import make_data, mix_document, read_mix, run_mix
+from harness.jobs.engines.attempts import Verdict
+from harness.jobs.engines.base import Done
+from harness.jobs.mapreduce.client import Request
+from harness.jobs.mix import make_data, mix_document, read_mix, run_mix
 from harness.model.data import data_path
 
 MIX = """

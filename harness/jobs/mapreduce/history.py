@@ -8,56 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
+from harness.jobs.engines.attempts import NO_EVENT, Attempt, millis
 from harness.jobs.replay import JobRecord, TaskRecord
 
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt of a task. Milliseconds since 1970; ``ended_ms`` 0: it did not end. ``node``: its web address."""
-
-    job: str
-    kind: str  # map, reduce
-    task: str
-    attempt: str
-    container: str
-    node: str
-    started_ms: int
-    ended_ms: int = 0
-    #: Reduces: when the last map output was there, and when all was merged.
-    shuffled_ms: int = 0
-    merged_ms: int = 0
-    outcome: str = "unknown"  # finished, failed, killed
-    error: str = ""
-
-
-#: What a line raises that is none of a history, or a damaged one.
-NO_EVENT = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    StopIteration,
-    OverflowError,
-    RecursionError,
-)
 _TASK = re.compile(r"task_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}")
 _ATTEMPT = re.compile(r"attempt_[0-9]+_[0-9]+_[mr]_[0-9]{1,9}_[0-9]{1,9}")
-
-
-def millis(value: Any) -> int:
-    """A time of a history, milliseconds since 1970. Raises one of `NO_EVENT` for what is none."""
-    found = int(value)
-    # Exact as a float, which tables hold.
-    if not 0 <= found < 2**53:
-        raise ValueError(found)
-    return found
 
 
 _FINISHED = ("MapAttemptFinished", "ReduceAttemptFinished")
@@ -144,31 +102,3 @@ def histories(folder: Path) -> list[Attempt]:
         with file.open(encoding="utf-8", errors="replace") as lines:
             attempts += read_history(lines)
     return attempts
-
-
-def attempts_table(attempts: Iterable[Attempt], zero_ms: int) -> pd.DataFrame:
-    """A row an attempt, its times in seconds since ``zero_ms`` (NaN: it did not come so far)."""
-    columns = list(Attempt.__dataclass_fields__)
-    table = pd.DataFrame([asdict(attempt) for attempt in attempts], columns=columns)
-    for name in [column for column in columns if column.endswith("_ms")]:
-        times = pd.to_numeric(table[name]).astype("float64")
-        table[name] = ((times - zero_ms) / 1000.0).where(times > 0)
-        table = table.rename(columns={name: f"{name.removesuffix('_ms')}_s"})
-    return table
-
-
-def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
-    """By kind: how many attempts there were, how many finished, mean and longest time of those in seconds."""
-    result = {}
-    every = list(attempts)
-    for kind in dict.fromkeys(("map", "reduce", *(attempt.kind for attempt in every))):
-        of_kind = [attempt for attempt in every if attempt.kind == kind]
-        done = [(a.ended_ms - a.started_ms) / 1000.0 for a in of_kind if a.outcome == "finished"]
-        if of_kind:
-            result[kind] = {
-                "attempts": len(of_kind),
-                "finished": len(done),
-                "mean_s": sum(done) / len(done) if done else 0.0,
-                "longest_s": max(done, default=0.0),
-            }
-    return result

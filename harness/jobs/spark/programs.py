@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import RunInvalid
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.history import Attempt
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.client import SparkClient, SparkRequest, Submitted, engine_document
 from harness.jobs.spark.events import asked_ms, read_events
+from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import SparkSite, read_input
-from harness.jobs.spec import DataSpec
-from harness.jobs.workloads.programs import ProgramJob, spark_sizes
+from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
@@ -28,7 +28,21 @@ from harness.yarn.rest import RestClient
 DRIVER = "driver"
 
 
-class SparkPrograms:
+def sizes_of(program: ProgramSpec, sizing: Sizing, executors: int) -> SparkSizes:
+    """What a program asks for. Raises CallError for containers that are too small."""
+    assert program.executors is not None
+    demand = program.executors.demand
+    return SparkSizes(
+        executors=executors,
+        executor_mb=demand.memory_mb,
+        executor_cores=demand.vcores,
+        am_mb=sizing.am.memory_mb,
+        read_tasks=program.maps or 4,
+        shuffle_tasks=program.reduces or 2,
+    )
+
+
+class SparkPrograms(EnginePrograms):
     """Submits Spark programs to one ResourceManager. ``data``: folders of this machine; ``tag`` marks applications."""
 
     def __init__(
@@ -60,7 +74,7 @@ class SparkPrograms:
         for job in self.jobs.values():
             program = catalogue.program(job.application)
             self.site.data(read_input(program, self.data[job.inputs[0]]), self._progress)
-            self.client.check_room(spark_sizes(job.workload, job.program, job.executors))
+            self.client.check_room(sizes_of(job.program, job.sizing, job.executors))
 
     def document(self) -> dict[str, Any]:
         """Version and settings of the engine, for ``run.json``."""
@@ -70,7 +84,7 @@ class SparkPrograms:
         """Submits a job (again, if it was before); the application's id."""
         job = self.jobs[job_id]
         sizes = replace(
-            spark_sizes(job.workload, job.program, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
+            sizes_of(job.program, job.sizing, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
         )
         request = SparkRequest(
             catalogue.program(job.application),
@@ -85,16 +99,15 @@ class SparkPrograms:
         submitted = self._submitted[job_id] = self.client.submit(request, room=False)
         return submitted.app
 
-    def record(self, job_id: str) -> JobRecord:
-        """What the driver has logged so far of its tasks. Raises InputError."""
+    def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
+        """What the driver has logged so far of its tasks; of one that failed also why. Raises InputError."""
         submitted = self._submitted[job_id]
         lines = self.client.events(submitted)
         attempts = self._attempts[job_id] = read_events(lines)
-        return record_of(attempts, asked_ms(lines))
-
-    def why(self, job_id: str, status: AppStatus) -> str:
-        """Why a job failed, with its log's last lines."""
-        return self.client.why(self._submitted[job_id], status)
+        found = record_of(attempts, asked_ms(lines))
+        if status is not None and status.final and status.final_status == "FAILED":
+            found = replace(found, why=self.client.why(submitted, status))
+        return found
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran: stages in their order, with what the driver took before, between and after them."""
@@ -102,8 +115,9 @@ class SparkPrograms:
         stages = stages_of(self._attempts.get(job_id, []), spec, status)
         return replace(spec, stages=stages) if stages else spec
 
-    def check(self, job_id: str, status: AppStatus) -> Verdict | None:
+    def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
         """Whether the answer is right. Raises InputError, CallError."""
+        assert status is not None
         try:
             return self.client.collect(self._submitted[job_id], status).verdict
         except RunInvalid as error:

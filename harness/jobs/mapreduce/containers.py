@@ -1,7 +1,7 @@
 """MapReduce programs one by one on a Docker cluster, whose containers do not see this machine's files.
 
 The data set is copied into the volume that all of them mount, the job submitted through REST alone (as in experiments:
-harness.jobs.applications.mapreduce), the output fetched from there.
+harness.jobs.mapreduce.programs), the output fetched from there.
 """
 
 from __future__ import annotations
@@ -17,24 +17,17 @@ from pathlib import Path
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.shared import ContainerFolder
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.client import (
-    Done,
-    Request,
-    available_mb,
-    check_memory,
-    data_sets,
-    on_this_machine,
-    streaming_jar,
-)
-from harness.jobs.applications.history import Attempt
-from harness.jobs.applications.mapreduce import MapReducePrograms, Site
-from harness.jobs.applications.places import ContainerPlace
 from harness.jobs.data.generate import read_manifest
 from harness.jobs.data.targets import FolderTarget
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import Done, ProgramJob, Sizing
+from harness.jobs.engines.cluster import available_mb, check_memory, on_this_machine
+from harness.jobs.mapreduce.client import Request, data_sets, streaming_jar
+from harness.jobs.mapreduce.places import ContainerPlace
+from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
 from harness.jobs.spark.site import ContainerSite, check_limit
-from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
-from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, jobs_of_program
+from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
@@ -77,7 +70,7 @@ class ContainerClient:
         jobs, data = _jobs(request)
         tag = f"job-{uuid.uuid4().hex[:12]}"
         # The user whose name the ResourceManager is asked with: the master looks for its job below it.
-        site = Site(
+        site = Staged(
             ContainerPlace(self.shared), data, streaming_jar(self.progress), request.python, user=getpass.getuser()
         )
         programs = MapReducePrograms(self.rest, site, jobs, tag=tag, properties=request.properties)
@@ -105,7 +98,7 @@ class ContainerClient:
         finally:
             self.rest.kill_tagged(tag)
             with contextlib.suppress(YarnfairError):
-                programs.clean()
+                programs.close()
         return Done(tuple(ended), tuple(self.attempts), seconds, verdict, self.zero_ms)
 
     def _wait(self, app: str, request: Request, began: float, on_step: Callable[[list[AppStatus]], None]) -> AppStatus:
@@ -143,15 +136,8 @@ def _jobs(request: Request) -> tuple[list[ProgramJob], dict[DataSpec, Path]]:
         reduces=sizes.reduces if request.application.reduces else 0,
         settings=dict(request.settings),
     )
-    workload = ProgramsWorkload(
-        kind="programs",
-        am=DemandSpec(memory_mb=sizes.am_mb),
-        task=DemandSpec(memory_mb=sizes.task_mb),
-        data=data,
-        submission=SubmissionSpec(think_s=0.0),
-        programs=[program],
-    )
-    return jobs_of_program(workload, program, request.queue, name), folders
+    sizing = Sizing(Resource(sizes.am_mb, 1), Resource(sizes.task_mb, 1))
+    return jobs_of(program, tuple(data.values()), sizing, request.queue, name), folders
 
 
 def _why(programs: MapReducePrograms, job: ProgramJob, status: AppStatus) -> str:

@@ -1,37 +1,69 @@
 """MapReduce programs on a real ResourceManager: put where the nodes see them, submitted, their tasks' times read.
 
-Through REST alone, without Hadoop's client (harness.jobs.applications.staging says what a job is made of).
+Through REST alone, without Hadoop's client (harness.jobs.mapreduce.staging says what a job is made of).
 When a job is submitted, and what its times mean, is the caller's business (harness.experiments.real.run).
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.jobs.applications import staging
-from harness.jobs.applications.answers import CHECKS, Verdict, output_files
-from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
-from harness.jobs.applications.client import cluster_properties, container_log, last_lines, told_of, write_centres
-from harness.jobs.applications.history import Attempt, read_history, record_of
-from harness.jobs.applications.places import Place
-from harness.jobs.applications.storage import check_path
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, Sizing
+from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
+from harness.jobs.mapreduce import staging
+from harness.jobs.mapreduce.answers import CHECKS, output_files
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.client import write_centres
+from harness.jobs.mapreduce.history import read_history, record_of
+from harness.jobs.mapreduce.places import Place
+from harness.jobs.mapreduce.storage import check_path
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spec import DataSpec
-from harness.jobs.workloads.programs import ProgramJob
+from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.data import data_path
-from harness.model.jobs import Duration, JobSpec
+from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
 
+def jobs_of(
+    program: ProgramSpec,
+    inputs: tuple[DataSpec, ...],
+    sizing: Sizing,
+    queue: str,
+    identity: str,
+    count: Callable[[int], int] = lambda number: number,
+) -> list[ProgramJob]:
+    """A program's jobs, one a Hadoop job: Grep and the join are two, ``x`` and ``x.2`` (`Engine.jobs`)."""
+    found, name = APPLICATIONS[program.application.lower()], program.type or program.application
+    maps, reduces = count(program.maps or 0), count(program.reduces)
+    map_demand = program.map_demand.resource() if program.map_demand else sizing.task
+    reduce_demand = program.reduce_demand.resource() if program.reduce_demand else sizing.task
+    jobs: list[ProgramJob] = []
+    for step in range(1, found.steps + 1):
+        if step > 1:
+            # What the step before wrote, a file a reduce; Grep's sort is into one.
+            maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
+        stages = [Stage("map", maps, map_demand, UNKNOWN, priority=20)]
+        if reduces:
+            after, slow_start = ("map",), sizing.slow_start
+            stages.append(Stage("reduce", reduces, reduce_demand, UNKNOWN, after, slow_start, priority=10))
+        before = jobs[-1].spec.id if jobs else None
+        own = identity if step == 1 else f"{identity}.{step}"
+        spec = JobSpec(own, queue, "mapreduce", sizing.am, tuple(stages), name=name, after_job=before)
+        one = ProgramJob("mapreduce", spec, program, inputs, sizing, maps, reduces, 0, step, found.steps, identity)
+        jobs.append(one)
+    return jobs
+
+
 @dataclass(frozen=True, slots=True)
-class Site:
-    """What programs find on a cluster.
+class Staged:
+    """Where MapReduce programs find what they need.
 
     ``data``: folders of this machine; ``streaming``: the jar of Hadoop Streaming, there too; ``python``: on the nodes.
     """
@@ -45,14 +77,14 @@ class Site:
     node_heartbeat_ms: int = 1000
 
 
-class MapReducePrograms:
+class MapReducePrograms(EnginePrograms):
     """Submits MapReduce programs to one ResourceManager. ``tag`` marks their applications; ``properties``: more of
     every job's."""
 
     def __init__(
         self,
         rest: RestClient,
-        site: Site,
+        site: Staged,
         jobs: Sequence[ProgramJob],
         *,
         tag: str,
@@ -94,8 +126,8 @@ class MapReducePrograms:
     def document(self) -> dict[str, Any]:
         """Settings of the engine, for ``run.json``: what all jobs have in common, as the first one has it."""
         first = next(iter(self.jobs.values()))
-        task = first.workload.task.resource()
-        sized = staging.Sized(task, task, first.workload.am.resource())
+        task = first.sizing.task
+        sized = staging.Sized(task, task, first.sizing.am)
         properties = staging.job_xml(
             HadoopJob(staging.GREP_SORT, ()), sized, self._cluster(self.tag), queue="", name="", work=""
         )
@@ -133,7 +165,7 @@ class MapReducePrograms:
             queue=job.spec.queue,
             name=f"{job.spec.id} {job.spec.name}",
             work=f"{place.path}/{staged}",
-            slow_start=job.workload.slow_start,
+            slow_start=job.sizing.slow_start,
             cached=shown,
             properties={**_identity_reduce(job), **self._properties},
         )
@@ -225,7 +257,7 @@ class MapReducePrograms:
 
     # --- what ran ---
 
-    def record(self, job_id: str) -> JobRecord:
+    def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
         """What a job's master has written so far of its tasks; whole when it has ended. Raises InputError."""
         lines = self._history(job_id)
         job = self.jobs[job_id]
@@ -270,7 +302,7 @@ class MapReducePrograms:
 
     # --- whether it was right ---
 
-    def check(self, job_id: str) -> Verdict | None:
+    def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
         """Whether a program's answer is right; None for the steps before its last. Raises InputError, CallError."""
         job = self.jobs[job_id]
         if job.step < job.steps:
@@ -291,7 +323,7 @@ class MapReducePrograms:
             except OSError as error:
                 raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
 
-    def clean(self) -> None:
+    def close(self) -> None:
         """Takes away what the run has left in the place: outputs, staging. Raises InputError."""
         self.site.place.remove(self.tag)
 

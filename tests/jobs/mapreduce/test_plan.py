@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError
+from harness.jobs.engines.base import ProgramJob
 from harness.jobs.swim import read_swim
 from harness.jobs.workloads import build_jobs, load_workload
 from harness.jobs.workloads.base import Scale
 from harness.jobs.workloads.bins import BinsWorkload
-from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, programs_of
+from harness.jobs.workloads.programs import ProgramsWorkload, programs_of
 from harness.model.data import data_path
 from harness.model.resources import Resource
 
@@ -113,7 +114,7 @@ def test_bins_come_as_the_trace_says(tmp_path: Path) -> None:
         ("application: join", "application: joins", "no application 'joins'"),
         ("input: [rankings, visits]", "input: [visits, rankings]", "reads rankings and uservisits"),
         ("input: [text], maps: 8, reduces: 3", "input: [text], maps: 8", "wordcount needs reduces"),
-        ("application: kmeans", "application: kmean", "no Spark program"),
+        ("application: kmeans", "application: kmean", "no application 'kmean'"),
         ("size: 2MB", "size: many", "no size"),
         ("memory_mb: 1024, vcores: 2", "memory_mb: 100, vcores: 2", "executor_mb is 100"),
         ("input: [points]", "input: [pointes]", "not under data"),

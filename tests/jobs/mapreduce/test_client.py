@@ -15,13 +15,16 @@ import pytest
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.cli import main
 from harness.clusters import jars
-from harness.jobs.applications import client
-from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
-from harness.jobs.applications.client import Request, Sizes, available_mb, check_memory, data_sets, last_lines
-from harness.jobs.applications.containers import _jobs
-from harness.jobs.applications.history import attempts_table, read_history, record_of, summary
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.jobs.programs import AnyClient, AnyCluster
+from harness.jobs.engines import ProgramRunner
+from harness.jobs.engines.attempts import attempts_table, summary
+from harness.jobs.engines.base import ProgramCluster
+from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, last_lines
+from harness.jobs.mapreduce import client
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.client import Request, data_sets
+from harness.jobs.mapreduce.containers import _jobs
+from harness.jobs.mapreduce.history import read_history, record_of
 from harness.model.resources import Resource
 
 
@@ -195,7 +198,7 @@ def test_what_was_measured_of_a_run_that_fails_is_kept(
     cluster.kill_tagged = lambda _: None
     for kind in ("rankings", "uservisits", "text"):
         generate(kind, 3000, 1, FolderTarget(tmp_path / kind))
-    runs = AnyClient(cluster, AnyCluster("http://rm:8088"), tmp_path, python="python3")
+    runs = ProgramRunner(ProgramCluster(cluster, tmp_path, "python3"))
     before = time.time_ns() // 1_000_000
     with pytest.raises(type(error)):
         runs.run(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"))
@@ -221,7 +224,7 @@ def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
     ("arguments", "code", "said"),
     [
         (["nosuch", "--input", "x", "--output", "y"], 2, "no application 'nosuch'"),
-        (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "no NAME=VALUE"),
+        (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "no setting"),
         (["wordcount", "--input", "x", "--output", "y", "--task-mb", "1"], 2, "task_mb is 1"),
         (["wordcount", "--input", "x", "--output", "y", "--state", "/nonexistent"], 1, "no local cluster there"),
     ],

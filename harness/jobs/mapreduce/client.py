@@ -2,7 +2,7 @@
 
 The client needs no Hadoop installation and no site files: the ResourceManager tells its configuration (``/conf``), the
 jars come from harness.clusters.jars. Inputs, output and staging lie in a folder that this machine and all nodes see
-alike, or in HDFS (harness.jobs.applications.storage). What a task needs is asked from the cluster and, where its nodes
+alike, or in HDFS (harness.jobs.mapreduce.storage). What a task needs is asked from the cluster and, where its nodes
 are this machine, from this machine.
 """
 
@@ -20,16 +20,28 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import jars, site
 from harness.clusters.daemons import java_program
-from harness.jobs.applications.answers import CHECKS, Verdict, output_files
-from harness.jobs.applications.catalogue import Application, Call, HadoopJob, settings_of
-from harness.jobs.applications.history import Attempt, histories
-from harness.jobs.applications.storage import (
+from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import Done
+from harness.jobs.engines.cluster import (
+    CLIENT_MB,
+    Sizes,
+    available_mb,
+    check_memory,
+    cluster_properties,
+    container_log,
+    last_lines,
+    on_this_machine,
+    told_of,
+)
+from harness.jobs.mapreduce.answers import CHECKS, output_files
+from harness.jobs.mapreduce.catalogue import Application, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.history import histories
+from harness.jobs.mapreduce.storage import (
     DataSet,
     beside,
     exists,
@@ -42,37 +54,14 @@ from harness.jobs.applications.storage import (
     target_of,
     uri_of,
 )
-from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 from harness.model.data import data_path
 from harness.yarn.answers import AppStatus
-from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient
 
 _OPENS = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: Heap of a task as a part of its container: the rest is Java's own and the streaming program's.
 _HEAP = 0.5
-CLIENT_MB = 300
-_LOG_LINES = 8
-#: Stack frames, log4j's own complaints, and what a NodeManager writes around a log.
-_NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What a job asks for. Memory in MiB."""
-
-    task_mb: int = 512
-    am_mb: int = 512
-    maps: int = 4
-    reduces: int = 2
-
-    def __post_init__(self) -> None:
-        for name, least, most in (("task_mb", 256, 2**20), ("am_mb", 384, 2**20), ("maps", 1, 10**6)):
-            if not least <= getattr(self, name) <= most:
-                raise CallError(f"{name} is {getattr(self, name)}", mend=f"give a number from {least} to {most}")
-        if not 1 <= self.reduces <= 10**5:
-            raise CallError(f"reduces is {self.reduces}", mend="give a number from 1 to 100000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,43 +72,13 @@ class Request:
     inputs: tuple[Path | Target, ...]
     output: Path | Target
     queue: str = "default"
-    sizes: Sizes = Sizes()
+    sizes: Sizes = field(default_factory=Sizes)
     settings: Mapping[str, str] = field(default_factory=dict)
     python: str = "python3"
     check: bool = True
     timeout_s: float = 1800.0
     #: More properties of the jobs (``-D``).
     properties: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of it. ``apps`` in the order of their submission; ``verdict`` None: not checked."""
-
-    apps: tuple[AppStatus, ...]
-    attempts: tuple[Attempt, ...]
-    seconds: float
-    verdict: Verdict | None
-    zero_ms: int
-
-
-def cluster_properties(rest: RestClient) -> dict[str, str]:
-    """What the ResourceManager is configured to beyond Hadoop's defaults, as it tells itself. Raises BadAnswer.
-
-    The addresses that it has bound count as set by program, not by a file.
-    """
-    answer = rest.http.request("GET", "/conf", params={"format": "json"}, repeatable=True)
-    document = answer.document
-    rows = document.get("properties") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
-        raise BadAnswer("no configuration", where=answer.url)
-    found = {}
-    for row in rows:
-        if isinstance(row, dict) and not str(row.get("resource")).endswith("-default.xml"):
-            key, value = row.get("key"), row.get("value")
-            if isinstance(key, str) and isinstance(value, str):
-                found[key] = value
-    return found
 
 
 def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:
@@ -143,50 +102,6 @@ def data_sets(request: Request) -> list[DataSet]:
             mend="give one for each, in this order",
         )
     return [open_data(target_of(place), kind) for kind, place in zip(wanted, request.inputs, strict=True)]
-
-
-def available_mb(meminfo: str) -> int:
-    """What the machine can still give, from /proc/meminfo's text."""
-    for line in meminfo.splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) // 1024
-    raise ValueError("no MemAvailable")
-
-
-def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None:
-    """Refuses what would not fit. ``free_mb``: what the machine has, where the nodes are it; None: they are others.
-
-    Raises InputError: a container larger than any node's, or less memory than what runs at once really takes.
-    """
-    nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
-    where = rest.http.current
-    if not nodes:
-        raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
-    largest = max(node.total.memory_mb for node in nodes)
-    for what, wanted in (("task", sizes.task_mb), ("application master", sizes.am_mb)):
-        if wanted > largest:
-            raise InputError(
-                f"a {what} asks for {wanted} MB and the largest node has {largest} MB",
-                where=where,
-                mend="lower --task-mb or --am-mb, or give the nodes more",
-            )
-    if free_mb is None:
-        return
-    room = sum(node.available.memory_mb for node in nodes) - sizes.am_mb
-    vcores = sum(node.available.vcores for node in nodes) - 1
-    at_once = max(1, min(room // sizes.task_mb, vcores, max(sizes.maps, sizes.reduces)))
-    needed = sizes.am_mb + at_once * sizes.task_mb + CLIENT_MB
-    if needed > free_mb:
-        raise InputError(
-            f"memory is short: {at_once} task(s) at once, the application master and the client take {needed} MB, "
-            f"this machine has {free_mb} MB left",
-            where=where,
-            mend="fewer or smaller nodes, a lower --task-mb, or wait",
-        )
-
-
-def on_this_machine(rest: RestClient) -> bool:
-    return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
 class _Failed(Exception):
@@ -412,37 +327,6 @@ class Client:
         return ": ".join(["; ".join(said), " | ".join(lines)]) if lines else "; ".join(said)
 
 
-def told_of(attempt: Attempt) -> str:
-    """What the master was told of a failed attempt: Java's exceptions without their frames (a streaming program's own
-    words are in its log)."""
-    told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
-    told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
-    return " | ".join(told) or "no reason given"
-
-
-def container_log(attempt: Attempt) -> str:
-    """The end of an attempt's error log, from its node while that has it; else nothing."""
-    import requests
-
-    with contextlib.suppress(requests.RequestException):
-        url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
-        answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
-        if answer.ok:
-            return answer.text
-    return ""
-
-
-def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
-    """A log's last lines that say something: no blank ones, no stack frames, none of log4j's own complaints."""
-    kept = []
-    for line in text.splitlines():
-        line = line.strip()
-        if not line or line.startswith(_NOT_SAID):
-            continue
-        kept.append(line[:200])
-    return kept[-count:]
-
-
 def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
     """The first movies of the input, as many as there are classes."""
     if not classes.isdigit() or not 1 <= int(classes) <= 1000:
@@ -455,30 +339,3 @@ def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
                     break
                 lines.append(row.rstrip(b"\n") + b"\n")
     target.write_bytes(b"".join(lines))
-
-
-def document(request: Request, done: Done) -> dict[str, Any]:
-    """The result as ``--json`` prints it."""
-    from harness.jobs.applications.history import summary
-
-    return {
-        "application": request.application.name,
-        "suite": request.application.suite,
-        "output": target_of(request.output).name,
-        "seconds": done.seconds,
-        "applications": [
-            {
-                "id": app.id,
-                "queue": app.queue,
-                "final_status": app.final_status,
-                "elapsed_s": (app.finished_ms - app.started_ms) / 1000.0,
-                "memory_mb_s": app.memory_seconds,
-                "vcore_s": app.vcore_seconds,
-            }
-            for app in done.apps
-        ],
-        "tasks": summary(done.attempts),
-        "answer": None
-        if done.verdict is None
-        else {"right": done.verdict.wrong is None, "records": done.verdict.records, "wrong": done.verdict.wrong},
-    }

@@ -17,15 +17,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.base.errors import InputError, YarnfairError
-from harness.jobs.applications.client import Done, Request, Sizes
-from harness.jobs.applications.history import Attempt
 from harness.jobs.data.generate import FolderTarget, generate, read_size
-from harness.jobs.hive.catalogue import HiveProgram
-from harness.jobs.hive.client import HiveRequest
-from harness.jobs.programs import AnyRequest, find, members, settings_of
-from harness.jobs.spark.catalogue import SparkProgram
-from harness.jobs.spark.client import SparkRequest
-from harness.jobs.spark.plan import SparkSizes
+from harness.jobs.engines import engine_of, find, members
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import Asked, Done, Request
 
 
 class _Model(BaseModel):
@@ -57,11 +52,6 @@ class JobEntry(_Model):
     executor_cores: int = 1
     am_mb: int | None = None
 
-    def spark_sizes(self) -> SparkSizes:
-        """Of a Spark program. Raises CallError for sizes out of range."""
-        am_mb = SparkSizes().am_mb if self.am_mb is None else self.am_mb
-        return SparkSizes(self.executors, self.executor_mb, self.executor_cores, am_mb, self.maps, self.reduces)
-
 
 class QueueEntry(_Model):
     """A queue's jobs, gone through ``rounds`` times; the next one ``think_s`` after the one before has ended."""
@@ -82,6 +72,29 @@ class MixSpec(_Model):
     task_mb: int = 512
     am_mb: int = 512
 
+    def request(self, queue: str, job: JobEntry, data: Path, output: Path, **more: Any) -> Request:
+        """A job as its engine takes it. ``data``: the folder of the data sets. Raises CallError."""
+        engine, executors = (
+            engine_of(job.application),
+            job.model_dump(include={"executors", "executor_mb", "executor_cores"}),
+        )
+        inputs = tuple(data / name for name in job.input)
+        am_mb = self.am_mb if job.am_mb is None and engine.name != "spark" else job.am_mb
+        asked = Asked(
+            job.application,
+            inputs,
+            output,
+            queue,
+            job.maps,
+            job.reduces,
+            self.task_mb,
+            am_mb,
+            settings=job.settings,
+            **executors,
+            **more,
+        )
+        return engine.request(asked)
+
 
 @dataclass(frozen=True, slots=True)
 class MixJob:
@@ -99,9 +112,9 @@ class MixJob:
 
 
 class Runs(Protocol):
-    """What runs one application (`harness.jobs.programs.AnyClient`)."""
+    """What runs one application (`harness.jobs.engines.ProgramRunner`)."""
 
-    def run(self, request: AnyRequest) -> Done:
+    def run(self, request: Request) -> Done:
         """To its end."""
 
 
@@ -123,11 +136,7 @@ def read_mix(path: Path) -> MixSpec:
         ]
         for job in queue.jobs:
             one = find(job.application)
-            settings_of(one, job.settings)
-            if isinstance(one, SparkProgram):
-                job.spark_sizes()
-            else:
-                Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
+            spec.request(queue.queue, job, path.parent, path.parent)
             kinds = [spec.data[name].kind if name in spec.data else None for name in job.input]
             if kinds != list(one.data):
                 raise InputError(
@@ -168,19 +177,8 @@ def run_mix(
     began = time.monotonic()
 
     def one(entry: QueueEntry, client: Runs, job: JobEntry, number: int) -> None:
-        program = find(job.application)
-        request: AnyRequest
-        inputs = tuple(data / name for name in job.input)
         output = out / f"{entry.queue}-{number:03d}-{job.application.lower()}"
-        if isinstance(program, SparkProgram):
-            asked = job.spark_sizes()
-            request = SparkRequest(program, inputs[0], output, entry.queue, asked, job.settings, check, timeout_s)
-        elif isinstance(program, HiveProgram):
-            sizes = Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
-            request = HiveRequest(program, inputs[0], output, entry.queue, sizes, job.settings, check, timeout_s)
-        else:
-            sizes = Sizes(spec.task_mb, job.am_mb or spec.am_mb, job.maps, job.reduces)
-            request = Request(program, inputs, output, entry.queue, sizes, job.settings, python, check, timeout_s)
+        request = spec.request(entry.queue, job, data, output, python=python, check=check, timeout_s=timeout_s)
         submitted, why, found = time.monotonic() - began, None, None
         try:
             found = client.run(request)

@@ -16,13 +16,14 @@ from lxml import etree
 from harness.base.errors import CallError, InputError
 from harness.experiments.real.curves import JobRun
 from harness.experiments.recording import run_jobs
-from harness.jobs.applications import staging
-from harness.jobs.applications.catalogue import APPLICATIONS, Call, HadoopJob
-from harness.jobs.applications.mapreduce import MapReducePrograms, Site
-from harness.jobs.applications.places import LocalPlace
-from harness.jobs.applications.staging import InputFile, Split, splits_of
+from harness.jobs.engines.base import ProgramJob
+from harness.jobs.mapreduce import staging
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob
+from harness.jobs.mapreduce.places import LocalPlace
+from harness.jobs.mapreduce.programs import MapReducePrograms, Staged
+from harness.jobs.mapreduce.staging import InputFile, Split, splits_of
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
-from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload, jobs_of_program
+from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
 from harness.yarn.answers import NewApplication
 from harness.yarn.rest import LocalFile, RestClient
@@ -221,7 +222,7 @@ def test_a_job_has_as_many_maps_as_its_input_has_parts_at_least(tmp_path: Path) 
         (tmp_path / f"part-0000{number}").write_bytes(b"a word\n")
     (job,) = one_word_count(data)
     assert job.maps == 1
-    site = Site(LocalPlace(tmp_path), {data: tmp_path}, None, "python3")
+    site = Staged(LocalPlace(tmp_path), {data: tmp_path}, None, "python3")
     programs = MapReducePrograms(cast(RestClient, Rest()), site, [job], tag="t")
     name = job.spec.id
     programs.submit(name)
@@ -261,7 +262,7 @@ def test_paths_that_hadoop_cannot_hold_are_refused_in_one_line(name: str, tmp_pa
     jobs = one_word_count(data)
     (tmp_path / name).mkdir()
     for place, folder in ((tmp_path / name, tmp_path), (tmp_path, tmp_path / name)):
-        site = Site(LocalPlace(place), {data: folder}, None, "python3")
+        site = Staged(LocalPlace(place), {data: folder}, None, "python3")
         programs = MapReducePrograms(cast(RestClient, None), site, jobs, tag="t")
         with pytest.raises(InputError, match="Hadoop's paths have no blanks") as refused:
             programs.prepare()

@@ -19,14 +19,14 @@ from typing import Any
 
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import free_ports
-from harness.jobs.applications.answers import Verdict
-from harness.jobs.applications.client import Sizes, on_this_machine
-from harness.jobs.applications.history import Attempt
-from harness.jobs.applications.tez_records import record_of, stages_of
-from harness.jobs.hive import engine
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import EnginePrograms, ProgramJob
+from harness.jobs.engines.cluster import Sizes, on_this_machine
+from harness.jobs.hive import installation
 from harness.jobs.hive.catalogue import programs, settings_of
 from harness.jobs.hive.client import answer_of, check_sizes, columns_of, given_properties, link_tables, read_tables
 from harness.jobs.hive.history import dag_started_ms, histories
+from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import HiveServer, Shell
 from harness.jobs.hive.site import Place, hive_properties, script, tez_properties
 from harness.jobs.replay import JobRecord
@@ -34,7 +34,6 @@ from harness.jobs.spark.answers import check_queries
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec
-from harness.jobs.workloads.programs import ProgramJob
 from harness.model.jobs import JobSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
@@ -49,7 +48,7 @@ def sizes_of(job: ProgramJob) -> Sizes:
     return Sizes(stage.demand.memory_mb, job.spec.am.memory_mb, job.maps, max(job.reduces, 1))
 
 
-class HivePrograms:
+class HivePrograms(EnginePrograms):
     """Asks queries on one cluster. ``folder``: one that this machine and all nodes see; ``data``: of this machine."""
 
     def __init__(
@@ -91,7 +90,7 @@ class HivePrograms:
                 mend="run them on a cluster of this machine, or by Spark (tpch-q...)",
             )
         given = given_properties(self.rest)
-        hive, tez = engine.hive_jars(self._progress), engine.tez_jars(self._progress)
+        hive, tez = installation.hive_jars(self._progress), installation.tez_jars(self._progress)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -130,7 +129,7 @@ class HivePrograms:
         """Versions and settings of the engine, for ``run.json``."""
         work = str(self.server.place.work)
         kept = {key: value for key, value in self._base.items() if work not in value}
-        return {"engine": "Hive on Tez", "hive": engine.HIVE, "tez": engine.TEZ, "properties": kept}
+        return {"engine": "Hive on Tez", "hive": installation.HIVE, "tez": installation.TEZ, "properties": kept}
 
     def _properties(self, sizes: Sizes, queue: str) -> dict[str, str]:
         place = self.server.place
@@ -188,7 +187,7 @@ class HivePrograms:
         app = self._apps.get(job_id)
         return [one for one in histories(self.server.place.work / "history") if one.job == app]
 
-    def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
+    def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
         """What Tez' master has written so far of a query's tasks; of one that failed also why."""
         app = self._apps.get(job_id, "")
         found = record_of(self._attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
@@ -210,7 +209,7 @@ class HivePrograms:
         shell.kill()
         return shell.said()
 
-    def check(self, job_id: str) -> Verdict | None:
+    def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
         """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
         job = self.jobs[job_id]
         one, said, shell = programs()[job.application], self._ended(job_id), self._shells[job_id]

@@ -1,6 +1,6 @@
 """The applications' programs as Hadoop Streaming runs them, without Hadoop: map, sort, combine, reduce; then checked.
 
-The check of `harness.jobs.applications.answers` is another computation: both have to agree, and it has to object to an
+The check of `harness.jobs.mapreduce.answers` is another computation: both have to agree, and it has to object to an
 answer that is wrong.
 """
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.jobs.applications.answers import CHECKS
-from harness.jobs.applications.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob, settings_of
-from harness.jobs.applications.client import write_centres
 from harness.jobs.data.generate import FolderTarget, generate
+from harness.jobs.mapreduce.answers import CHECKS
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob, settings_of
+from harness.jobs.mapreduce.client import write_centres
 from harness.model.data import data_path
 
 SIZES = {"text": 40_000, "movies": 60_000, "ratings": 400_000, "rankings": 200_000, "uservisits": 300_000}

@@ -11,13 +11,15 @@ import pytest
 from harness.experiments.real.curves import JobRun, tasks_table
 from harness.experiments.real.programs import ProgramLoad, container_overhead_s
 from harness.experiments.recording import run_jobs
-from harness.jobs.applications.history import Attempt, record_of
-from harness.jobs.applications.spark_programs import record_of as spark_record
-from harness.jobs.applications.spark_programs import stages_of
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import ProgramJob
+from harness.jobs.mapreduce.history import record_of
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord
+from harness.jobs.spark.programs import record_of as spark_record
+from harness.jobs.spark.programs import stages_of
 from harness.jobs.spec import ProgramSpec
-from harness.jobs.workloads.programs import ProgramJob, ProgramsWorkload
+from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
@@ -192,7 +194,7 @@ def load_of(spec: JobSpec, application: str) -> ProgramLoad:
         }
     )
     one = ProgramSpec.model_validate(workload.programs[0].model_dump())
-    return ProgramLoad([ProgramJob(spec, one, (), workload, 2, 0, spec.executors, 1, 1, spec.id)])
+    return ProgramLoad([ProgramJob("mapreduce", spec, one, (), workload.sizing(), 2, 0, spec.executors, 1, 1, spec.id)])
 
 
 def line_of(job: JobRun, application: str) -> JobLine:

@@ -2,7 +2,7 @@
 
 What Hadoop's JobSubmitter writes into a job's staging folder, and YARNRunner into its submission context: a job of the
 catalogue (its client's main class, arguments, properties) becomes properties, its inputs become splits, both as bytes.
-Pure: where the files go, and submitting, is harness.jobs.applications.programs'. Formats: Hadoop 3.4.2, JobSplitWriter,
+Pure: where the files go, and submitting, is harness.jobs.mapreduce.programs'. Formats: Hadoop 3.4.2, JobSplitWriter,
 JobSplit, WritableUtils; properties: StreamJob, and the main classes of the examples.
 """
 
@@ -18,7 +18,7 @@ from urllib.parse import quote_plus
 
 from harness.base.errors import CallError
 from harness.clusters import site
-from harness.jobs.applications.catalogue import STREAMING, HadoopJob
+from harness.jobs.mapreduce.catalogue import STREAMING, HadoopJob
 from harness.model.resources import Resource
 from harness.yarn.rest import LocalFile, Submission
 

@@ -1,0 +1,78 @@
+"""Engines of programs by name, and every program by its own: one room and one line an engine (`ENGINES`)."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+
+from harness.base.errors import CallError
+from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import Done, Engine, Program, ProgramCluster, Request
+from harness.yarn.answers import AppStatus
+
+#: By name: "module:class", imported when asked for.
+ENGINES: dict[str, str] = {
+    "mapreduce": "harness.jobs.mapreduce.engine:MapReduce",
+    "spark": "harness.jobs.spark.engine:Spark",
+    "hive": "harness.jobs.hive.engine:Hive",
+}
+
+
+@functools.cache
+def engine(name: str) -> Engine:
+    """The engine of a name in `ENGINES`."""
+    module, _, kind = ENGINES[name].partition(":")
+    found: Engine = getattr(importlib.import_module(module), kind)()
+    return found
+
+
+def every() -> Mapping[str, Program]:
+    """All programs by name, engine by engine."""
+    return {name: program for one in map(engine, ENGINES) for name, program in one.programs().items()}
+
+
+def groups() -> Mapping[str, tuple[str, ...]]:
+    """What stands for several programs, one after another."""
+    return {name: members for one in map(engine, ENGINES) for name, members in one.groups.items()}
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The programs that a name stands for: a group's, else itself."""
+    return groups().get(name.lower(), (name,))
+
+
+def engine_of(program: str) -> Engine:
+    """The engine of a program. CallError when there is none, or when the name stands for several programs."""
+    for one in map(engine, ENGINES):
+        if program.lower() in one.programs():
+            return one
+    if program.lower() in groups():
+        names = ", ".join(members(program))
+        raise CallError(f"{program} stands for several programs", mend=f"give one of {names}")
+    known = [*engine("mapreduce").programs(), "tpch-q1 ... tpch-q22", "hive-q1 ... hive-q22", "kmeans", "als"]
+    raise CallError(f"no application {program[:40]!r}", mend=f"one of {', '.join([*known, *groups()])}")
+
+
+def find(name: str) -> Program:
+    """A program by its name. CallError as of `engine_of`."""
+    return engine_of(name).programs()[name.lower()]
+
+
+class ProgramRunner:
+    """Runs programs of any engine on one cluster, one after the other."""
+
+    def __init__(self, cluster: ProgramCluster) -> None:
+        self._cluster = cluster
+        #: What was measured of the last run, however it ended.
+        self.attempts: list[Attempt] = []
+        self.zero_ms = 0
+
+    def run(self, request: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
+        """To its end, checked (`harness.jobs.engines.base.ProgramClient.run`)."""
+        self.attempts = []
+        client = engine_of(request.application.name).client(self._cluster)
+        try:
+            return client.run(request, on_step)
+        finally:
+            self.attempts, self.zero_ms = client.attempts, client.zero_ms

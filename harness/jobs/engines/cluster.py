@@ -1,0 +1,132 @@
+"""What any engine asks of a cluster before and after a program: its configuration, room for it, the end of a log."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from harness.base.errors import CallError, InputError
+from harness.jobs.engines.attempts import Attempt
+from harness.yarn.errors import BadAnswer
+from harness.yarn.rest import RestClient
+
+CLIENT_MB = 300
+
+
+_LOG_LINES = 8
+
+
+#: Stack frames, log4j's own complaints, and what a NodeManager writes around a log.
+_NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a job asks for. Memory in MiB."""
+
+    task_mb: int = 512
+    am_mb: int = 512
+    maps: int = 4
+    reduces: int = 2
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("task_mb", 256, 2**20), ("am_mb", 384, 2**20), ("maps", 1, 10**6)):
+            if not least <= getattr(self, name) <= most:
+                raise CallError(f"{name} is {getattr(self, name)}", mend=f"give a number from {least} to {most}")
+        if not 1 <= self.reduces <= 10**5:
+            raise CallError(f"reduces is {self.reduces}", mend="give a number from 1 to 100000")
+
+
+def cluster_properties(rest: RestClient) -> dict[str, str]:
+    """What the ResourceManager is configured to beyond Hadoop's defaults, as it tells itself. Raises BadAnswer.
+
+    The addresses that it has bound count as set by program, not by a file.
+    """
+    answer = rest.http.request("GET", "/conf", params={"format": "json"}, repeatable=True)
+    document = answer.document
+    rows = document.get("properties") if isinstance(document, dict) else None
+    if not isinstance(rows, list):
+        raise BadAnswer("no configuration", where=answer.url)
+    found = {}
+    for row in rows:
+        if isinstance(row, dict) and not str(row.get("resource")).endswith("-default.xml"):
+            key, value = row.get("key"), row.get("value")
+            if isinstance(key, str) and isinstance(value, str):
+                found[key] = value
+    return found
+
+
+def available_mb(meminfo: str) -> int:
+    """What the machine can still give, from /proc/meminfo's text."""
+    for line in meminfo.splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    raise ValueError("no MemAvailable")
+
+
+def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None:
+    """Refuses what would not fit. ``free_mb``: what the machine has, where the nodes are it; None: they are others.
+
+    Raises InputError: a container larger than any node's, or less memory than what runs at once really takes.
+    """
+    nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
+    where = rest.http.current
+    if not nodes:
+        raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
+    largest = max(node.total.memory_mb for node in nodes)
+    for what, wanted in (("task", sizes.task_mb), ("application master", sizes.am_mb)):
+        if wanted > largest:
+            raise InputError(
+                f"a {what} asks for {wanted} MB and the largest node has {largest} MB",
+                where=where,
+                mend="lower --task-mb or --am-mb, or give the nodes more",
+            )
+    if free_mb is None:
+        return
+    room = sum(node.available.memory_mb for node in nodes) - sizes.am_mb
+    vcores = sum(node.available.vcores for node in nodes) - 1
+    at_once = max(1, min(room // sizes.task_mb, vcores, max(sizes.maps, sizes.reduces)))
+    needed = sizes.am_mb + at_once * sizes.task_mb + CLIENT_MB
+    if needed > free_mb:
+        raise InputError(
+            f"memory is short: {at_once} task(s) at once, the application master and the client take {needed} MB, "
+            f"this machine has {free_mb} MB left",
+            where=where,
+            mend="fewer or smaller nodes, a lower --task-mb, or wait",
+        )
+
+
+def on_this_machine(rest: RestClient) -> bool:
+    return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
+
+
+def told_of(attempt: Attempt) -> str:
+    """What the master was told of a failed attempt: Java's exceptions without their frames (a streaming program's own
+    words are in its log)."""
+    told = [line.strip()[:200] for line in attempt.error.splitlines() if line.strip()]
+    told = [line for number, line in enumerate(told) if not number or line.startswith("Caused by")]
+    return " | ".join(told) or "no reason given"
+
+
+def container_log(attempt: Attempt) -> str:
+    """The end of an attempt's error log, from its node while that has it; else nothing."""
+    import requests
+
+    with contextlib.suppress(requests.RequestException):
+        url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
+        answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
+        if answer.ok:
+            return answer.text
+    return ""
+
+
+def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
+    """A log's last lines that say something: no blank ones, no stack frames, none of log4j's own complaints."""
+    kept = []
+    for line in text.splitlines():
+        line = line.strip()
+        if not line or line.startswith(_NOT_SAID):
+            continue
+        kept.append(line[:200])
+    return kept[-count:]

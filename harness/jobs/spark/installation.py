@@ -1,0 +1,125 @@
+"""Spark itself: one pinned release, fetched once into the user's cache and unpacked to what YARN's containers need.
+
+Spark is large (the archive has 434 MB), so it is no part of the environment: ``requirements-spark.txt`` names release
+and hash, pip fetches it when a Spark program is first run. ``YARNFAIR_SPARK`` names a folder that has it already.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.base.errors import InputError, RunTimedOut
+from harness.clusters.jars import cache_folder
+from harness.model.data import data_path
+
+GIVEN = "YARNFAIR_SPARK"
+REQUIREMENTS = "requirements-spark.txt"
+_PIN = re.compile(r"^pyspark==([0-9][0-9.]*)", re.MULTILINE)
+#: What is taken out of the archive: below which of its folders, as what.
+_TAKEN = {"deps/jars": "jars", "lib": "python/lib"}
+_NEEDED = ("jars/spark-yarn_", "jars/spark-sql_", "jars/spark-mllib_", "python/lib/pyspark", "python/lib/py4j-")
+
+
+def _requirements() -> str:
+    return data_path(REQUIREMENTS).read_text(encoding="utf-8")
+
+
+def version() -> str:
+    """The release that is used."""
+    found = _PIN.search(_requirements())
+    assert found is not None
+    return found.group(1)
+
+
+def missing(folder: Path) -> list[str]:
+    """What of Spark a folder lacks: empty when it can be used."""
+    lacking = [prefix + "*" for prefix in _NEEDED if not any(folder.glob(prefix + "*"))]
+    if not lacking and not any(folder.glob(f"jars/spark-yarn_*-{version()}.jar")):
+        lacking = [f"jars/spark-yarn_*-{version()}.jar"]
+    return lacking
+
+
+def target() -> Path:
+    """Where it is kept. Another pin is another folder."""
+    return cache_folder() / f"spark-{version()}-{hashlib.sha256(_requirements().encode()).hexdigest()[:12]}"
+
+
+def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda _: None) -> Path:
+    """Spark's folder (``jars``, ``python/lib``), fetching it first if need be. Raises InputError, RunTimedOut."""
+    if given := os.environ.get(GIVEN):
+        if lacking := missing(Path(given)):
+            raise InputError(
+                f"{GIVEN} has no {', '.join(lacking)}",
+                where=given,
+                mend=f"let it name a folder with Spark {version()}, or unset it",
+            )
+        return Path(given).absolute()
+    home = target()
+    if home.is_dir():
+        return home
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        with (cache_folder() / ".spark.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not home.is_dir():
+                progress(f"fetching Spark {version()} into {home} (once, 434 MB)")
+                _fetch(home, timeout_s)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(cache_folder())) from None
+    return home
+
+
+def _fetch(home: Path, timeout_s: float) -> None:
+    if importlib.util.find_spec("pip") is None:
+        raise InputError(f"no pip to fetch Spark {version()} with", mend=f"install pip, or set {GIVEN} to a folder")
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="fetching-spark-") as work:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command += ["--no-cache-dir", "--require-hashes", "-r", str(data_path(REQUIREMENTS)), "--dest", work]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, cwd=work
+            )
+        except subprocess.TimeoutExpired:
+            raise RunTimedOut(f"pip had not fetched Spark {version()} after {timeout_s:g} s") from None
+        archive = next(Path(work).glob("pyspark-*.tar.gz"), None)
+        if done.returncode or archive is None:
+            lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or ["no reason given"]
+            raise InputError(
+                f"pip did not fetch Spark {version()}: {lines[-1][:300]}",
+                mend=f"check the network and pip's settings, or set {GIVEN} to a folder with it",
+            )
+        unpacked = Path(work) / "home"
+        unpack(archive, unpacked)
+        os.rename(unpacked, home)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Takes what is needed out of pyspark's source archive. Raises InputError when it is not there."""
+    try:
+        with tarfile.open(archive) as packed:
+            for member in packed:
+                top, _, path = member.name.partition("/")
+                source, _, name = path.rpartition("/")
+                if not member.isfile() or source not in _TAKEN or not top.startswith("pyspark-"):
+                    continue
+                content = packed.extractfile(member)
+                assert content is not None
+                to = folder / _TAKEN[source] / name
+                to.parent.mkdir(parents=True, exist_ok=True)
+                with content, to.open("wb") as out:
+                    shutil.copyfileobj(content, out, 1 << 20)
+    except (tarfile.TarError, EOFError) as error:
+        raise InputError(f"no archive that can be read: {error}", where=str(archive)) from None
+    if lacking := missing(folder):
+        raise InputError(f"the archive has no {', '.join(lacking)}", where=str(archive))
