@@ -6,11 +6,12 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -110,6 +111,19 @@ class Number(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return found
+
+
+class Span(click.ParamType):  # type: ignore[type-arg]
+    """A length of time in seconds: ``90``, ``90s``, ``5m``, ``2h``, ``7d``."""
+
+    name = "time"
+    _UNITS: ClassVar[dict[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", str(value).strip())
+        if found is None or not float(found[1]):
+            return self.fail(f"{str(value)[:40]!r} is no time: give seconds, or 90s, 5m, 2h, 7d.", param, ctx)
+        return float(found[1]) * self._UNITS[found[2]]
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import click
 
 if TYPE_CHECKING:
+    from harness.experiments.following import Following
     from harness.yarn.http import HttpOptions
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import Number, Span, json_option, print_json
+
+T = TypeVar("T")
 
 
 @click.command(short_help="A cluster's applications as a trace.")
@@ -21,6 +26,11 @@ from harness.cli.output import json_option, print_json
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option("--user", metavar="NAME", help="Whom to ask as [the process' user].")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="File for the trace [standard output].")
+@click.option(
+    "--follow", type=click.Path(path_type=Path), metavar="FILE", help="Go on recording into this file, until stopped."
+)
+@click.option("--every", "every_s", type=Number(0.2, 3600), default=10.0, show_default=True, help="... look so often.")
+@click.option("--for", "for_s", type=Span(), metavar="TIME", help="... for so long (90s, 5m, 2h, 7d), then end.")
 @json_option
 def record(
     rm: str | None,
@@ -29,6 +39,9 @@ def record(
     history: str | None,
     user: str | None,
     out: Path | None,
+    follow: Path | None,
+    every_s: float,
+    for_s: float | None,
     as_json: bool,
 ) -> None:
     """Write what a ResourceManager knows of its applications, running and ended, as a trace for `yarnfair replay`.
@@ -39,11 +52,15 @@ def record(
 
     Where a controller is at work, the weights in force are its own of the moment: give its --config, and the trace has
     the entitlements that it works by.
+
+    --follow goes on for weeks and takes up where it stopped: it survives restarts of its own and of the
+    ResourceManager, and says what it could not know. `replay` and `assess` take the file at any time.
     """
     from harness.base.errors import CallError
     from harness.base.files import replace_file
     from harness.control.config import read_config
     from harness.control.entitled import of_config
+    from harness.experiments.following import Following, Recording
     from harness.experiments.history import History
     from harness.experiments.recording import record_rm
     from harness.jobs.recorded import Detail, write_trace
@@ -51,6 +68,10 @@ def record(
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
+    if follow is not None and out is not None:
+        raise click.UsageError("--follow FILE and --out exclude one another")
+    if follow is None and for_s is not None:
+        raise click.UsageError("--for goes with --follow")
     if rm is None and config is None:
         raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
@@ -58,15 +79,20 @@ def record(
     known = History(history, options) if history is not None else None
     try:
         if said is not None:
-            addresses = said.addresses([rm] if rm is not None else [])
+            given = [rm] if rm is not None else []
+            addresses = _patient(lambda: said.addresses(given), every_s, follow is not None)
             entitlements: dict[str, float] | None = of_config(said)
         else:
             assert rm is not None
-            addresses, entitlements = [find_rm(rm, options, client=client)], _of_controller(rm, options)
+            address = _patient(lambda: find_rm(rm, options, client=client), every_s, follow is not None)
+            addresses, entitlements = [address], _of_controller(rm, options)
         with RmClient(addresses, options) as found:
-            header, jobs = record_rm(
-                found, known, entitlements=entitlements, progress=lambda text: click.echo(text, err=True)
-            )
+            if follow is not None:
+                with Recording(follow) as recording:
+                    going = Following(found, recording, known, entitlements, every_s, _say)
+                    _follow(going, for_s, as_json)
+                return
+            header, jobs = record_rm(found, known, entitlements=entitlements, progress=_say)
     finally:
         if known is not None:
             known.close()
@@ -81,6 +107,40 @@ def record(
         print_json({"trace": str(out) if out is not None else None, "jobs": len(jobs), "detail": detail})
     else:
         click.echo(f"{out}: {header.source}", err=True)
+
+
+def _patient(find: Callable[[], T], every_s: float, patient: bool) -> T:
+    """What is found, once a ResourceManager answers; the impatient are told that none does."""
+    from harness.yarn.errors import Unreachable
+
+    told = ""
+    while True:
+        try:
+            return find()
+        except Unreachable as error:
+            if not patient:
+                raise
+            if told != (told := error.line()):
+                _say(f"{told}; waiting for it")
+            time.sleep(every_s)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
+    """Until stopped; what was found last is kept."""
+    from harness.experiments.following import follow
+
+    recording = going.recording
+    _say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")
+    follow(going, for_s=for_s)
+    running = len(recording.follower.running)
+    if as_json:
+        print_json({"trace": str(recording.path), "jobs": recording.jobs, "running": running})
+    else:
+        _say(f"{recording.path}: {recording.jobs} applications, {running} more are running")
 
 
 def _of_controller(rm: str, options: HttpOptions) -> dict[str, float] | None:

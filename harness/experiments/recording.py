@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.base.errors import InputError
 from harness.experiments.history import History
@@ -21,7 +21,7 @@ from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLi
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec
 from harness.model.resources import Resource
-from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.answers import NodeStatus
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.rmclient import RmClient
 
@@ -217,39 +217,48 @@ def record_rm(
     ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
     Raises InputError when there is nothing, and what asking raises.
     """
-    info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
     apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
     if not apps:
         raise InputError("no application has run", where=client.rest.http.current, mend="record while something runs")
-    if entitlements is None:
-        entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
-    properties = _properties(client)
     zero_ms = min(app.started_ms for app in apps)
     detail: Counter[str] = Counter()
     jobs = []
     for number, app in enumerate(apps, start=1):
-        job = _job_of(app, history, zero_ms)
+        job = job_of(app, history, zero_ms)
         detail[job.detail] += 1
         jobs.append(job)
         if number % 100 == 0:
             progress(f"{number} of {len(apps)} applications")
+    words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
+    return rm_header(client, entitlements, [job.queue for job in jobs], f"{len(jobs)} applications: {words}"), jobs
+
+
+def rm_header(
+    client: RmClient, entitlements: Mapping[str, float] | None, used: Iterable[str], words: str = ""
+) -> Header:
+    """The first line of a trace: the cluster as the ResourceManager shows it now.
+
+    ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
+    """
+    info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
+    if entitlements is None:
+        entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
+    properties = _properties(client)
     queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
-    for job in jobs:
+    for queue in used:
         # An ad hoc queue that is gone.
-        parts = job.queue.split(".")
+        parts = queue.split(".")
         for depth in range(2, len(parts) + 1):
             queues.setdefault(".".join(parts[:depth]), QueueLine())
-    words = ", ".join(f"{count} by {name}" for name, count in sorted(detail.items()))
     source = f"{client.rest.http.current}, cluster {info.id}, Hadoop {info.version}"
-    header = Header(
-        source=f"{source}; {len(jobs)} applications: {words}",
+    return Header(
+        source=f"{source}; {words}" if words else source,
         nodes=nodes_of(nodes),
         queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
         max_am_share=-1.0,
         conf=_of_scheduler(properties),
         delays=DelaysLine(node_heartbeat_ms=_whole(properties, _NODE_HEARTBEAT), update_ms=_whole(properties, _UPDATE)),
     )
-    return header, jobs
 
 
 def _properties(client: RmClient) -> dict[str, str]:
@@ -269,15 +278,44 @@ def _sane(weight: float) -> float:
     return min(max(weight, 1e-6), 1e6) if weight == weight else 1.0
 
 
-def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
+class App(Protocol):
+    """What is known of an application: `AppStatus`, or what a recorder kept of one (harness.experiments.following)."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def started_ms(self) -> int: ...
+    @property
+    def launched_ms(self) -> int: ...
+    @property
+    def finished_ms(self) -> int: ...
+    @property
+    def elapsed_ms(self) -> int | None: ...
+    @property
+    def memory_seconds(self) -> int: ...
+    @property
+    def vcore_seconds(self) -> int: ...
+    @property
+    def final(self) -> bool: ...
+
+
+def job_of(app: App, history: History | None, zero_ms: int) -> JobLine:
     common: dict[str, Any] = {
         "job": app.id,
         "queue": app.queue if app.queue.startswith("root.") else f"root.{app.queue}",
         "user": app.user or "unknown",
         "name": app.name[:1000],
-        "submit_s": (app.started_ms - zero_ms) / 1000.0,
-        "started_s": (app.launched_ms - zero_ms) / 1000.0,
-        "finished_s": (app.finished_ms - zero_ms) / 1000.0 if app.finished_ms else None,
+        "submit_s": max(app.started_ms - zero_ms, 0) / 1000.0,
+        "started_s": max(app.launched_ms - zero_ms, 0) / 1000.0,
+        "finished_s": max(app.finished_ms - zero_ms, 0) / 1000.0 if app.finished_ms else None,
     }
     if history is not None and app.type == "MAPREDUCE":
         found = history.mapreduce(app.id)
@@ -286,7 +324,7 @@ def _job_of(app: AppStatus, history: History | None, zero_ms: int) -> JobLine:
     return JobLine(kind="dag", detail="integrals", **_by_integrals(app), **common)
 
 
-def _by_integrals(app: AppStatus) -> dict[str, Any]:
+def _by_integrals(app: App) -> dict[str, Any]:
     """An application cut into equal tasks: as many side by side as it held on average, as long as it lived by the
     ResourceManager's own clock, to its end or until now.
 

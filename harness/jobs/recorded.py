@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.base.documents import Name, Seconds, Strict
 from harness.base.errors import InputError
+from harness.base.files import read_json
 from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -57,7 +58,11 @@ class DelaysLine(Strict):
 
 
 class Header(Strict):
-    """The first line. ``queues`` by full path, parents before children."""
+    """The first line. ``queues`` by full path, parents before children.
+
+    ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
+    have later lines of this kind (the cluster has changed; the last one holds) and `NoteLine`.
+    """
 
     trace: Literal["yarnfair"] = "yarnfair"
     version: int = VERSION
@@ -67,6 +72,7 @@ class Header(Strict):
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
     conf: dict[str, str] = Field(default_factory=dict)
     delays: DelaysLine = DelaysLine()
+    zero_ms: int | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -87,6 +93,20 @@ class Header(Strict):
         """Queues without queues below them."""
         parents = {path.rpartition(".")[0] for path in self.queues}
         return [path for path in self.queues if path not in parents]
+
+
+class NoteLine(Strict):
+    """What a recording that goes on could not know, in words; seconds of the trace.
+
+    ``unseen``: numbers of applications that the ResourceManager gave out and that were never seen; ``vanished``:
+    applications that were not seen to end.
+    """
+
+    note: str = Field(min_length=1, max_length=10_000)
+    from_s: Seconds
+    until_s: Seconds
+    unseen: int = Field(default=0, ge=0)
+    vanished: int = Field(default=0, ge=0)
 
 
 class StageLine(Strict):
@@ -282,13 +302,24 @@ class Trace:
     path: Path
     header: Header
     jobs: tuple[JobLine, ...]
+    notes: tuple[NoteLine, ...] = ()
+
+
+def running_beside(path: Path) -> Path:
+    """Where a recording that goes on keeps what has not ended."""
+    return path.with_name(f"{path.name}.running")
+
+
+def write_line(line: Strict) -> str:
+    """One line of a trace, without its end."""
+    return json.dumps(line.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
 def write_trace(header: Header, jobs: Iterable[JobLine]) -> Iterator[str]:
     """The lines of a trace, in order of submission, without their ends."""
-    yield json.dumps(header.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+    yield write_line(header)
     for job in sorted(jobs, key=lambda job: (job.submit_s, job.job)):
-        yield json.dumps(job.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+        yield write_line(job)
 
 
 def read_trace(path: Path) -> Trace:
@@ -297,7 +328,8 @@ def read_trace(path: Path) -> Trace:
     Raises InputError with file and line for anything that is none.
     """
     header: Header | None = None
-    jobs: list[JobLine] = []
+    jobs: list[tuple[JobLine, str]] = []
+    notes: list[NoteLine] = []
     seen: set[str] = set()
     try:
         with path.open("rb") as stream:
@@ -309,18 +341,44 @@ def read_trace(path: Path) -> Trace:
                     continue
                 if header is None:
                     header = _line(Header, line, where)
-                    continue
-                job = _line(JobLine, line, where)
-                _check(job, header, seen, where)
-                seen.add(job.job)
-                jobs.append(job)
+                elif header.zero_ms is not None and not line.endswith(b"\n"):
+                    break  # it is just being written
+                elif header.zero_ms is not None and line.startswith(b'{"trace"'):
+                    header = _line(Header, line, where)
+                elif header.zero_ms is not None and line.startswith(b'{"note"'):
+                    notes.append(_line(NoteLine, line, where))
+                else:
+                    job = _line(JobLine, line, where)
+                    _check(job, seen, where)
+                    seen.add(job.job)
+                    jobs.append((job, where))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
     if header is None:
         raise InputError("the trace is empty", where=str(path), mend="record one: yarnfair record --rm URL -o FILE")
+    if header.zero_ms is not None:
+        jobs += [(job, str(running_beside(path))) for job in _running(path) if job.job not in seen]
     if not jobs:
         raise InputError("the trace has no job", where=str(path), mend="record while something runs")
-    return Trace(path, header, tuple(jobs))
+    leaves = set(header.leaves())
+    for job, where in jobs:
+        if job.queue not in leaves:
+            raise InputError(f"its queue {job.queue!r} is no leaf of the first line", where=where, mend="add it there")
+    listed = [job for job, _ in jobs]
+    if header.zero_ms is not None:
+        listed.sort(key=lambda job: (job.submit_s, job.job))
+    return Trace(path, header, tuple(listed), tuple(notes))
+
+
+def _running(path: Path) -> list[JobLine]:
+    """Of a recording that goes on: the applications that have not ended, as they were last seen."""
+    beside = running_beside(path)
+    if not beside.exists():
+        return []
+    listed = read_json(beside, "remove it: what has not ended is then left out").get("jobs")
+    if not isinstance(listed, list):
+        return []
+    return [_line(JobLine, json.dumps(one).encode(), f"{beside}, jobs[{at}]") for at, one in enumerate(listed)]
 
 
 def _line(model: Any, line: bytes, where: str) -> Any:
@@ -343,11 +401,9 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _check(job: JobLine, header: Header, seen: set[str], where: str) -> None:
+def _check(job: JobLine, seen: set[str], where: str) -> None:
     if job.job in seen:
         raise InputError(f"job {job.job!r} stands there twice", where=where, mend="rename one")
-    if job.queue not in header.leaves():
-        raise InputError(f"its queue {job.queue!r} is no leaf of the first line", where=where, mend="add it there")
     if job.after_job is not None and job.after_job not in seen:
         raise InputError(
             f"it comes after job {job.after_job!r}, which stands on no earlier line", where=where, mend="sort the lines"

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.recording import _by_integrals, _job_of, nodes_of, run_header, sizes_document
+from harness.experiments.recording import _by_integrals, job_of, nodes_of, run_header, sizes_document
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.jobs.recorded import JobLine, NodeLine
 from harness.model.jobs import NodeSpec
@@ -151,4 +151,4 @@ def test_a_history_server_that_does_not_answer_is_told() -> None:
         memory_seconds=10,
     )
     with pytest.raises(Unreachable):
-        _job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
+        job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
