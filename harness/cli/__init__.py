@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),
         "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),
         "render": ("harness.cli.render:render", "An allocation file from a queue tree."),
+        "convert": ("harness.cli.convert:convert", "An allocation file for the Capacity Scheduler."),
         "validate": ("harness.cli.render:validate", "Check an allocation file for what the RM gets wrong silently."),
     },
     "Research": {

@@ -31,14 +31,15 @@ from tests.oracle.scripts import FEATURES, Plan, make_script
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.{}.Oracle"
 SOURCE = HERE / "java" / "src" / (MAIN_CLASS.format("fair").replace(".", "/") + ".java")
-#: What each scheduler's driver is compiled from. The Capacity Scheduler asks a class of YARN's own for the time: a
-#: class of the same name stands in front of it.
+#: What each scheduler's driver, and that of Hadoop's converter between them, is compiled from. The Capacity Scheduler
+#: asks a class of YARN's own for the time: a class of the same name stands in front of it.
 SOURCES = {
     "fair": [SOURCE],
     "capacity": [
         HERE / "java" / "src" / (MAIN_CLASS.format("capacity").replace(".", "/") + ".java"),
         HERE / "java" / "src" / "org" / "apache" / "hadoop" / "yarn" / "util" / "SystemClock.java",
     ],
+    "fs2cs": [SOURCE.parent / "converter" / "Fs2cs.java"],
 }
 #: Preemption keeps queues in sets by identity hash, random in a real RM: equal hashes make them insertion-ordered.
 _FLAGS = {"fair": [], "capacity": ["-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2"]}
@@ -66,7 +67,7 @@ RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
 }
 
 
-def _compiled(lib: Path, scheduler: str) -> Path:
+def compiled(lib: Path, scheduler: str) -> Path:
     """The folder with the compiled driver; made once for each state of its sources, also by processes side by side."""
     sources = SOURCES[scheduler]
     digest = hashlib.blake2b(b"".join(map(Path.read_bytes, sources)) + str(lib).encode(), digest_size=6).hexdigest()
@@ -90,7 +91,7 @@ def decisions(scripts: Sequence[dict[str, Any]], folder: Path, *, timeout_s: flo
     """
     lib = find()
     scheduler = "capacity" if "capacity" in scripts[0] else "fair"
-    classes = _compiled(lib, scheduler)
+    classes = compiled(lib, scheduler)
     files: list[str] = []
     for index, script in enumerate(scripts):
         names = [str(folder / f"{index}.{kind}.json") for kind in ("script", "explicit", "decisions")]

@@ -13,6 +13,7 @@ from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import CapacityQueue
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
+_PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 #: A user-limit-factor from here on lets a lone user have a whole cluster at any share within the usual bounds.
 ENOUGH = 1000.0
 
@@ -95,7 +96,13 @@ def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[T
     def on(name: str) -> bool:
         return (site.get(name) or values.get(name) or "").strip().lower() == "true"
 
-    if on("yarn.resourcemanager.scheduler.monitor.enable") and not on(f"{PREFIX}root.disable_preemption"):
+    # The monitor serves others besides: without a list of its policies it is preemption's.
+    monitors = site.get("yarn.resourcemanager.scheduler.monitor.policies", _PREEMPTION)
+    if (
+        on("yarn.resourcemanager.scheduler.monitor.enable")
+        and _PREEMPTION in monitors
+        and not on(f"{PREFIX}root.disable_preemption")
+    ):
         yield Trap(
             "preemption",
             "preemption is on: it follows the shares, so that a new one kills running containers",

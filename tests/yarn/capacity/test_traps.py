@@ -68,3 +68,11 @@ def test_blocking_ones_come_first_and_each_says_how_it_is_mended() -> None:
     found = find_traps(values, {"yarn.acl.enable": "false"}, queue_tree(values, source="f"))
     assert [(trap.name, trap.blocking) for trap in found] == [("user-limit-factor", True), ("acl", False)]
     assert found[0].line().endswith(f"set {P}root.a.user-limit-factor to -1")
+
+
+def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
+    site = {
+        "yarn.resourcemanager.scheduler.monitor.enable": "true",
+        "yarn.resourcemanager.scheduler.monitor.policies": "x.AutoCreatedQueueDeletionPolicy",
+    }
+    assert not [trap for trap in find_traps({}, site, {}) if trap.name == "preemption"]

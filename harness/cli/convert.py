@@ -1,0 +1,71 @@
+"""``yarnfair convert``: a Fair Scheduler's allocation file as the Capacity Scheduler's properties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.base.files import write_bytes
+from harness.cli.output import json_option, print_json
+
+
+@click.command()
+@click.argument("allocations", type=click.Path())
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
+@click.option("--memory-mb", type=click.IntRange(1, 2**63 - 1), help="The cluster's memory, MiB, for absolute maxima.")
+@click.option("--vcores", type=click.IntRange(1, 2**31 - 1), help="The cluster's virtual cores, for absolute maxima.")
+@click.option("--fixed-queues", is_flag=True, help="No queue is made by an application: `enforce` can steer them all.")
+@json_option
+def convert(
+    allocations: str, output: Path | None, memory_mb: int | None, vcores: int | None, fixed_queues: bool, as_json: bool
+) -> None:
+    """The capacity-scheduler.xml for the Fair Scheduler's file ALLOCATIONS, in weight mode, as `yarn fs2cs` makes it.
+
+    Standard error says what works otherwise afterwards, what cannot be carried over, and what yarn-site.xml needs.
+    """
+    from harness.base.errors import InputError
+    from harness.model.resources import Resource
+    from harness.yarn.capacity.convert import Note, convert_allocations, render_properties
+    from harness.yarn.fair.parse import parse_allocations, read_bytes
+    from harness.yarn.fair.validate import validate_allocations
+
+    if (memory_mb is None) != (vcores is None):
+        raise click.UsageError("give --memory-mb and --vcores, or neither")
+    data = read_bytes(allocations)
+    file = parse_allocations(data, source=allocations)
+    cluster = Resource(memory_mb, vcores) if memory_mb is not None and vcores is not None else None
+    try:
+        done = convert_allocations(file, cluster=cluster, fixed_queues=fixed_queues)
+    except InputError as error:
+        raise InputError(error.what, where=allocations, mend=error.mend) from None
+    mistakes = len(validate_allocations(data, source=allocations).errors)
+    if mistakes:
+        what = "mistake" if mistakes == 1 else "mistakes"
+        done.lost.append(Note(None, f"{mistakes} {what} that the RM made nothing of: see `yarnfair validate`"))
+    text = render_properties(done.properties)
+    if output is not None:
+        write_bytes(output, text.encode(), mode=None, sync=True, mend="give a path that can be written")
+    if as_json:
+
+        def notes(found: list[Note]) -> list[dict[str, str | None]]:
+            return [{"queue": note.queue, "what": note.what} for note in found]
+
+        print_json(
+            {
+                "file": str(output) if output else None,
+                "properties": done.properties,
+                "site": done.site,
+                "changes": notes(done.changes),
+                "lost": notes(done.lost),
+                "xml": text,
+            }
+        )
+        return
+    if output is None:
+        click.echo(text, nl=False)
+    for title, found in (("changes", done.changes), ("not carried over", done.lost)):
+        for note in found:
+            click.echo(f"yarnfair: {title}: {note.line()}", err=True)
+    for name, value in done.site.items():
+        click.echo(f"yarnfair: yarn-site.xml: {name} = {value}", err=True)

@@ -1,0 +1,88 @@
+"""An allocation file as the Capacity Scheduler's properties: nothing is dropped without a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.model.resources import Resource
+from harness.sim.capacity.conf import read_conf
+from harness.yarn.capacity.convert import Conversion, convert_allocations, render_properties
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.fair.parse import parse_allocations
+
+
+def convert(inside: str, **more: object) -> Conversion:
+    return convert_allocations(parse_allocations(f"<allocations>{inside}</allocations>"), **more)  # type: ignore[arg-type]
+
+
+def words(done: Conversion) -> str:
+    return "\n".join(note.line() for note in [*done.changes, *done.lost])
+
+
+def test_nested_maxima_are_parts_of_the_parents() -> None:
+    done = convert(
+        '<queue name="g"><maxResources>50%</maxResources><queue name="x"><maxResources>20%</maxResources></queue>'
+        '<queue name="y"><maxResources>80%</maxResources></queue></queue>'
+    )
+    said = done.properties
+    assert said["root.g.maximum-capacity"] == "50"
+    assert float(said["root.g.x.maximum-capacity"]) == pytest.approx(40)
+    assert said["root.g.y.maximum-capacity"] == "100"
+
+
+def test_an_absolute_maximum_needs_the_clusters_size_and_is_named_without_it() -> None:
+    queue = '<queue name="a"><maxResources>2000 mb, 5 vcores</maxResources></queue>'
+    assert "its maximum of 2000 MB, 5 vcores" in words(convert(queue))
+    done = convert(queue, cluster=Resource(10_000, 10))
+    assert float(done.properties["root.a.maximum-capacity"]) == pytest.approx(20)
+    assert "vcores are not limited" in words(done)
+
+
+@pytest.mark.parametrize(
+    ("inside", "named"),
+    [
+        ('<queue name="a"><minResources>1 mb, 1 vcores</minResources></queue>', "minimum share"),
+        ('<queue name="a"><minSharePreemptionTimeout>5</minSharePreemptionTimeout></queue>', "preemption time-outs"),
+        ('<queue name="a"><queue name="b"/><maxChildResources>10%</maxChildResources></queue>', "<maxChildResources>"),
+        ('<queue name="a"><reservation/></queue>', "<reservation/>"),
+        ('<queue name="a"><weight>-2</weight></queue>', "becomes 0"),
+        ('<queue name="a"><maxAMShare>0</maxAMShare></queue>', "one at a time"),
+        ('<reservation-planner>x.Y</reservation-planner><queue name="a"/>', "reservation-planner"),
+        (
+            '<queue name="a"><maxContainerAllocation>9 mb, 1 vcores</maxContainerAllocation></queue>',
+            "largest container",
+        ),
+        ('<queue name="a" type="parent"/>', "queues that applications make"),
+    ],
+)
+def test_what_has_no_counterpart_or_another_effect_is_named(inside: str, named: str) -> None:
+    assert named in words(convert(inside))
+
+
+def test_weights_beyond_hadoops_largest_keep_their_ratios() -> None:
+    said = convert(
+        '<queue name="a"><weight>50000</weight></queue><queue name="b"><weight>25000</weight></queue>'
+    ).properties
+    assert (said["root.a.capacity"], said["root.b.capacity"]) == ("10000w", "5000w")
+
+
+def test_fixed_queues_can_all_be_steered() -> None:
+    inside = '<queue name="g"><queue name="x"/></queue>'
+    assert convert(inside).properties["root.g.auto-queue-creation-v2.enabled"] == "true"
+    fixed = convert(inside, fixed_queues=True)
+    assert not any("auto-queue" in name for name in [*fixed.properties, *fixed.site])
+    assert '"create": true' not in fixed.properties["mapping-rule-json"]
+
+
+def test_a_name_that_would_be_another_is_refused() -> None:
+    with pytest.raises(InputError, match="reads such a name as another"):
+        convert('<queue name="a,b"/>')
+
+
+def test_the_file_comes_back_as_written_and_the_simulator_reads_its_queues() -> None:
+    done = convert('<queue name="g"><queue name="x"/><queue name="y"><weight>0.125</weight></queue></queue>')
+    read = parse_configuration(render_properties(done.properties).encode(), source="x").values
+    assert {name.removeprefix(PREFIX): value for name, value in read.items()} == done.properties
+    plain = convert("<queue name='a'/>", fixed_queues=True).properties
+    assert [queue.path for queue in read_conf(plain).queues()] == ["root", "root.a"]
