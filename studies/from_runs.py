@@ -67,7 +67,12 @@ def result(folders: Sequence[Path], view: str | None = None) -> dict[str, Any]:
     }
     if view == "shares":
         if "naive-hltrf" in runs and info["experiment"]["experiment"] == "t-wait":
-            values["running_tasks_of_TPC-H"] = views.running_tasks(runs, "TPC-H")
+            # Each way of counting against its own naive approach.
+            quanta = {name: own for name, own in runs.items() if name.startswith("ltyarn")}
+            plain = {name: own for name, own in runs.items() if name not in quanta}
+            values["running_tasks_of_TPC-H"] = views.running_tasks(plain, "TPC-H")
+            if quanta:
+                values["running_tasks_of_TPC-H"] |= views.running_tasks(quanta, "TPC-H", "ltyarn-naive")
         if info["experiment"]["experiment"] in ("outside", "outside-60s"):
             values["loss_integral_of_the_first_100_s"] = views.early_loss(runs)
         if info["experiment"]["experiment"] == "quantum":

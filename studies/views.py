@@ -96,13 +96,13 @@ def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> flo
     )
 
 
-def running_tasks(runs: Runs, queue: str) -> dict[str, Any]:
+def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dict[str, Any]:
     """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
 
     The span is the naive run's longest wait of that queue; seeds are averaged.
     """
     found: dict[str, list[tuple[float, float, float]]] = {}
-    for repeat, (_, _, naive) in runs["naive-hltrf"].items():
+    for repeat, (_, _, naive) in runs[naive_run].items():
         leaf = next(name for name in naive["queues"] if name.rpartition(".")[2] == queue)
         end_s = naive["queues"][leaf]["max_wait_at_s"]
         begin_s = end_s - naive["queues"][leaf]["max_wait_s"]

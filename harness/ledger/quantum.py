@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class _Mean:
-    """The quantum of one element: its initial value until something below it has ended, then the average."""
+    """The quantum of an application: its initial value until a task of it has ended, then the average."""
 
     quantum_s: float
     total: float = 0.0
@@ -36,19 +36,24 @@ class Quantum:
     ----------
     quantum_s : Q_0, the root's quantum, seconds.
     adaptive : whether finished tasks tune it. Upwards (arrows 4 to 7): an application's quantum is the mean duration
-        of its finished tasks; a leaf's the mean of its applications' quanta; a parent's the mean of its children's
-        quanta; so on to the root. Only elements below which a task has ended take part in a mean. Downwards (arrows 1
-        to 3): a new element begins with the quantum of the one above it.
+        of its finished tasks; a leaf's the mean of its applications' quanta, with that of an application of which no
+        task has ended as it was given; a parent's the mean of the quanta of its children that have had an application;
+        so on to the root. Downwards (arrows 1 to 3): a new element begins with the quantum of the one above it.
     parents : queue path -> parent path (None for the root), every queue.
+    ended : whether applications that have ended stay in their leaf's mean. The text of 6.2.1 ("its average application
+        quantum") leaves none out; the caption of Fig. 4 speaks of "existing applications".
     """
 
-    def __init__(self, quantum_s: float, adaptive: bool, parents: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, quantum_s: float, adaptive: bool, parents: Mapping[str, str | None], *, ended: bool = True
+    ) -> None:
         if not quantum_s >= 0:
             raise ValueError(f"quantum_s is {quantum_s}, not at least 0")
         self.adaptive = adaptive
+        self._ended = ended
         self._parents = dict(parents)
         self._initial_s = quantum_s
-        self._queues: dict[str, _Mean] = {}
+        self._queues: dict[str, float] = {}
         self._apps: dict[object, _App] = {}
         self._apps_of: dict[str, list[_App]] = {}
         self._children_of: dict[str, list[str]] = {}
@@ -60,17 +65,19 @@ class Quantum:
 
     def add_app(self, app: object, leaf: str) -> None:
         """A new application: top-down initialisation along its path."""
-        mean = _Mean(self._queue(leaf).quantum_s)
+        mean = _Mean(self.quantum_s(leaf))
         self._apps[app] = found = _App(leaf, mean)
         self._apps_of.setdefault(leaf, []).append(found)
 
     def remove_app(self, app: object) -> None:
-        """The application ended: it runs nothing any more; its quantum stays in its leaf's average."""
+        """The application ended: it runs nothing any more."""
         gone = self._apps.pop(app)
         self._apps_of[gone.leaf].remove(gone)
-        if gone.mean.count:
+        if self._ended:
             total, count = self._left.get(gone.leaf, (0.0, 0))
             self._left[gone.leaf] = (total + gone.mean.quantum_s, count + 1)
+        elif self.adaptive:
+            self._tune_up(gone.leaf)
 
     def start(self, app: object, task: object, time_s: float, demand: float) -> None:
         """A task started; ``demand`` is its size in resource units."""
@@ -89,8 +96,12 @@ class Quantum:
         self._tune_up(found.leaf)
 
     def quantum_s(self, queue: str) -> float:
-        """The quantum of a queue."""
-        return self._queue(queue).quantum_s
+        """The quantum of a queue; one that has had no application takes that of the one above it."""
+        found = self._queues.get(queue)
+        if found is None:
+            parent = self._parents[queue]
+            found = self._queues[queue] = self._initial_s if parent is None else self.quantum_s(parent)
+        return found
 
     def app_quantum_s(self, app: object) -> float:
         """The quantum of an application."""
@@ -109,24 +120,15 @@ class Quantum:
             ahead.setdefault(leaf, 0.0)
         return ahead
 
-    def _queue(self, queue: str) -> _Mean:
-        found = self._queues.get(queue)
-        if found is None:
-            parent = self._parents[queue]
-            found = _Mean(self._initial_s if parent is None else self._queue(parent).quantum_s)
-            self._queues[queue] = found
-        return found
-
     def _tune_up(self, leaf: str) -> None:
         total, count = self._left.get(leaf, (0.0, 0))
         for app in self._apps_of.get(leaf, []):
-            if app.mean.count:
-                total, count = total + app.mean.quantum_s, count + 1
-        own = self._queue(leaf)
-        own.quantum_s, own.count = total / count, count
+            total, count = total + app.mean.quantum_s, count + 1
+        if not count:
+            return  # the last application has gone: what was learnt stays for the next one
+        self._queues[leaf] = total / count
         above = self._parents[leaf]
         while above is not None:
-            tuned = [self._queues[q] for q in self._children_of[above] if q in self._queues and self._queues[q].count]
-            own = self._queue(above)
-            own.quantum_s, own.count = sum(mean.quantum_s for mean in tuned) / len(tuned), len(tuned)
+            known = [self._queues[q] for q in self._children_of[above] if q in self._queues]
+            self._queues[above] = sum(known) / len(known)
             above = self._parents[above]

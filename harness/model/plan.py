@@ -28,7 +28,8 @@ class LedgerSettings:
     L of a round (None: fully long-term, F-LTMM; else S-LTMM). ``pseudo``: pseudo accumulated resources for late
     arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
     (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
-    self-tuning). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
+    self-tuning, in which a leaf's Q is the mean over its applications, ``quantum_over`` ``all`` or those that are
+    ``unfinished``). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
     last so many seconds counts (a sliding window; a tumbling one is a round). ``count_due``: also what each leaf got
     beyond its due, the integral of min(d_i, S_i), is counted. ``theta`` weights per node (eq. 5.9) come
     with the cluster, not from here.
@@ -40,6 +41,7 @@ class LedgerSettings:
     pseudo: bool = False
     quantum_s: float | None = None
     adaptive_quantum: bool = False
+    quantum_over: Literal["all", "unfinished"] = "all"
     half_life_s: float | None = None
     window_s: float | None = None
     count_due: bool = False

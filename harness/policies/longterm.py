@@ -51,6 +51,7 @@ class LongTermSettings:
     )
     quantum_s: float | None = number(None, at_least=0, doc="assumed execution time Q of running tasks")
     adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
+    quantum_over: str = word("all", "all", "unfinished", doc="applications whose mean is a leaf's Q")
     fit: str = word(
         "next", "next", "wait", doc="inside, where the chosen queue's task does not fit: next queue, or wait"
     )
@@ -105,6 +106,7 @@ class LongTermPolicy(Policy):
             pseudo=s.pseudo,
             quantum_s=s.quantum_s,
             adaptive_quantum=s.adaptive_quantum,
+            quantum_over=s.quantum_over,  # type: ignore[arg-type]
             half_life_s=None if math.isinf(s.half_life) else s.half_life,
             window_s=None if math.isinf(s.window) else s.window,
         )

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
 #: Columns that are drawn when they are there.
-FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s")
+FURTHER_COLUMNS = ("fair_share_mb", "weight", "due_mb_s", "running", "share_mb", "counted_mb_s", "quantum_s")
 #: In which order the runs of a folder are shown.
 POLICY_ORDER = (
     *("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "tetris", "qknober", "progress-share"),
@@ -44,7 +44,7 @@ class Series:
     """One queue over time. Arrays of one length; a quantity that was not recorded is None.
 
     ``share_mb`` is S_i of LTYARN eq. (2), ``due_mb_s`` the integral of min(d_i, S_i), ``counted_mb_s`` the accumulated
-    resources as the policy's own settings count them.
+    resources as the policy's own settings count them, ``quantum_s`` the assumed execution time Q.
     """
 
     time_s: Floats
@@ -57,6 +57,7 @@ class Series:
     running: Floats | None = None
     share_mb: Floats | None = None
     counted_mb_s: Floats | None = None
+    quantum_s: Floats | None = None
 
     def starves(self) -> NDArray[np.bool_]:
         """At each sample: whether the queue asks for more than it holds, and runs no task (or holds nothing)."""

@@ -232,6 +232,9 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     def means(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else bucket_means(series.time_s, value, BUCKETS)[0]
 
+    def steps_of(value: Floats | None, series: Series) -> Curve | None:
+        return None if value is None else _sampled(Curve(series.time_s, value))
+
     demand = [
         LineChart(
             run.label,
@@ -250,6 +253,12 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "time (s)",
             "accumulated / capacity (s)",
             _lines(run, run.leaves, styles, partial(_accumulated, run)),
+        )
+        for run in runs
+    ]
+    quantum = [
+        LineChart(
+            run.label, "time (s)", "Q (s)", _lines(run, run.leaves, styles, lambda s: steps_of(s.quantum_s, s))
         )
         for run in runs
     ]
@@ -294,6 +303,14 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "5.7).",
             legend,
             shared(counted),
+        ),
+        Group(
+            "quantum",
+            "Time quantum",
+            "Q, the execution time that a task of the queue is assumed to take until it has ended (thesis Fig. 5.7c). "
+            "An adaptive one follows the tasks that have ended.",
+            legend,
+            shared(quantum),
         ),
     ]
     return [group for group in groups if group.charts]

@@ -69,6 +69,7 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
         return np.asarray(values).reshape(times * queues).astype(kind)
 
     share_mb = np.outer(samples.capacity_mb, samples.share_fraction)
+    further = {} if samples.quantum_s is None else {"quantum_s": flat(samples.quantum_s, np.float64)}
     return pd.DataFrame(
         {
             "time_s": np.repeat(np.asarray(samples.time_s, dtype=np.float64), queues),
@@ -84,6 +85,7 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
             "counted_mb_s": flat(samples.counted, np.float64),
             "due_mb_s": flat(samples.due, np.float64),
             "running": flat(samples.running, np.int64),
+            **further,
         }
     )
 

@@ -32,7 +32,7 @@ from harness.sim.fair.longterm import settle
 from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
-from harness.sim.quantum import assume, begin
+from harness.sim.quantum import assume, begin, leave
 from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
@@ -283,6 +283,7 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
         drain(S, W, now)
         settle(S, job.queue, now)
         if S.xg[0].quantum == 1:
+            leave(S, W, j)
             assume(S, W, j, now)
     drop_redo(W, j)
     entry = W.ended[g.ended_n]

@@ -70,6 +70,7 @@ def long_term_arrays(
         win = np.zeros((size, WINDOW_PARTS + 1))
     if ledger.quantum_s is not None:
         xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
+        xg["q_ended"] = int(ledger.quantum_over == "all")
         x["q_ms"] = -1.0
     xg["flat"], xg["waits"] = int(rule.flat), int(rule.waits)
     xg["t_wait_ms"] = wait_ms(rule)

@@ -60,7 +60,7 @@ from harness.sim.world import W as World
 
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
-F_WEIGHT, F_ACC, F_COUNTED, F_DUE = range(4)
+F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_QUANTUM = range(5)
 
 
 @kernel
@@ -154,6 +154,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
             reals[i, k] = 0.0
         ints[i, I_FAIR_MB] = S.q[i].fair_mb
         reals[i, F_WEIGHT] = S.q[i].weight
+        reals[i, F_QUANTUM] = S.x[i].q_ms
     for k in range(S.g[0].n_leaves):
         leaf = S.leaves[k]
         advance(S, leaf, now)

@@ -33,6 +33,8 @@ def begin(S: Any, W: Any, j: int) -> None:
             at = S.q[at].parent
     job = W.jobs[j]
     job.q_ms = S.x[leaf].q_ms
+    S.x[leaf].q_sum += job.q_ms
+    S.x[leaf].q_n += 1.0
     job.q_sum_ms = 0.0
     job.q_n = 0.0
     job.ahead_a = 0.0
@@ -47,29 +49,44 @@ def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
     if S.xg[0].adaptive == 0:
         return
     job = W.jobs[j]
-    x = S.x[job.queue]
-    if job.q_n > 0.0:
-        x.q_sum -= job.q_ms
-    else:
-        x.q_n += 1.0
+    S.x[job.queue].q_sum -= job.q_ms
     job.q_sum_ms += took_ms
     job.q_n += 1.0
     job.q_ms = job.q_sum_ms / job.q_n
-    x.q_sum += job.q_ms
-    x.q_ms = x.q_sum / x.q_n
-    above = S.q[job.queue].parent
+    S.x[job.queue].q_sum += job.q_ms
+    _tune_up(S, job.queue)
+
+
+@kernel
+def leave(S: Any, W: Any, j: int) -> None:
+    """An application has ended: where a leaf's mean is over unfinished ones, it leaves that."""
+    if S.xg[0].adaptive == 0 or S.xg[0].q_ended == 1:
+        return
+    x = S.x[W.jobs[j].queue]
+    x.q_sum -= W.jobs[j].q_ms
+    x.q_n -= 1.0
+    if x.q_n < 0.5:
+        x.q_sum = 0.0
+        x.q_n = 0.0
+        return
+    _tune_up(S, W.jobs[j].queue)
+
+
+@kernel
+def _tune_up(S: Any, leaf: int) -> None:
+    """A leaf's quantum from its applications', and those of the queues above it from their children's."""
+    S.x[leaf].q_ms = S.x[leaf].q_sum / S.x[leaf].q_n
+    above = S.q[leaf].parent
     while above >= 0:
         total = 0.0
         count = 0.0
         child = S.q[above].first_child
         while child >= 0:
-            if S.x[child].q_n > 0.0:
+            if S.x[child].q_ms >= 0.0:
                 total += S.x[child].q_ms
                 count += 1.0
             child = S.q[child].next_sibling
-        if count > 0.0:
-            S.x[above].q_ms = total / count
-            S.x[above].q_n = count
+        S.x[above].q_ms = total / count
         above = S.q[above].parent
 
 

@@ -97,7 +97,8 @@ class Simulation:
         self._in_force = self.allocations
         self.share = shares_of(self.tree, setup.entitlements)
         scale = float(self._capacity().memory_mb) if setup.resource == "dominant" else 1.0
-        self.samples = SampleLog(self.tree, self.order, self.share, scale)
+        quanta = bool(self.scheduler.S.xg["quantum"][0])
+        self.samples = SampleLog(self.tree, self.order, self.share, scale, quanta=quanta)
         self.tasks = TaskLog()
         self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q))
         leaves = {q.path: i for q, i in zip(self.tree, self.order, strict=True) if q.leaf}

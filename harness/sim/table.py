@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
-from harness.sim.loop import F_ACC, F_COUNTED, F_DUE, F_WEIGHT, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_MB, I_RUNNING
+from harness.sim.loop import F_ACC, F_COUNTED, F_DUE, F_QUANTUM, F_WEIGHT, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_MB, I_RUNNING
 from harness.sim.loop import I_VC as _I_VC
 from harness.sim.setup import Samples
 from harness.sim.world import ENDED, NEVER, TASKLOG, W
@@ -88,9 +88,12 @@ class JobTable:
 
 
 class SampleLog:
-    """The queues over time. ``order``: the scheduler's queue indices in the tree's order."""
+    """The queues over time. ``order``: the scheduler's queue indices in the tree's order; ``quanta``: there are any."""
 
-    def __init__(self, tree: QueueTree, order: list[int], share: dict[str, float], scale: float) -> None:
+    def __init__(
+        self, tree: QueueTree, order: list[int], share: dict[str, float], scale: float, *, quanta: bool = False
+    ) -> None:
+        self._quanta = quanta
         self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
         self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -107,7 +110,7 @@ class SampleLog:
         n = len(self._order)
         times = np.concatenate([b[0] for b in self._blocks]) if self._blocks else np.zeros((0, 3), np.int64)
         ints = np.concatenate([b[1] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6), np.int64)
-        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 4))
+        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 5))
         self._blocks = [(times, ints, reals)]
         return Samples(
             queues=tuple(queue.path for queue in self._tree),
@@ -126,6 +129,9 @@ class SampleLog:
             counted=reals[:, :, F_COUNTED] / 1000.0,
             due=reals[:, :, F_DUE] * (self._scale / 1000.0),
             running=ints[:, :, I_RUNNING],
+            quantum_s=np.where(reals[:, :, F_QUANTUM] >= 0, reals[:, :, F_QUANTUM] / 1000.0, math.nan)
+            if self._quanta
+            else None,
         )
 
 

@@ -26,20 +26,21 @@ def test_a_finished_task_tunes_everything_above_it() -> None:
     quantum.finish("app1", 1, 10.0)
     quantum.finish("app1", 2, 30.0)
     assert quantum.app_quantum_s("app1") == 20  # arrow 4: mean task completion time
-    assert quantum.quantum_s("root.g.a") == 20  # arrow 5: applications without a finished task do not take part
+    assert quantum.quantum_s("root.g.a") == (20 + 600) / 2  # arrow 5: app2 counts with what it was given
     quantum.start("app3", 1, 0.0, 1.0)
     quantum.finish("app3", 1, 60.0)
-    assert quantum.quantum_s("root.g") == 40  # arrow 6
-    assert quantum.quantum_s("root") == 40  # arrow 7
+    assert quantum.quantum_s("root.g") == (310 + 60) / 2  # arrow 6
+    assert quantum.quantum_s("root") == 185  # arrow 7: root.c has had no application
     assert quantum.app_quantum_s("app2") == 600  # it has its own, from when it came
     quantum.add_app("app4", "root.g.a")
-    assert quantum.app_quantum_s("app4") == 20
+    assert quantum.app_quantum_s("app4") == 310
     quantum.add_app("app5", "root.c")
-    assert quantum.app_quantum_s("app5") == 40
+    assert quantum.app_quantum_s("app5") == 185
 
 
-def test_an_application_that_has_left_stays_in_the_average() -> None:
-    quantum = Quantum(600, True, TREE)
+@pytest.mark.parametrize(("ended", "expected"), [(True, 20), (False, 30)])
+def test_an_application_that_has_left_stays_in_the_average_or_not(ended: bool, expected: float) -> None:
+    quantum = Quantum(600, True, TREE, ended=ended)
     quantum.add_app("app1", "root.c")
     quantum.start("app1", 1, 0.0, 1.0)
     quantum.finish("app1", 1, 10.0)
@@ -47,7 +48,9 @@ def test_an_application_that_has_left_stays_in_the_average() -> None:
     quantum.add_app("app2", "root.c")
     quantum.start("app2", 1, 0.0, 1.0)
     quantum.finish("app2", 1, 30.0)
-    assert quantum.quantum_s("root.c") == 20
+    assert quantum.quantum_s("root.c") == expected
+    quantum.remove_app("app2")
+    assert quantum.quantum_s("root.c") == expected  # what was learnt stays for the next one
 
 
 def test_a_fixed_quantum_stays() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.ledger import Ledger, Usage
+from harness.ledger import Ledger, Quantum, Usage
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
@@ -180,8 +180,82 @@ def test_adaptive_quantum_settles_on_the_tasks_length(cases: Any) -> None:
     leaf = simulation.scheduler.queue_index("root.a")
     # What the scheduler sees of a task of 10 s: from the grant to the report of its end.
     assert 10_000 <= S.x["q_ms"][leaf] <= 14_000
+    samples = simulation.samples.samples()
+    assert samples.quantum_s is not None
+    seen = samples.quantum_s[:, samples.queues.index("root.a")]
+    assert seen[0] == 600 and seen[-1] == S.x["q_ms"][leaf] / 1000
     assert S.x["q_ms"][0] == S.x["q_ms"][leaf]
     assert abs(S.x["ahead_a"][leaf]) == 0 == S.x["ahead_b"][leaf]
+
+
+@pytest.mark.parametrize("over", ["all", "unfinished"])
+def test_adaptive_quanta_are_those_of_the_ledger(cases: Any, over: str) -> None:
+    """A queue's Q is the mean over its applications, also over those of which no task has ended (LTYARN Fig. 4)."""
+    groups = '<allocations><queue name="g"><queue name="a"/><queue name="b"/></queue><queue name="c"/></allocations>'
+    jobs = [
+        JobSpec(
+            f"{queue}{i}",
+            f"root.{queue}",
+            "mapreduce",
+            Resource(),
+            (Stage("map", 3 + 9 * i, cases.ONE, cases.constant(3.0 + 5 * i + len(queue))),),
+            submit_s=7.0 * i,
+        )
+        for queue in ("g.a", "g.b", "c")
+        for i in range(5)
+    ]
+    settings_ = {"quantum_s": "100", "adaptive_quantum": "true", "quantum_over": over}
+    setup = cases.setup(
+        jobs, policy=make_policy("ltrf", settings_), allocations=parse_allocations(groups, source="test")
+    )
+    simulation = Simulation(setup)
+    result = simulation.run()
+    tasks, table = result.tasks, result.jobs
+    assert tasks is not None and result.samples.quantum_s is not None
+    parents = {"root": None, "root.g": "root", "root.g.a": "root.g", "root.g.b": "root.g", "root.c": "root"}
+    quantum = Quantum(100, True, parents, ended=over == "all")
+    phases = simulation.world.nodes["phase_ms"][tasks["node"]]
+    reported = phases + -(-(tasks["end_ms"] - phases) // 1000) * 1000
+    events: list[tuple[float, int, int, int]] = []
+    for row in range(len(table["id"])):
+        events.append((table["submitted_s"][row], 0, row, 0))
+        events.append((table["finished_s"][row], 3, row, 0))
+    for i, row in enumerate(tasks["job"]):
+        events.append((tasks["granted_ms"][i] / 1000, 1, int(row), i))
+        events.append((reported[i] / 1000, 2, int(row), i))
+    events.sort()
+    at = 0
+    names = result.samples.queues
+    for k, time_s in enumerate(result.samples.time_s):
+        while at < len(events) and events[at][0] <= time_s:
+            when, kind, row, task = events[at]
+            at += 1
+            if kind == 0:
+                quantum.add_app(row, table["queue"][row])
+            elif kind == 1:
+                quantum.start(row, task, when, 1.0)
+            elif kind == 2:
+                quantum.finish(row, task, when)
+            else:
+                quantum.remove_app(row)
+        for queue in ("root.g.a", "root.g.b", "root.c", "root.g", "root"):
+            value = result.samples.quantum_s[k, names.index(queue)]
+            if not math.isnan(value):
+                assert value == pytest.approx(quantum.quantum_s(queue), abs=1e-6), (time_s, queue)
+
+
+def test_two_identical_queues_go_side_by_side_with_the_quantum_alone(cases: Any) -> None:
+    """Without it a queue is charged only as its tasks run: whoever is behind takes the whole cluster in turn."""
+
+    def apart(settings_: dict[str, str]) -> float:
+        jobs = [cases.mapreduce(f"{q}0", q, 2000, seconds=20.0) for q in "ab"]
+        samples = simulate(cases.setup(jobs, policy=make_policy("ltrf", settings_), time_limit_s=400.0)).samples
+        held = samples.allocated_mb[:, [samples.queues.index("root.a"), samples.queues.index("root.b")]]
+        whole = held.sum(axis=1) > 0.9 * samples.capacity_mb
+        return float(np.median(np.abs(held[whole, 0] - held[whole, 1]) / samples.capacity_mb[whole]))
+
+    assert apart({"quantum_s": "20", "adaptive_quantum": "true"}) < 0.1
+    assert apart({}) > 0.5
 
 
 def _two_waves(cases: Any, policy: str, settings_: dict[str, str], alone_s: float) -> Any:

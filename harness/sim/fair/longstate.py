@@ -48,7 +48,7 @@ X = np.dtype(
         ("ahead_a", "f8"),  # assumed execution: sum of demand x (Q + start) over young tasks
         ("ahead_b", "f8"),  # sum of demand over young tasks
         ("q_ms", "f8"),  # quantum; below 0: the queue has had no application yet
-        ("q_sum", "f8"),  # of a leaf: sum of the quanta of its applications of which a task has ended, and their number
+        ("q_sum", "f8"),  # of a leaf: sum of the quanta of its applications, and their number
         ("q_n", "f8"),
         ("x", "f8"),  # with a horizon: the part of the parent's (flat: of the cluster), filled at each update
         ("sum", "f8"),  # scratch
@@ -75,6 +75,7 @@ XG = np.dtype(
         ("n", "i8"),  # queues
         ("quantum", "i8"),  # 1: running tasks are assumed to take a quantum
         ("adaptive", "i8"),
+        ("q_ended", "i8"),  # 1: applications that have ended stay in their leaf's mean
         ("discount", "f8"),
         ("q0_ms", "f8"),
         ("half_life_ms", "f8"),  # of what was counted; 0: it does not fade
