@@ -257,9 +257,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         for run in runs
     ]
     quantum = [
-        LineChart(
-            run.label, "time (s)", "Q (s)", _lines(run, run.leaves, styles, lambda s: steps_of(s.quantum_s, s))
-        )
+        LineChart(run.label, "time (s)", "Q (s)", _lines(run, run.leaves, styles, lambda s: steps_of(s.quantum_s, s)))
         for run in runs
     ]
     counted = [

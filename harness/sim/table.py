@@ -9,7 +9,18 @@ import numpy as np
 
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
-from harness.sim.loop import F_ACC, F_COUNTED, F_DUE, F_QUANTUM, F_WEIGHT, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_MB, I_RUNNING
+from harness.sim.loop import (
+    F_ACC,
+    F_COUNTED,
+    F_DUE,
+    F_QUANTUM,
+    F_WEIGHT,
+    I_DEMAND_MB,
+    I_DEMAND_VC,
+    I_FAIR_MB,
+    I_MB,
+    I_RUNNING,
+)
 from harness.sim.loop import I_VC as _I_VC
 from harness.sim.setup import Samples
 from harness.sim.world import ENDED, NEVER, TASKLOG, W

@@ -71,7 +71,7 @@ def test_the_macro_experiment_is_the_papers() -> None:
     assert experiment.leaves == ("root.Facebook", "root.Purdue", "root.TPC-H", "root.Spark")
     jobs, count = jobs_of(experiment, 1)
     assert count == len(list(jobs)) == 100 + 5 + 20 + 20
-    assert [v.name for v in variants_of(experiment)] == ["static", "fair", "ltrf", "ltrf@outside"]
+    assert [v.name for v in variants_of(experiment)] == ["static", "fair", "ltyarn", "ltrf", "ltrf@outside"]
 
 
 def test_the_hierarchy_starts_the_others_at_900_s() -> None:
