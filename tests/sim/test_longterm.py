@@ -183,7 +183,8 @@ def test_adaptive_quantum_settles_on_the_tasks_length(cases: Any) -> None:
     samples = simulation.samples.samples()
     assert samples.quantum_s is not None
     seen = samples.quantum_s[:, samples.queues.index("root.a")]
-    assert seen[0] == 600 and seen[-1] == S.x["q_ms"][leaf] / 1000
+    assert seen[0] == 600
+    assert seen[-1] == S.x["q_ms"][leaf] / 1000
     assert S.x["q_ms"][0] == S.x["q_ms"][leaf]
     assert abs(S.x["ahead_a"][leaf]) == 0 == S.x["ahead_b"][leaf]
 
@@ -211,7 +212,8 @@ def test_adaptive_quanta_are_those_of_the_ledger(cases: Any, over: str) -> None:
     simulation = Simulation(setup)
     result = simulation.run()
     tasks, table = result.tasks, result.jobs
-    assert tasks is not None and result.samples.quantum_s is not None
+    assert tasks is not None
+    assert result.samples.quantum_s is not None
     parents = {"root": None, "root.g": "root", "root.g.a": "root.g", "root.g.b": "root.g", "root.c": "root"}
     quantum = Quantum(100, True, parents, ended=over == "all")
     phases = simulation.world.nodes["phase_ms"][tasks["node"]]
