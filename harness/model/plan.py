@@ -31,8 +31,8 @@ class LedgerSettings:
     self-tuning, in which a leaf's Q is the mean over its applications, ``quantum_over`` ``all`` or those that are
     ``unfinished``). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
     last so many seconds counts (a sliding window; a tumbling one is a round). ``count_due``: also what each leaf got
-    beyond its due, the integral of min(d_i, S_i), is counted. ``theta`` weights per node (eq. 5.9) come
-    with the cluster, not from here.
+    beyond its due, the integral of min(d_i, S_i), is counted. ``node_weight``: a container counts delta times its size
+    (eq. 5.9), delta being its node's ``speed``, or 1 with ``none``; only where the scheduler itself counts.
     """
 
     resource: ResourceName = "memory"
@@ -45,6 +45,7 @@ class LedgerSettings:
     half_life_s: float | None = None
     window_s: float | None = None
     count_due: bool = False
+    node_weight: Literal["speed", "none"] = "speed"
 
     def __post_init__(self) -> None:
         if self.window_s is not None and (self.half_life_s is not None or self.round_s is not None or self.pseudo):

@@ -52,6 +52,7 @@ class LongTermSettings:
     quantum_s: float | None = number(None, at_least=0, doc="assumed execution time Q of running tasks")
     adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
     quantum_over: str = word("all", "all", "unfinished", doc="applications whose mean is a leaf's Q")
+    node_weight: str = word("speed", "speed", "none", doc="delta of thesis eq. 5.9: how much a node's resources count")
     fit: str = word(
         "next", "next", "wait", doc="inside, where the chosen queue's task does not fit: next queue, or wait"
     )
@@ -107,6 +108,7 @@ class LongTermPolicy(Policy):
             quantum_s=s.quantum_s,
             adaptive_quantum=s.adaptive_quantum,
             quantum_over=s.quantum_over,  # type: ignore[arg-type]
+            node_weight=s.node_weight,  # type: ignore[arg-type]
             half_life_s=None if math.isinf(s.half_life) else s.half_life,
             window_s=None if math.isinf(s.window) else s.window,
         )

@@ -207,6 +207,8 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
         begin(S, W, j)
     S.a[app].tag = j
     S.a[app].tag2 = 0
+    job.more_mb = 0.0
+    job.more_vc = 0.0
     settle(S, job.queue, now)
     if unmanaged:
         am_up(W, j, now)

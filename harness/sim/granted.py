@@ -32,6 +32,7 @@ from harness.sim.tasks import (
     wake,
     work_ms,
 )
+from harness.sim.weighing import weigh
 from harness.sim.world import J_ENDED, J_RUNNING, NEVER, R_AM, R_EXECUTOR, R_SERVICE, R_TASK, SERVICE, SPARK
 
 
@@ -61,6 +62,8 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
     run.end_ms = NEVER
     run.hold_ms = NEVER
     into_node(W, c, node)
+    if S.xg[0].weighted == 1:
+        weigh(S, W, c, 1.0)
     container_started(S, job.queue, entry.app, now, job.am_ms == NEVER)
     if job.am_ms == NEVER:
         run.kind = R_AM
@@ -143,6 +146,8 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
     job.mb_ms += held * run.mb
     job.vc_ms += held * run.vc
     ended = job.state == J_ENDED
+    if S.xg[0].weighted == 1:
+        weigh(S, W, c, -1.0)
     container_ended(S, job.queue, job.app, now, run.kind == R_AM)
     if S.xg[0].quantum == 1:
         g.cross_ms = now

@@ -72,6 +72,9 @@ def long_term_arrays(
         xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
         xg["q_ended"] = int(ledger.quantum_over == "all")
         x["q_ms"] = -1.0
+    # A horizon compares what is counted with what the cluster gives yet, which its plan does not know by node.
+    uneven = any(node.speed != 1.0 for node in setup.nodes) and not rule.horizon_s > 0
+    xg["weighted"] = int(setup.mode == "inside" and ledger.node_weight == "speed" and uneven)
     xg["flat"], xg["waits"] = int(rule.flat), int(rule.waits)
     xg["t_wait_ms"] = wait_ms(rule)
     horizon = rule.measure == "accumulated" and rule.horizon_s > 0

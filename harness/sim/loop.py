@@ -40,6 +40,7 @@ from harness.sim.granted import drain
 from harness.sim.kernel import kernel
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
+from harness.sim.weighing import weigh_node
 from harness.sim.world import (
     CALLS_FULL,
     DONE,
@@ -189,6 +190,8 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         note(W, now, C_JOIN, slot, 0, 0, 0, 0)
         W.nodes[slot].up = 1
         settle_all(S, now)
+        if S.xg[0].weighted == 1:
+            weigh_node(S, W, slot, 1.0, now)
         drain(S, W, now)
         g.ring_stale = 1
         return
@@ -201,6 +204,8 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         drain(S, W, now)
         W.nodes[slot].next_end_ms = NEVER
         settle_all(S, now)
+        if S.xg[0].weighted == 1:
+            weigh_node(S, W, slot, -1.0, now)
         g.ring_stale = 1
         return
     if W.jobs[slot].gen != use or W.jobs[slot].state == J_FREE:

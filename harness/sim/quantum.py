@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sim.fair.longterm import measured
+from harness.sim.fair.longterm import weighed
 from harness.sim.kernel import kernel
+from harness.sim.weighing import delta_of
 from harness.sim.world import J_RUNNING, NEVER
 
 
@@ -99,7 +100,8 @@ def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
         run = W.runs[c]
         ends = max(run.granted_ms, xg.round_start_ms) + job.q_ms
         if ends > now:
-            demand = measured(S, xg.ledger, run.mb, run.vc)
+            delta = delta_of(S, W, run.node)
+            demand = weighed(S, delta * run.mb, delta * run.vc)
             job.ahead_a += demand * ends
             job.ahead_b += demand
             job.cross_ms = min(job.cross_ms, int(ends) + 1)

@@ -260,6 +260,7 @@ class Simulation:
         self.world = w.with_room(world, containers=len(self.scheduler.S.c))
         for index, node in enumerate(setup.nodes):
             world.nodes["speed"][index] = node.speed
+            world.nodes["mb"][index], world.nodes["vc"][index] = node.memory_mb, node.vcores
             world.nodes["phase_ms"][index] = int(unit(key, 0, index, 0, 0) * delays.node_heartbeat_ms)
             self._roomy_heap()
             push(self.world, round(node.join_s * 1000), E_JOIN, 0, index)

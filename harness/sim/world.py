@@ -165,6 +165,8 @@ JOB = np.dtype(
         ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
         ("ahead_b", "f8"),
         ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
+        ("more_mb", "f8"),  # what its containers count beyond their size, by their nodes' weights
+        ("more_vc", "f8"),
         ("endless", "i8"),  # a service without a lifetime: the run does not wait for it
     ],
     align=True,
@@ -261,6 +263,8 @@ NODE = np.dtype(
     [
         ("next_end_ms", "i8"),
         ("speed", "f8"),
+        ("mb", "i8"),
+        ("vc", "i8"),
         ("phase_ms", "i8"),
         ("leave_ms", "i8"),
         ("head", "i8"),  # list of live containers

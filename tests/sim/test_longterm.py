@@ -246,6 +246,55 @@ def test_adaptive_quanta_are_those_of_the_ledger(cases: Any, over: str) -> None:
                 assert value == pytest.approx(quantum.quantum_s(queue), abs=1e-6), (time_s, queue)
 
 
+@given(speed=st.sampled_from([0.5, 2.0, 4.0]), resource=st.sampled_from(["memory", "vcores", "dominant"]))
+@settings(max_examples=6, deadline=None)
+@pytest.mark.parametrize("discount", [1.0, 0.25])
+def test_nodes_count_by_their_speed(cases_module: Any, speed: float, resource: str, discount: float) -> None:
+    """Thesis eq. (5.9): what a container uses counts delta times, delta being its node's speed."""
+    cases = cases_module
+    nodes = (*cases.nodes(2, vcores=3, speed=speed), *(replace(node, name=node.name + "s") for node in cases.nodes(2)))
+    nodes = (*nodes, replace(nodes[0], name="late", join_s=20.0, leave_s=60.0))
+    stages = (Stage("map", 30, cases.ONE, cases.constant(7.0)),)
+    jobs = [
+        JobSpec(f"{q}{i}", f"root.{q}", "mapreduce", Resource(), stages, submit_s=11.0 * i)
+        for q in "ab"
+        for i in range(2)
+    ]
+    policy = make_policy("ltrf", {"resource": resource, "discount": str(discount)})
+    simulation = Simulation(cases.setup(jobs, policy=policy, nodes=nodes, resource=resource))
+    result = simulation.run()
+    tasks = result.tasks
+    assert tasks is not None
+    phases = simulation.world.nodes["phase_ms"][tasks["node"]]
+    reported = phases + -(-(tasks["end_ms"] - phases) // 1000) * 1000
+    left = np.array([60_000 if node.leave_s else 1 << 40 for node in nodes])[tasks["node"]]
+    ends = np.minimum(reported, left)
+    delta = np.array([node.speed for node in nodes])
+    queues = [result.jobs["queue"][row] for row in tasks["job"]]
+    size = {"memory": 1024.0, "vcores": 1.0}
+    instants = sorted({0, 20_000, 60_000, *tasks["granted_ms"].tolist(), *ends.tolist()})
+    counted = {"root.a": 0.0, "root.b": 0.0}
+    for begin, end in zip(instants, instants[1:], strict=False):
+        there = [n for n, node in enumerate(nodes) if not node.leave_s or 20_000 <= begin < 60_000]
+        whole = {k: sum(delta[n] * getattr(nodes[n], a) for n in there) for k, a in _AMOUNTS.items()}
+        live = (tasks["granted_ms"] <= begin) & (ends > begin)
+        for leaf in counted:
+            held = sum(delta[tasks["node"][i]] for i in np.flatnonzero(live) if queues[i] == leaf)
+            if resource == "dominant":
+                rate, due = max(held * size[k] / whole[k] for k in whole), 0.25
+            else:
+                rate, due = held * size[resource], whole[resource] / 4
+            counted[leaf] += (min(rate, due) + discount * max(rate - due, 0.0)) * (end - begin) / 1000
+    last = dict(zip(result.samples.queues, result.samples.counted[-1], strict=True))
+    assert {leaf: last[leaf] for leaf in counted} == pytest.approx(counted)
+    plain = make_policy("ltrf", {"node_weight": "none"})
+    samples = simulate(cases.setup(jobs, policy=plain, nodes=nodes)).samples
+    assert samples.counted[-1, 1] == pytest.approx(samples.accumulated[-1, 1])
+
+
+_AMOUNTS = {"memory": "memory_mb", "vcores": "vcores"}
+
+
 def test_two_identical_queues_go_side_by_side_with_the_quantum_alone(cases: Any) -> None:
     """Without it a queue is charged only as its tasks run: whoever is behind takes the whole cluster in turn."""
 

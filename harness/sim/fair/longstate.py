@@ -52,6 +52,8 @@ X = np.dtype(
         ("q_n", "f8"),
         ("x", "f8"),  # with a horizon: the part of the parent's (flat: of the cluster), filled at each update
         ("sum", "f8"),  # scratch
+        ("more_mb", "f8"),  # what its containers count beyond their size: sum of (delta - 1) x size (thesis eq. 5.9)
+        ("more_vc", "f8"),
         ("win_at", "i8"),  # of a sliding window: the part that is being filled
     ],
     align=True,
@@ -82,6 +84,9 @@ XG = np.dtype(
         ("part_ms", "f8"),  # one of the parts of a sliding window; 0: none
         ("r_mb", "f8"),  # capacity, as of the last settlement
         ("r_vc", "f8"),
+        ("weighted", "i8"),  # 1: the ledger counts a node's resources by its speed
+        ("more_mb", "f8"),  # what the nodes that are there count beyond their size
+        ("more_vc", "f8"),
     ],
     align=True,
 )

@@ -55,12 +55,35 @@ def whole(s: Any, kind: int) -> Any:
 
 
 @kernel
+def weighed(s: Any, mb: Any, vc: Any) -> Any:
+    """An amount, weighted by its nodes, in the ledger's measure: the dominant share is of the weighted cluster."""
+    xg = s.xg[0]
+    if xg.ledger == MEMORY:
+        return float(mb)
+    if xg.ledger == DOMINANT:
+        r_mb, r_vc = xg.r_mb + xg.more_mb, xg.r_vc + xg.more_vc
+        return max(mb / r_mb if r_mb > 0.0 else 0.0, vc / r_vc if r_vc > 0.0 else 0.0)
+    return float(vc)
+
+
+@kernel
+def counted_whole(s: Any) -> Any:
+    """The cluster, its nodes weighted, in the ledger's measure."""
+    xg = s.xg[0]
+    if xg.ledger == MEMORY:
+        return xg.r_mb + xg.more_mb
+    if xg.ledger == DOMINANT:
+        return 1.0
+    return xg.r_vc + xg.more_vc
+
+
+@kernel
 def counted_rate(s: Any, leaf: int) -> Any:
     """g' of eq. (5.7): what exceeds S_i counts eta."""
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
         return x.kg
-    due = x.flat_share * whole(s, xg.ledger)
+    due = x.flat_share * counted_whole(s)
     return x.kg if x.kg <= due else due + (x.kg - due) * xg.discount
 
 
@@ -172,7 +195,10 @@ def settle(s: Any, leaf: int, now: int) -> Any:
     x.vc = vc
     x.g = measured(s, xg.measure, mb, vc)
     x.d = measured(s, xg.measure, mb + q.pending_mb, vc + q.pending_vcores)
-    x.kg = x.g if xg.ledger == xg.measure else measured(s, xg.ledger, mb, vc)
+    if xg.weighted == 1:
+        x.kg = weighed(s, mb + x.more_mb, vc + x.more_vc)
+    else:
+        x.kg = x.g if xg.ledger == xg.measure else measured(s, xg.ledger, mb, vc)
     asking = 1 if q.pending_mb > 0 or q.pending_vcores > 0 else 0
     if asking != x.pending:
         if asking == 1:

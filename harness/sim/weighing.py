@@ -1,0 +1,41 @@
+"""Resources weighted by what their node computes (tang-thesis eq. 5.9), where the scheduler itself counts.
+
+A container counts delta times its size, delta being its node's speed. Kept is what that is beyond the size, per job,
+per leaf and for the cluster, so that nodes of speed 1 add nothing. Callers of `weigh` settle the leaf afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.fair.longterm import settle_all
+from harness.sim.kernel import kernel
+
+
+@kernel
+def delta_of(S: Any, W: Any, node: int) -> Any:
+    """The weight of a node's resources."""
+    return W.nodes[node].speed if S.xg[0].weighted == 1 else 1.0
+
+
+@kernel
+def weigh(S: Any, W: Any, c: int, sign: float) -> None:
+    """A container comes (1.0) to its node or goes (-1.0)."""
+    run = W.runs[c]
+    beyond = sign * (W.nodes[run.node].speed - 1.0)
+    job = W.jobs[run.job]
+    x = S.x[job.queue]
+    job.more_mb += beyond * run.mb
+    job.more_vc += beyond * run.vc
+    x.more_mb += beyond * run.mb
+    x.more_vc += beyond * run.vc
+
+
+@kernel
+def weigh_node(S: Any, W: Any, node: int, sign: float, now: int) -> None:
+    """A node has joined (1.0) or left (-1.0)."""
+    xg = S.xg[0]
+    beyond = sign * (W.nodes[node].speed - 1.0)
+    xg.more_mb += beyond * W.nodes[node].mb
+    xg.more_vc += beyond * W.nodes[node].vc
+    settle_all(S, now)
