@@ -46,6 +46,8 @@ SIMULATED: dict[str, Recipe] = {
     "ltyarn-hierarchy": _run("ltyarn-hierarchy"),
     "t-wait": _run("t-wait"),
     "quantum": _run("quantum"),
+    "fit": _run("fit"),
+    "fit-preemption": _run("fit-preemption"),
     "outside": _run("outside"),
     "outside-60s": _run("outside-60s"),
     "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto"),

@@ -69,6 +69,7 @@ def check_counting(policy: Policy) -> None:
     Raises CallError: for settings that go with no other, and for assumed execution times, which need to be told of each
     container's start and end; an RM shows applications' sums.
     """
+    policy.check_outside()
     ledger = policy.ledger_settings()
     if ledger is None:
         return

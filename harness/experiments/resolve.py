@@ -405,6 +405,8 @@ def variants_of(
             _check(use.policy, own, where)
             own = with_given(own, given, settings_of(use.policy))
             _check(use.policy, own, "--policy")
+            if use.mode == "outside":
+                make_policy(use.policy, own).check_outside()
             shown = {key: own.get(key, value) for key, value in varied.items()}
             if use.mode == "outside" and ("period_s" in varied or period is not None):
                 shown["period_s"] = period_s

@@ -124,6 +124,9 @@ class Policy(ABC):
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
 
+    def check_outside(self) -> None:  # noqa: B027 (most policies have nothing to refuse)
+        """Raises CallError for a setting that does nothing from outside."""
+
     def ledger_settings(self) -> LedgerSettings | None:
         """How the policy's ledger counts, whatever happens. None: as the order of its plan says."""
         return None

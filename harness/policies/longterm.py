@@ -91,6 +91,14 @@ class LongTermPolicy(Policy):
         """Whether a starved leaf is lifted by its path's weights."""
         return True
 
+    def check_outside(self) -> None:
+        if self.settings.fit == "wait":
+            raise CallError(
+                f"policy {self.name} from outside cannot wait for a task that does not fit: the stock scheduler allocates",
+                where="--set fit",
+                mend="leave it out, or give it to the policy inside the scheduler alone",
+            )
+
     def ledger_settings(self) -> LedgerSettings:
         """How this policy's ledger counts. Does not depend on what happens."""
         s = self.settings
