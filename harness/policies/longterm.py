@@ -94,7 +94,7 @@ class LongTermPolicy(Policy):
     def check_outside(self) -> None:
         if self.settings.fit == "wait":
             raise CallError(
-                f"policy {self.name} from outside cannot wait for a task that does not fit: the stock scheduler allocates",
+                f"policy {self.name} from outside cannot wait for a task to fit: the stock scheduler allocates",
                 where="--set fit",
                 mend="leave it out, or give it to the policy inside the scheduler alone",
             )

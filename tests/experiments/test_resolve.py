@@ -155,6 +155,7 @@ def test_settings_of_the_call_go_to_the_policies_that_know_them(tmp_path: Path) 
         (["ltrf"], {"period": "5"}, "outside"),
         (["ltrf@outside"], {"period": "soon"}, "soon"),
         (["ltrf@outside"], {"period": "0"}, "period"),
+        (["ltrf@outside"], {"fit": "wait"}, "stock scheduler"),
     ],
 )
 def test_a_wrong_call_is_a_call_error(tmp_path: Path, policies: list[str], settings: dict[str, str], says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -274,7 +275,7 @@ def test_nodes_count_by_their_speed(cases_module: Any, speed: float, resource: s
     size = {"memory": 1024.0, "vcores": 1.0}
     instants = sorted({0, 20_000, 60_000, *tasks["granted_ms"].tolist(), *ends.tolist()})
     counted = {"root.a": 0.0, "root.b": 0.0}
-    for begin, end in zip(instants, instants[1:], strict=False):
+    for begin, end in itertools.pairwise(instants):
         there = [n for n, node in enumerate(nodes) if not node.leave_s or 20_000 <= begin < 60_000]
         whole = {k: sum(delta[n] * getattr(nodes[n], a) for n in there) for k, a in _AMOUNTS.items()}
         live = (tasks["granted_ms"] <= begin) & (ends > begin)
