@@ -1,0 +1,85 @@
+"""``python -m tests.control.soak``: runs seeds, says what was violated, and gives a short schedule for it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.control.soak import faults, shrink, world
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: nothing was violated; 1: something was; 2: usage."""
+    parser = argparse.ArgumentParser(prog="python -m tests.control.soak", description=__doc__)
+    parser.add_argument("--seeds", default="0:20", metavar="A:B", help="from A up to B, without B (or one number)")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--schedule", metavar="AT:KIND:DRAW,...", help="these faults instead of the seed's own")
+    parser.add_argument("--trace", action="store_true", help="the history, on standard error")
+    parser.add_argument("--first", action="store_true", help="end at the first violation, without shrinking")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no seed after so long")
+    given = parser.parse_args(arguments)
+    try:
+        begin, _, end = given.seeds.partition(":")
+        seeds = range(int(begin), int(end) if end else int(begin) + 1)
+        schedule = None if given.schedule is None else faults.parse(given.schedule)
+    except ValueError as error:
+        parser.error(str(error))
+    document = run(seeds, schedule, given)
+    if given.json:
+        print(json.dumps(document))
+    else:
+        _tell(document)
+    return 1 if document["violations"] else 0
+
+
+def run(seeds: Sequence[int], schedule: list[faults.Fault] | None, given: argparse.Namespace) -> dict[str, object]:
+    """Runs the seeds one after another; the document of ``--json``."""
+    begun_s = time.perf_counter()
+    total: Counter[str] = Counter()
+    ticks, virtual_s, done, digests = 0, 0.0, 0, []
+    violations: list[dict[str, object]] = []
+    trace = (lambda line: print(line, file=sys.stderr)) if given.trace else None
+    for seed in seeds:
+        if given.seconds is not None and time.perf_counter() - begun_s > given.seconds:
+            break
+        history = world.live(seed, schedule, trace)
+        done, ticks, virtual_s = done + 1, ticks + history.ticks, virtual_s + history.virtual_s
+        total += history.faults
+        digests.append(history.digest)
+        if history.violation:
+            short = history.schedule if given.first else shrink.shortest(seed, history.schedule, history.violation)
+            command = f"python -m tests.control.soak --seeds {seed} --schedule '{','.join(map(str, short))}'"
+            violations.append({"seed": seed, "what": history.violation, "command": command})
+            if given.first:
+                break
+    spent_s = time.perf_counter() - begun_s
+    return {
+        "seeds": done,
+        "ticks": ticks,
+        "virtual_s": round(virtual_s, 3),
+        "faults": dict(sorted(total.items())),
+        "violations": violations,
+        "histories": digests if len(digests) <= 100 else digests[-1:],
+        "seconds": round(spent_s, 3),
+    }
+
+
+def _tell(document: dict[str, object]) -> None:
+    count, seconds = sum(document["faults"].values()), float(document["seconds"])  # type: ignore[attr-defined, arg-type]
+    days = float(document["virtual_s"]) / 86_400  # type: ignore[arg-type]
+    print(
+        f"{document['seeds']} seeds, {document['ticks']} ticks and {count} faults in {seconds:.1f} s "
+        f"({document['ticks'] / seconds:.0f} ticks/s, {count / seconds:.0f} faults/s, {days:.1f} days of virtual time)"  # type: ignore[operator]
+    )
+    for digest in document["histories"][-1:]:  # type: ignore[index]
+        print(f"the last history: {digest}")
+    for one in document["violations"]:  # type: ignore[attr-defined]
+        print(f"seed {one['seed']}: {one['what']}\n  {one['command']}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,378 @@
+"""What must hold, whatever goes wrong: looked at after every write, every tick, and when all faults have ended.
+
+The world knows the truth; nothing here asks the controller what it believes without holding that against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.control.reports import TickReport
+from tests.control.soak import edits
+from tests.control.soak.process import Process
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+#: Alarms that say that a controller could not see or do something.
+_EXCUSES = frozenset({"not-in-force", "actuation", "observation", "rm", "foreign", "file", "lease", "ledger", "late"})
+#: What an application may have used since its figure was kept.
+_CACHE_S = 3.0
+_WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): mended)\n")
+
+
+class Violated(Exception):
+    """Something that must hold does not."""
+
+
+class Checks:
+    """The invariants of one history."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        #: MiB-seconds by which accounts may differ from what was used, because an RM has lost or hidden something.
+        self.slack_mb_s = 0.0
+        #: Whether figures are shown as they are: no lie since the last look that was taken.
+        self.truthful = True
+        self.calm = False
+        self.root_dropped = False
+        self._lease_until_s = -1.0
+        self._signs: dict[str, float] = {}
+        self._reported: dict[tuple[str, str], float] = {}
+        self._counted: dict[tuple[str, str], float] = {}
+        self._known: dict[str, set[str]] = {}
+        self._active: dict[str, set[str]] = {}
+        self._wrong: dict[str, float] = {}
+        self._said: dict[str, dict[str, tuple[str, float]]] = {}
+        self._identity: dict[str, str] = {}
+        self._gap: dict[str, float] = {}
+        self._good_s: dict[str, float] = {}
+        self._over_mb_s = 0.0
+
+    def lose(self, mb_s: float) -> None:
+        """An RM will never show so much."""
+        self.slack_mb_s += mb_s
+
+    def lease_disturbed(self) -> None:
+        """Somebody has written nonsense where the lease stands: who holds it is anybody's guess for a while."""
+        self._signs.clear()
+        self._lease_until_s = self.world.agenda.now_s + self.world.plan.settings.lease_s
+
+    # --- at every write ---
+
+    def replaced(self, path: Path, process: Process) -> None:
+        if path == self.world.file.path:
+            self._file_written(process)
+        elif path == self.world.lease_path:
+            self._lease_written(process)
+
+    def _file_written(self, process: Process) -> None:
+        world, data = self.world, self.world.file.read()
+        try:
+            differs = self._differs(data)
+        except edits.Unreadable as error:
+            raise Violated(f"an invalid file is readable: {error}: {data[:200]!r}") from None
+        if differs:
+            raise Violated(f"the file is not the administrator's: {differs}")
+        if process.disk.dead:
+            return
+        self._kept(process, data)
+        lease_s = process.settings.lease_s
+        if lease_s and process.controller.settings.lease_s and world.agenda.now_s > self._lease_until_s:
+            for other, signed_s in self._signs.items():
+                age_s = world.agenda.now_s - signed_s
+                if other != process.name and age_s < lease_s * 0.95:
+                    raise Violated(f"{process.name} writes {age_s:.1f} s after {other} renewed its lease")
+        world.writer = process.name
+
+    def _differs(self, data: bytes) -> str:
+        world = self.world
+        if self.root_dropped or world.plan.settings.ad_hoc == "name":
+            edits.read(data)
+            return ""
+        return edits.only_owned_differ(data, world.pristine)
+
+    def _kept(self, process: Process, data: bytes) -> None:
+        """No weight from a ledger that was not kept."""
+        if not process.controller.holds or not process.running:
+            return
+        ours = process.store.document("ours") or {}
+        baseline = process.store.document("baseline") or {}
+        for path, queue in edits.read(data).items():
+            known = ours.get(path, {}).get("weight")
+            if known is None or queue.weight in [None if w is None else edits.float32(w) for w in known if w != "NaN"]:
+                continue
+            if queue.weight != edits.float32(_number(baseline.get(path, {}).get("weight"))):
+                raise Violated(f"{path} has the weight {queue.weight:g}, the ledger knows {known}")
+
+    def _lease_written(self, process: Process) -> None:
+        try:
+            said = json.loads(self.world.lease_path.read_bytes())
+        except ValueError:
+            self._signs.pop(process.name, None)
+            return
+        if said.get("owner"):
+            self._signs[process.name] = self.world.agenda.now_s
+        else:
+            self._signs.pop(process.name, None)
+
+    # --- at every tick ---
+
+    def ticked(self, process: Process, report: TickReport) -> None:
+        world = self.world
+        kinds = {alarm.kind for alarm in report.alarms}
+        if report.snapshot is None and not kinds & {"observation", "policy"}:
+            raise Violated(f"{process.name} saw nothing and raised no alarm")
+        if report.snapshot is not None:
+            self._good_s[process.name] = world.agenda.now_s
+        self._log(process, report)
+        self._accounts(process, report)
+        self._in_force(process, report, kinds)
+        self._memory(process)
+        if world.wire.lies == 0 and report.snapshot is not None and "app" not in kinds:
+            self.truthful = True
+        if report.snapshot is not None:
+            rm = f"{world.active.host} {world.active.started_ms}"
+            before = self._identity.get(process.name, rm)
+            if before != rm and "rm" not in kinds and world.wire.lies == 0 and process.deaths == 0:
+                seen = process.controller._look.identity or []
+                if seen[:1] == [world.active.base]:
+                    if seen[2] != world.active.started_ms:
+                        raise Violated(f"{process.name} has not noticed that {rm} answers")
+            self._identity[process.name] = rm
+
+    def _log(self, process: Process, report: TickReport) -> None:
+        """An alarm that lasts is not a line in every period."""
+        said, now_s = self._said.setdefault(process.name, {}), process.clock.monotonic()
+        lines = [(m[1] or m[3], m[2]) for m in _WARNING.finditer(process.log.taken())]
+        for kind, text in lines:
+            if text is None:
+                if said.pop(kind, None) is None:
+                    raise Violated(f"{process.name} says again that {kind} is mended")
+                continue
+            before = said.get(kind)
+            if before is not None and before[0] == text and now_s - before[1] < 290:
+                raise Violated(f"{process.name} says in every period: {kind}: {text}")
+            said[kind] = (text, now_s)
+            process.warnings += 1
+        kinds = {alarm.kind for alarm in report.alarms}
+        for kind in kinds - said.keys():
+            raise Violated(f"the alarm {kind} is not in the log of {process.name}")
+        for kind in said.keys() - kinds:
+            if kind not in ("rm", "foreign"):
+                raise Violated(f"the log of {process.name} does not say that {kind} has ended")
+            del said[kind]
+
+    def _accounts(self, process: Process, report: TickReport) -> None:
+        world, accounts = self.world, process.controller.accounts
+        if not process.looked and accounts.looked_s is not None:
+            process.looked = True
+            first = world.wire.last_list.get(process.name, {})
+            process.baseline = dict(first) if world.wire.lies == 0 and self.truthful else None
+            self._known[process.name] = {q.name for q in report.snapshot.leaves()} if report.snapshot else set()
+        for queue, account in accounts.queues.items():
+            key, now = (process.name, queue), account.reported[0]
+            if now < self._reported.get(key, 0.0) - 1e-3 and not process.died_since_tick:
+                raise Violated(f"{process.name}: what {queue} has used fell from {self._reported[key]} to {now}")
+            self._reported[key] = now
+            if now < account.memory_mb_s - 1e-3:
+                raise Violated(f"{process.name}: {queue} is reported less than it was shown")
+        process.died_since_tick = False
+        if process.baseline is not None and report.snapshot is not None and world.wire.lies == 0 and self.truthful:
+            if self.slack_mb_s == 0 and process.controller._look._apps_again_s <= process.controller.clock():
+                self._equal(process)
+        self._ledger(process, report)
+
+    def _equal(self, process: Process) -> None:
+        """To the MiB second, what lists of applications have shown."""
+        shown = self.shown(process)
+        for queue, account in process.controller.accounts.queues.items():
+            if account.memory_mb_s != shown.get(queue, 0):
+                text = f"{process.name}: {queue} has {account.memory_mb_s:.0f} MiB s, the RM showed {shown.get(queue, 0)}"
+                raise Violated(text)
+        for queue, used in shown.items():
+            if used and queue not in process.controller.accounts.queues:
+                raise Violated(f"{process.name}: {queue} has no account, the RM showed {used} MiB s")
+
+    def shown(self, process: Process) -> dict[str, int]:
+        """Queue -> what its applications have used since the ledger's first look, as they were shown."""
+        sums: dict[str, int] = {}
+        told, first = self.world.wire.shown.get(process.name, {}), process.baseline or {}
+        for app in (*self.world.cluster.ended, *self.world.cluster.apps.values()):
+            if app.id in told:
+                used = told[app.id][0] - first.get(app.id, (0, 0))[0]
+                sums[app.queue] = sums.get(app.queue, 0) + used
+        return sums
+
+    def _ledger(self, process: Process, report: TickReport) -> None:
+        """What is counted never falls, and a queue that is new is owed nothing for the time before it existed."""
+        ledger, snapshot = process.controller.core.ledger, report.snapshot
+        if ledger is None or snapshot is None:
+            return
+        counted, known = ledger.counted(), self._known.setdefault(process.name, set())
+        for leaf, value in counted.items():
+            key = (process.name, leaf)
+            if value < self._counted.get(key, 0.0) * (1 - 1e-9) - 1e-3:
+                raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.0f}, now {value:.0f}")
+        if not any(alarm.kind == "ledger" for alarm in report.alarms):
+            self._counted.update({(process.name, leaf): value for leaf, value in counted.items()})
+        active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}
+        before = self._active.setdefault(process.name, set())
+        weights = {q.name: q.weight for q in snapshot.leaves()}
+        others = [counted[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
+        for leaf in active - known - before:
+            if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
+                raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
+        before |= active
+
+    def _in_force(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """What is said to be in force is; what is not is an alarm before long."""
+        world, controller = self.world, process.controller
+        wanted = controller._in_force
+        if not controller.holds or world.writer != process.name or not wanted:
+            return
+        has = world.active.weights()
+        wrong = [q for q, w in wanted.items() if q in has and edits.float32(w) != has[q]]
+        if report.effect_s is not None and wrong and not world.changed_in_tick:
+            raise Violated(f"{process.name} says that {wrong[0]} is in force; the RM has {has[wrong[0]]:g}")
+        if not wrong or kinds & _EXCUSES:
+            self._wrong.pop(process.name, None)
+            return
+        since_s = self._wrong.setdefault(process.name, world.agenda.now_s)
+        poll_s = 60.0 if process.settings.refresh == "poll" else 0.0
+        most_s = process.settings.verify_every_s + 2.5 * process.settings.period_s + 1.0 + poll_s
+        if world.agenda.now_s - since_s > most_s:
+            raise Violated(
+                f"{process.name}: {wrong[0]} is not in force for {world.agenda.now_s - since_s:.0f} s, no alarm"
+            )
+
+    def _memory(self, process: Process) -> None:
+        if process.ticks % 16:
+            return
+        world, controller = self.world, process.controller
+        now_s = world.agenda.now_s
+        ended = world.cluster.ended
+        kept_s = 300.0 + 2 * controller.settings.full_look_every_s + 100.0 + self.silent_s(process)
+        shown = [app for app in ended[-world.active.retained :] if app.id not in world.active.forgotten]
+        gone = [app for app in ended if (app.ended_s or 0.0) > now_s - kept_s]
+        most = len({app.id for app in (*shown, *gone)}) + len(world.cluster.apps) + 20 + world.extra_apps
+        if len(controller.accounts.apps) > most:
+            raise Violated(f"{process.name} remembers {len(controller.accounts.apps)} applications, {most} are enough")
+        final = controller._look._watcher._final or {}
+        late = sum((app.ended_s or 0.0) > now_s - 130.0 - self.silent_s(process) for app in ended) + 20
+        last = ended[-1].ended_s or 0.0 if ended else 0.0
+        late = max(late, sum((app.ended_s or 0.0) > last - 130.0 for app in ended) + 20)
+        if len(final) > late:
+            raise Violated(f"the watcher of {process.name} remembers {len(final)} ended applications, {late} are enough")
+        db = process.store._db
+        decisions = db.execute("SELECT count(*) FROM decisions").fetchone()[0]
+        if decisions > world.most_decisions + 1:
+            raise Violated(f"{decisions} decisions are kept, {world.most_decisions} are enough")
+        rows = db.execute("SELECT count(*) FROM apps").fetchone()[0]
+        if rows > len(controller.accounts.apps) + 50 and not process.ledger_error:
+            raise Violated(f"{rows} applications are kept, {len(controller.accounts.apps)} are known")
+
+    def silent_s(self, process: Process) -> float:
+        """For how long a controller has seen nothing of late, at most."""
+        gap = self.world.agenda.now_s - self._good_s.get(process.name, 0.0)
+        self._gap[process.name] = max(self._gap.get(process.name, 0.0), gap)
+        return self._gap[process.name]
+
+    def longest_asked_s(self) -> float:
+        """For how long applications may not have been asked for."""
+        return max(self._gap.values(), default=0.0)
+
+    # --- when all faults have ended ---
+
+    def quiet(self, last: Mapping[str, TickReport]) -> None:
+        """Faults have ended and two periods have passed."""
+        world = self.world
+        holders = [p for p in world.processes if p.running and p.controller.holds]
+        if len(holders) != 1:
+            raise Violated(f"{[p.name for p in holders]} write the file")
+        for process in world.processes:
+            if not process.running:
+                if process.wanted:
+                    raise Violated(f"{process.name} does not run")
+                continue
+            allowed = {"lease"} if process not in holders else set()
+            if world.plan.policy in ("static", "hltrf"):
+                allowed |= {"ad-hoc"}
+            for alarm in last[process.name].alarms:
+                if alarm.kind not in allowed:
+                    raise Violated(f"all is well, and {process.name} says {alarm.kind}: {alarm.text}")
+            if process.tick_log._alarms.keys() - allowed:
+                raise Violated(f"{process.name} still says {sorted(process.tick_log._alarms)}")
+        self._bounds(holders[0])
+        self._entitled(holders[0])
+
+    def _bounds(self, holder: Process) -> None:
+        world, controller = self.world, holder.controller
+        has, wanted = world.active.weights(), controller._in_force
+        file = edits.read(world.file.read())
+        if controller.core.written is None:
+            raise Violated(f"{holder.name} does not know what is in force")
+        for path, weight in wanted.items():
+            if has.get(path) != edits.float32(weight):
+                raise Violated(f"{path} has {has.get(path)} in force, {holder.name} wants {weight:g}")
+            if path in file and file[path].weight != edits.float32(weight):
+                raise Violated(f"{path} has {file[path].weight} in the file, {holder.name} wants {weight:g}")
+        if holder.settings.mode != "bounded":
+            return
+        theirs = {path: queue.weight for path, queue in edits.read(world.pristine).items()}
+        levels: dict[str, list[float]] = {}
+        for path in has.keys() & wanted.keys():
+            levels.setdefault(path.rpartition(".")[0], []).append(has[path] / max(theirs.get(path, 1.0), 1e-9))
+        for parent, parts in levels.items():
+            if max(parts) > min(parts) * holder.settings.max_ratio * 1.002:
+                raise Violated(f"below {parent or 'root'} weights are {max(parts) / min(parts):.3f} apart")
+
+    def _entitled(self, holder: Process) -> None:
+        """Nobody's momentary weight is taken for an entitlement."""
+        known = holder.controller.owner.configured_weights()
+        for path, queue in edits.read(self.world.pristine).items():
+            if path != "root" and path in known and abs(known[path] - queue.weight) > 1e-6 * queue.weight:
+                raise Violated(f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {queue.weight:g}")
+            if path != "root" and path not in known:
+                raise Violated(f"{holder.name} does not know {path}")
+
+    def over(self) -> None:
+        """All applications have ended and have been seen."""
+        world = self.world
+        for process in world.processes:
+            if not process.running or process.baseline is None:
+                continue
+            for queue, used in world.truth_since(process).items():
+                account = process.controller.accounts.queues.get(queue)
+                has = 0.0 if account is None else account.memory_mb_s
+                if abs(has - used) > self.slack_mb_s:
+                    text = f"{process.name}: {queue} has {has:.0f} MiB s, it has used {used} ({self.slack_mb_s:.0f} may miss)"
+                    raise Violated(text)
+                told = 0.0 if account is None else account.reported[0]
+                most = world.most_assumed_mb_s + self.slack_mb_s
+                if told - used > most:
+                    raise Violated(f"{process.name}: {queue} is told {told:.0f} MiB s, it has used {used}")
+
+    def released(self, words: str) -> None:
+        """The administrator's file is back, byte for byte, and in force; nothing of ours is left."""
+        world = self.world
+        if "released" in words and "not" in words:
+            raise Violated(f"all is well, and it {words}")
+        data = world.file.read()
+        if data != world.pristine:
+            raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
+        left = [name for name in os_list(world.file.path.parent) if "yarnfair" in name or name.endswith((".lease", ".standby"))]
+        if left:
+            raise Violated(f"left behind: {left}")
+
+
+def os_list(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def _number(weight: object) -> float:
+    return float(weight) if isinstance(weight, int | float) else 1.0

@@ -1,0 +1,202 @@
+"""The cluster as it really is: nodes, queues' applications, containers, and what each has truly used.
+
+Containers go to the leaf that waits and has the least memory for its weight, level by level, as a Fair Scheduler does
+in the large. The workload has random numbers of its own, so that a fault more or less does not change who comes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tests.control.soak.clock import Agenda
+from tests.control.soak.edits import Queue
+
+NODE_MB, NODE_VCORES = 16 * 1024, 16
+
+
+@dataclass(eq=False)
+class Container:
+    memory_mb: int
+    vcores: int
+    node: int
+    began_s: float
+    ended_s: float | None = None
+
+    def used(self, until_s: float) -> tuple[int, int]:
+        """As the RM counts: whole milliseconds, whole results."""
+        end_s = until_s if self.ended_s is None else min(self.ended_s, until_s)
+        ms = max(round(end_s * 1000) - round(self.began_s * 1000), 0)
+        return self.memory_mb * ms // 1000, self.vcores * ms // 1000
+
+
+@dataclass(eq=False)
+class App:
+    id: str
+    queue: str
+    submitted_s: float
+    task_mb: int
+    task_s: float
+    waiting: int
+    containers: list[Container] = field(default_factory=list)
+    ended_s: float | None = None
+    #: Sums of ended containers, so that long ones need no list of them.
+    ended_mb_s: int = 0
+    ended_vcore_s: int = 0
+    ended_count: int = 0
+
+    def truth(self, now_s: float) -> tuple[int, int]:
+        live = [c.used(now_s) for c in self.containers]
+        return self.ended_mb_s + sum(m for m, _ in live), self.ended_vcore_s + sum(v for _, v in live)
+
+    def held_mb(self) -> int:
+        return sum(c.memory_mb for c in self.containers)
+
+
+class Cluster:
+    """What runs. ``queues`` is what the active RM has loaded; ``on_end`` is told of each container and its end."""
+
+    def __init__(self, agenda: Agenda, rng: random.Random, *, nodes: int, period_s: float) -> None:
+        self.agenda, self.rng, self.period_s = agenda, rng, period_s
+        self.alive = [True] * nodes
+        self.free_mb = [NODE_MB] * nodes
+        self.apps: dict[str, App] = {}
+        self.ended: list[App] = []
+        self.queues: dict[str, Queue] = {}
+        self.ad_hoc: list[str] = []
+        self.arriving = True
+        self.schedules = True
+        self.on_end: Callable[[App, Container], None] = lambda _app, _container: None
+        self.on_start: Callable[[App], None] = lambda _app: None
+        self._number = 0
+        self._apart_s = period_s * rng.uniform(1.5, 4.0)
+        agenda.after(0.0, self._arrive)
+
+    @property
+    def capacity_mb(self) -> int:
+        return NODE_MB * sum(self.alive)
+
+    @property
+    def capacity_vcores(self) -> int:
+        return NODE_VCORES * sum(self.alive)
+
+    def leaves(self) -> list[str]:
+        """Where applications may go."""
+        return [q.path for q in self.queues.values() if q.leaf] + self.ad_hoc
+
+    def _arrive(self) -> None:
+        if self.arriving and (leaves := self.leaves()):
+            self.submit(self.rng.choice(leaves))
+        self.agenda.after(self.rng.expovariate(1.0) * self._apart_s, self._arrive)
+
+    def submit(self, queue: str) -> App:
+        self._number += 1
+        task_s = max(self.period_s * self.rng.uniform(0.3, 6.0), 0.5)
+        app = App(
+            f"application_1699999999000_{self._number:04d}",
+            queue,
+            self.agenda.now_s,
+            1024 * self.rng.randint(1, 3),
+            task_s,
+            self.rng.randint(1, 24),
+        )
+        self.apps[app.id] = app
+        self.start(app, 1024, master=True)
+        self.assign()
+        return app
+
+    def start(self, app: App, memory_mb: int, *, master: bool = False) -> bool:
+        """A container on the first node that has room."""
+        for node, free in enumerate(self.free_mb):
+            if self.alive[node] and free >= memory_mb:
+                container = Container(memory_mb, 1, node, self.agenda.now_s)
+                app.containers.append(container)
+                self.free_mb[node] -= memory_mb
+                self.on_start(app)
+                if not master:
+                    length = app.task_s * self.rng.uniform(0.5, 1.5)
+                    self.agenda.after(length, lambda: self._task_ended(app, container))
+                return True
+        return False
+
+    def _task_ended(self, app: App, container: Container) -> None:
+        if container.ended_s is None:
+            self.end(app, container)
+            self._maybe_over(app)
+            self.assign()
+
+    def end(self, app: App, container: Container) -> None:
+        container.ended_s = self.agenda.now_s
+        memory, vcores = container.used(self.agenda.now_s)
+        app.containers.remove(container)
+        app.ended_mb_s, app.ended_vcore_s = app.ended_mb_s + memory, app.ended_vcore_s + vcores
+        app.ended_count += 1
+        if self.alive[container.node]:
+            self.free_mb[container.node] += container.memory_mb
+        self.on_end(app, container)
+
+    def _maybe_over(self, app: App) -> None:
+        if app.ended_s is None and not app.waiting and len(app.containers) <= 1:
+            self.finish(app)
+
+    def finish(self, app: App) -> None:
+        for container in list(app.containers):
+            self.end(app, container)
+        app.waiting, app.ended_s = 0, self.agenda.now_s
+        del self.apps[app.id]
+        self.ended.append(app)
+
+    def assign(self) -> None:
+        """Gives what is free to who waits."""
+        if not self.schedules:
+            return
+        waiting = [app for app in self.apps.values() if app.waiting]
+        while waiting:
+            used = self._used()
+            app = min(waiting, key=lambda one: (self._rank(one.queue, used), one.id))
+            master = not app.containers
+            if not self.start(app, 1024 if master else app.task_mb, master=master):
+                waiting.remove(app)
+            elif not master:
+                app.waiting -= 1
+                if not app.waiting:
+                    waiting.remove(app)
+
+    def _used(self) -> dict[str, int]:
+        used: dict[str, int] = {}
+        for app in self.apps.values():
+            path, held = app.queue, app.held_mb()
+            while path:
+                used[path] = used.get(path, 0) + held
+                path = path.rpartition(".")[0]
+        return used
+
+    def _rank(self, queue: str, used: Mapping[str, int]) -> tuple[float, ...]:
+        parts = queue.split(".")
+        paths = [".".join(parts[:n]) for n in range(2, len(parts) + 1)]
+        return tuple(used.get(p, 0) / max(self.queues[p].weight if p in self.queues else 1.0, 1e-9) for p in paths)
+
+    def lose_node(self, node: int) -> None:
+        """A node is gone with all that ran there; tasks wait again."""
+        self.alive[node] = False
+        for app in list(self.apps.values()):
+            for container in [c for c in app.containers if c.node == node]:
+                self.end(app, container)
+                app.waiting += 1
+        self.free_mb[node] = 0
+        self.assign()
+
+    def node_back(self, node: int) -> None:
+        if not self.alive[node]:
+            self.alive[node], self.free_mb[node] = True, NODE_MB
+            self.assign()
+
+    def truth(self, now_s: float) -> dict[str, tuple[int, int]]:
+        """Queue -> what its applications have truly used."""
+        sums: dict[str, tuple[int, int]] = {}
+        for app in (*self.ended, *self.apps.values()):
+            memory, vcores = app.truth(now_s)
+            before = sums.get(app.queue, (0, 0))
+            sums[app.queue] = (before[0] + memory, before[1] + vcores)
+        return sums

@@ -1,0 +1,174 @@
+"""The administrator's allocation file: how it came about, what he changes in it, and what a reader makes of it.
+
+The reader here is none of the product's: it stands for the ResourceManager's loader as far as these files go, and says
+whether a file is the administrator's but for what a controller may own.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+
+#: What a controller may own of a queue.
+OWNED = ("weight", "minResources", "maxResources", "schedulingPolicy")
+_WEIGHTS = ("1.0", "2", " 3.0 ", "1.5", "4.25", "1")
+_KNOWN = {*OWNED, "maxRunningApps", "queue", "maxAMShare", "aclSubmitApps"}
+_DEFAULTS = {"queueMaxAppsDefault", "queuePlacementPolicy", "defaultQueueSchedulingPolicy", "userMaxAppsDefault"}
+_AMOUNT = re.compile(r"\s*(\d+)\s*mb\s*,\s*(\d+)\s*vcores\s*")
+
+
+class Unreadable(Exception):
+    """No ResourceManager takes this file."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue of a file. ``weight``: the float32 that a ResourceManager makes of it; ``rest``: what nobody else owns."""
+
+    path: str
+    parent: str
+    leaf: bool
+    weight: float
+    min_mb: int
+    rest: tuple[tuple[str, str], ...]
+
+
+def float32(value: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+
+
+def read(data: bytes) -> dict[str, Queue]:
+    """The queues of a file, the root first. Raises Unreadable."""
+    try:
+        top = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise Unreadable(f"no XML: {error}") from None
+    if top.tag != "allocations":
+        raise Unreadable(f"the top element is {top.tag}")
+    found = {"root": Queue("root", "", False, 1.0, 0, ())}
+    for element in top:
+        if element.tag == "queue":
+            _read(element, "root", found)
+        elif element.tag not in _DEFAULTS:
+            raise Unreadable(f"an element {element.tag}")
+    return found
+
+
+def _read(element: ElementTree.Element, parent: str, found: dict[str, Queue]) -> None:
+    name = (element.get("name") or "").strip()
+    if not name or "." in name:
+        raise Unreadable(f"a queue called {name!r}")
+    path = parent if name == "root" and parent == "root" else f"{parent}.{name}"
+    if path in found and path != "root":
+        raise Unreadable(f"{path} twice")
+    values: dict[str, str] = {}
+    for child in element:
+        if child.tag not in _KNOWN:
+            raise Unreadable(f"{path} has {child.tag}")
+        if child.tag != "queue":
+            if child.tag in values:
+                raise Unreadable(f"{path} has {child.tag} twice")
+            values[child.tag] = child.text or ""
+    try:
+        weight = float32(float(values.get("weight", "1")))
+    except (ValueError, OverflowError):
+        raise Unreadable(f"{path} has the weight {values['weight']!r}") from None
+    if not 0 <= weight < float("inf"):
+        raise Unreadable(f"{path} has the weight {weight}")
+    least = 0
+    for name_of in ("minResources", "maxResources"):
+        if name_of in values:
+            amount = _AMOUNT.fullmatch(values[name_of])
+            if amount is None:
+                raise Unreadable(f"{path} has {name_of} {values[name_of]!r}")
+            least = int(amount[1]) if name_of == "minResources" else least
+    inside = [child for child in element if child.tag == "queue"]
+    leaf = not inside and element.get("type") != "parent" and path != "root"
+    rest = tuple(sorted((key, text) for key, text in values.items() if key not in OWNED))
+    found[path] = Queue(path, parent, leaf, weight, least, rest)
+    for child in inside:
+        _read(child, path, found)
+
+
+def only_owned_differ(data: bytes, pristine: bytes) -> str:
+    """What differs between two readable files beside what a controller may own; "" nothing."""
+    ours, theirs = read(data), read(pristine)
+    if ours.keys() != theirs.keys():
+        return f"queues {sorted(ours.keys() ^ theirs.keys())} are in one of them"
+    for path, queue in ours.items():
+        if (queue.leaf, queue.rest) != (theirs[path].leaf, theirs[path].rest):
+            return f"{path} has {queue.rest}, the administrator wrote {theirs[path].rest}"
+    return "" if re.findall(rb"<!--.*?-->", data) == re.findall(rb"<!--.*?-->", pristine) else "a comment differs"
+
+
+def make(rng: random.Random, *, ad_hoc: bool) -> bytes:
+    """An administrator's file: some queues, on one level or two."""
+    lines = ['<?xml version="1.0"?>', "<!-- kept by hand -->", "<allocations>"]
+    if rooted := rng.random() < 0.3:
+        lines.append('  <queue name="root"><maxRunningApps>1000</maxRunningApps>')
+    names = [f"q{i}" for i in range(rng.randint(2, 4))]
+    for name in names:
+        if rng.random() < 0.25 and not rooted:
+            inner = "".join(f"\n    {element(rng, f'{name}{letter}')}" for letter in "ab")
+            lines.append(f'  <queue name="{name}">\n    <weight>{rng.choice(_WEIGHTS)}</weight>{inner}\n  </queue>')
+        else:
+            lines.append(f"  {element(rng, name)}")
+    if ad_hoc:
+        lines.append('  <queue name="users" type="parent"/>')
+    if rooted:
+        lines.append("  </queue>")
+    if rng.random() < 0.5:
+        lines.append("  <queueMaxAppsDefault>500</queueMaxAppsDefault>")
+    return ("\n".join([*lines, "</allocations>"]) + "\n").encode()
+
+
+def element(rng: random.Random, name: str) -> str:
+    """A leaf's element in one of the ways in which people write it."""
+    match rng.randrange(5):
+        case 0:
+            return f'<queue name="{name}"/>'
+        case 1:
+            return f'<queue name="{name}"><weight>{rng.choice(_WEIGHTS)}</weight></queue>'
+        case 2:
+            limit = rng.randint(50, 90)
+            return f'<queue name="{name}">\n    <maxRunningApps>{limit}</maxRunningApps>\n  </queue>'
+        case 3:
+            return (
+                f'<queue name="{name}">\n    <!-- {name} pays -->\n    <weight>{rng.choice(_WEIGHTS)}</weight>\n'
+                f"    <maxRunningApps>{rng.randint(50, 90)}</maxRunningApps>\n  </queue>"
+            )
+        case _:
+            return f'<queue name="{name}" ><weight>{rng.choice(_WEIGHTS)}</weight><maxAMShare>0.9</maxAMShare></queue>'
+
+
+def leaf_element(name: str) -> re.Pattern[bytes]:
+    """Where a leaf is written, with the white space before it."""
+    tag = re.escape(name).encode()
+    return re.compile(rb"\s*<queue name=\"" + tag + rb"\"\s*(?:/>|>(?:(?!<queue).)*?</queue>)", re.S)
+
+
+def add(data: bytes, text: bytes) -> bytes:
+    """A queue more, before the last end tag of the top level."""
+    end = data.rindex(b"</queue>\n") if b'name="root"' in data else data.index(b"</allocations>")
+    return data[:end].rstrip() + b"\n  " + text + b"\n" + data[end:]
+
+
+def set_limit(data: bytes, name: str, limit: int) -> bytes:
+    """Another maxRunningApps for a leaf that has one."""
+    found = leaf_element(name).search(data)
+    if found is None or b"<maxRunningApps>" not in found[0]:
+        return data
+    new = re.sub(rb"<maxRunningApps>\d+<", b"<maxRunningApps>%d<" % limit, found[0])
+    return data[: found.start()] + new + data[found.end() :]
+
+
+def set_weight(data: bytes, name: str, weight: str) -> bytes:
+    """Another weight for a leaf that has one."""
+    found = leaf_element(name).search(data)
+    if found is None or b"<weight>" not in found[0]:
+        return data
+    new = re.sub(rb"<weight>[^<]*<", b"<weight>%s<" % weight.encode(), found[0])
+    return data[: found.start()] + new + data[found.end() :]

@@ -1,0 +1,451 @@
+"""What goes wrong, by kind: each changes the world at a moment, and says how long that lasts and how it ends.
+
+A schedule is drawn from the seed: of all kinds a few (so that one kind cannot hide another in every history), at random
+moments. As text it is ``PERIODS:KIND:DRAW,...``: when, in control periods from the begin; what; and the number from
+which this fault's own random numbers come, so that leaving faults out changes none of the others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.control.soak import edits
+from tests.control.soak.process import Process
+from tests.control.soak.wire import AnswerFault
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+#: How a fault ends: after so many seconds, by this. None: it is over at once. False: it could not be.
+End = tuple[float, Callable[[], None]] | None | bool
+KINDS: dict[str, Callable[[World, random.Random], End]] = {}
+#: The pages of which answers go wrong, and how.
+_LIES = ("stale", "fallen", "jumps", "negative", "missing", "nonsense", "no-apps", "impossible-queue")
+_BROKEN = ("cut", "empty-object", "empty-body", "null", "html", "error", "hangs", "deep")
+_HOSTILE = (
+    b"",
+    b"<allocations>",
+    b"<allocations><queue name='x'><weight>NaN</weight></queue>",
+    b"<configuration/>",
+    b"\xff\xfe\x00",
+    b'<!DOCTYPE a [<!ENTITY b "c">]><allocations>&b;</allocations>',
+    b"<allocations>" + b"<queue name='a'>" * 300 + b"</queue>" * 300 + b"</allocations>",
+    b"<allocations><queue name='q0'><weight>much</weight></queue></allocations>",
+)
+_LEASES = (
+    b"[" * 100_000,
+    b"{",
+    b"null",
+    b'{"owner": 7, "lease_s": "x"}',
+    b'{"owner": "somebody", "host": "elsewhere", "pid": 1, "count": 1, "lease_s": 1e9}',
+    b'{"owner": "somebody", "host": {"a": 1}, "lease_s": 5, "said": {"baseline": 3}, "said_by": "somebody"}',
+    b"\x00" * 50,
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    at: float
+    kind: str
+    draw: int
+
+    def __str__(self) -> str:
+        return f"{self.at:g}:{self.kind}:{self.draw}"
+
+
+def parse(text: str) -> list[Fault]:
+    """A schedule from its text. ValueError."""
+    found = []
+    for part in filter(None, text.split(",")):
+        at, kind, draw = part.split(":")
+        if kind not in KINDS:
+            raise ValueError(f"no kind of fault is called {kind}: {', '.join(KINDS)}")
+        found.append(Fault(float(at), kind, int(draw)))
+    return found
+
+
+def drawn(rng: random.Random, spans: list[tuple[float, float]]) -> list[Fault]:
+    """A schedule within these spans of periods."""
+    kinds = rng.sample(list(KINDS), rng.randint(2, 9))
+    apart = rng.choice((3.0, 6.0, 12.0))
+    found = []
+    for begin, end in spans:
+        at = begin + rng.expovariate(1 / apart)
+        while at < end:
+            found.append(Fault(round(at, 3), rng.choice(kinds), rng.randrange(10**6)))
+            at += rng.expovariate(1 / apart)
+    return found
+
+
+def kind(name: str) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
+    def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
+        KINDS[name] = do
+        return do
+
+    return known
+
+
+# --- answers ---
+
+
+def _answer(name: str, pages: tuple[str, ...]) -> None:
+    @kind(f"answer-{name}")
+    def begin(world: World, rng: random.Random) -> End:
+        period_s = world.plan.settings.period_s
+        lie = name in _LIES
+        if lie and not world.checks.truthful:
+            return False
+        # A figure that is wrong for longer than a while is the truth to whoever looks.
+        most = 1 + int(10.0 / period_s) if lie else 6
+        fault = AnswerFault(name, rng.choice(pages), rng.randint(1, most), rng)
+        world.wire.faults.append(fault)
+        world.checks.truthful = world.checks.truthful and not lie
+        return None
+
+
+for _name in _BROKEN:
+    _answer(_name, ("info", "scheduler", "apps", "jmx", "any"))
+for _name in _LIES:
+    _answer(_name, ("apps",))
+_answer("impossible-queue", ("apps", "scheduler"))
+_answer("lost", ("refreshQueues", "getQueueInfo"))
+_answer("lost-after", ("refreshQueues",))
+
+
+@kind("network-slow")
+def _network_slow(world: World, rng: random.Random) -> End:
+    world.wire.slow_s = rng.uniform(0.05, 1.0)
+
+    def end() -> None:
+        world.wire.slow_s = 0.0
+
+    return world.periods(rng, 2, 10), end
+
+
+# --- ResourceManagers ---
+
+
+@kind("rm-freezes")
+def _freezes(world: World, rng: random.Random) -> End:
+    rm = world.active
+    rm.frozen = True
+
+    def end() -> None:
+        rm.frozen = False
+
+    return world.periods(rng, 0.3, 8), end
+
+
+@kind("rm-restarts")
+def _restarts(world: World, rng: random.Random) -> End:
+    return world.restart(rng)
+
+
+@kind("rm-fails-over")
+def _fails_over(world: World, rng: random.Random) -> End:
+    return world.fail_over(rng) if len(world.rms) > 1 else False
+
+
+@kind("rm-loads-older")
+def _loads_older(world: World, rng: random.Random) -> End:
+    world.active.load(world.pristine)
+    return None
+
+
+@kind("rm-restarts-with-older")
+def _restarts_older(world: World, rng: random.Random) -> End:
+    return world.restart(rng, older=world.pristine)
+
+
+@kind("rm-forgets-ended")
+def _forgets(world: World, rng: random.Random) -> End:
+    world.checks.lose(world.forget_ended())
+    return None
+
+
+@kind("refresh-dropped")
+def _dropped(world: World, rng: random.Random) -> End:
+    rm = world.active
+    rm.drops_refresh = True
+
+    def end() -> None:
+        rm.drops_refresh = False
+
+    return world.periods(rng, 0.5, 8), end
+
+
+@kind("refresh-late")
+def _late(world: World, rng: random.Random) -> End:
+    rm = world.active
+    rm.late_refresh_s = rng.uniform(0.5, 20.0)
+
+    def end() -> None:
+        rm.late_refresh_s = 0.0
+
+    return world.periods(rng, 0.5, 8), end
+
+
+@kind("refresh-twice")
+def _twice(world: World, rng: random.Random) -> End:
+    rm = world.active
+    rm.twice = True
+
+    def end() -> None:
+        rm.twice = False
+
+    return world.periods(rng, 0.5, 8), end
+
+
+@kind("refresh-overtaken")
+def _overtaken(world: World, rng: random.Random) -> End:
+    """Somebody's earlier call, with the file as it was then, ends after ours."""
+    before, rm = world.file.read(), world.active
+    world.agenda.after(world.periods(rng, 0.5, 4), lambda: rm.load(before) and None)
+    return None
+
+
+@kind("poll-misses")
+def _misses(world: World, rng: random.Random) -> End:
+    world.poll_misses += 1
+    return None
+
+
+# --- controllers ---
+
+
+@kind("controller-killed")
+def _killed(world: World, rng: random.Random) -> End:
+    process = world.some(rng)
+    process.disk.power = rng.random() < 0.4
+    process.disk.kill_in = rng.randrange(30)
+    return world.periods(rng, 2, 6), lambda: world.spare_life(process)
+
+
+@kind("controller-restarts")
+def _controller_restarts(world: World, rng: random.Random) -> End:
+    process = world.some(rng)
+    if process.ticking or not process.running:
+        return False
+    process.end("hold")
+    world.agenda.after(world.periods(rng, 0.1, 8), process.begin)
+    return None
+
+
+@kind("controller-released-and-begun")
+def _released(world: World, rng: random.Random) -> End:
+    process = world.some(rng)
+    if process.ticking or not process.running or world.intruded:
+        return False
+    process.end("release")
+    world.agenda.after(world.periods(rng, 0.1, 4), process.begin)
+    return None
+
+
+@kind("controller-paused")
+def _paused(world: World, rng: random.Random) -> End:
+    process = world.some(rng)
+    process.pause_s = rng.uniform(0.2, 2.5) * max(world.plan.settings.lease_s, world.plan.settings.period_s)
+    return None
+
+
+@kind("second-controller")
+def _second(world: World, rng: random.Random) -> End:
+    """With a lease a spare, which stays; without one an intruder, for a while."""
+    return world.second(rng)
+
+
+@kind("spare-restarts")
+def _spare_restarts(world: World, rng: random.Random) -> End:
+    spare = world.processes[-1]
+    if len(world.processes) < 2 or spare.ticking or not spare.running or not spare.wanted:
+        return False
+    spare.end("hold")
+    world.agenda.after(world.periods(rng, 0.5, 12), spare.begin)
+    return None
+
+
+# --- disks ---
+
+
+def _disk(name: str, **trouble: str | float) -> None:
+    @kind(f"disk-{name}")
+    def begin(world: World, rng: random.Random) -> End:
+        process: Process = world.some(rng)
+        process.disturb(**trouble)  # type: ignore[arg-type]
+        return world.periods(rng, 0.5, 8), process.disturb
+
+
+_disk("full", file_error="full", ledger_error="full")
+_disk("file-full", file_error="full")
+_disk("file-read-only", file_error="read-only")
+_disk("ledger-full", ledger_error="full")
+_disk("ledger-read-only", ledger_error="read-only")
+_disk("slow", slow_s=0.4)
+
+
+# --- files ---
+
+
+@kind("file-torn")
+def _torn(world: World, rng: random.Random) -> End:
+    data = world.file.read()
+    return world.break_file(rng, data[: rng.randrange(1, max(len(data) - 16, 2))])
+
+
+@kind("file-hostile")
+def _hostile(world: World, rng: random.Random) -> End:
+    return world.break_file(rng, rng.choice(_HOSTILE))
+
+
+@kind("file-no-file")
+def _no_file(world: World, rng: random.Random) -> End:
+    def make(path: str) -> None:
+        match rng.randrange(4):
+            case 0:
+                os.symlink(path, path)
+            case 1:
+                os.mkfifo(path)
+            case 2:
+                os.mkdir(path)
+
+    return world.break_file(rng, make)
+
+
+@kind("lease-hostile")
+def _lease_hostile(world: World, rng: random.Random) -> End:
+    if not world.plan.settings.lease_s:
+        return False
+    world.lease_path.write_bytes(rng.choice(_LEASES))
+    world.checks.lease_disturbed()
+    return None
+
+
+@kind("lease-gone")
+def _lease_gone(world: World, rng: random.Random) -> End:
+    if not world.plan.settings.lease_s:
+        return False
+    world.lease_path.unlink(missing_ok=True)
+    world.checks.lease_disturbed()
+    return None
+
+
+# --- clocks ---
+
+
+@kind("clock-jumps")
+def _jumps(world: World, rng: random.Random) -> End:
+    world.some(rng).clock.jumped_s += rng.choice((-1, 1)) * rng.choice((1.0, 30.0, 3600.0, 86_400.0))
+    return None
+
+
+@kind("clock-drifts")
+def _drifts(world: World, rng: random.Random) -> End:
+    clock = world.some(rng).clock
+    clock.drift(rng.choice((0.99, 1.01)))
+    return world.periods(rng, 5, 20), lambda: clock.drift(1.0)
+
+
+# --- the administrator, users, nodes ---
+
+
+@kind("queue-added")
+def _queue_added(world: World, rng: random.Random) -> End:
+    world.new_queues += 1
+    element = edits.element(rng, f"new{world.new_queues}").encode()
+    return world.edit(lambda data: edits.add(data, element))
+
+
+@kind("queue-removed")
+def _queue_removed(world: World, rng: random.Random) -> End:
+    name = world.idle_leaf(rng)
+    return world.edit(lambda data: edits.leaf_element(name).sub(b"", data)) if name else False
+
+
+@kind("queue-commented-out")
+def _commented(world: World, rng: random.Random) -> End:
+    """Taken out of the file for a while, and put back as it stood there, with our weight in it."""
+    name = world.idle_leaf(rng)
+    found = edits.leaf_element(name).search(world.file.read()) if name else None
+    theirs = edits.leaf_element(name).search(world.pristine) if name else None
+    if found is None or theirs is None or world.broken:
+        return False
+    before, wrote = found[0].strip(), theirs[0].strip()
+    world.edit(lambda data: edits.leaf_element(name).sub(b"", data))
+
+    def end() -> None:
+        world.file.put(edits.add(world.file.read(), before))
+        world.pristine = edits.add(world.pristine, wrote)
+
+    return world.periods(rng, 2.5, 6), lambda: world.when_whole(end)
+
+
+@kind("limit-changed")
+def _limit(world: World, rng: random.Random) -> End:
+    leaves = [q.path for q in edits.read(world.pristine).values() if q.leaf and dict(q.rest).get("maxRunningApps")]
+    if not leaves:
+        return False
+    name, limit = rng.choice(leaves).rpartition(".")[2], rng.randint(50, 90)
+    return world.edit(lambda data: edits.set_limit(data, name, limit))
+
+
+@kind("weight-foreign")
+def _weight(world: World, rng: random.Random) -> End:
+    """Somebody writes a weight that is the controller's."""
+    owned = world.owned_leaves()
+    if not owned or world.broken:
+        return False
+    name = rng.choice(owned).rpartition(".")[2]
+    world.file.put(edits.set_weight(world.file.read(), name, rng.choice(("7", "0.5", "123.0"))))
+    return None
+
+
+@kind("root-element-dropped")
+def _root(world: World, rng: random.Random) -> End:
+    """Somebody's editor drops the element around all queues."""
+    data = world.file.read()
+    if b'name="root"' not in data or world.broken:
+        return False
+    world.checks.root_dropped = True
+    return world.break_file(rng, data.replace(b'<queue name="root">', b"").replace(b"  </queue>\n</alloc", b"</alloc"))
+
+
+@kind("user-comes")
+def _user(world: World, rng: random.Random) -> End:
+    parent = "root.users" if "root.users" in world.active.queues else "root"
+    path = f"{parent}.user{rng.randrange(3)}"
+    if path in world.cluster.ad_hoc:
+        return False
+    world.cluster.ad_hoc.append(path)
+    world.cluster.submit(path)
+
+    def goes() -> None:
+        if any(app.queue == path for app in world.cluster.apps.values()):
+            world.agenda.after(world.plan.settings.period_s, goes)
+        elif path in world.cluster.ad_hoc:
+            world.cluster.ad_hoc.remove(path)
+
+    world.agenda.after(world.periods(rng, 8, 20), goes)
+    return None
+
+
+@kind("burst")
+def _burst(world: World, rng: random.Random) -> End:
+    if leaves := world.cluster.leaves():
+        queue = rng.choice(leaves)
+        for _ in range(rng.randint(2, 6)):
+            world.cluster.submit(queue)
+    return None
+
+
+@kind("node-lost")
+def _node(world: World, rng: random.Random) -> End:
+    nodes = [n for n, alive in enumerate(world.cluster.alive) if alive]
+    if len(nodes) < 2:
+        return False
+    node = rng.choice(nodes)
+    world.cluster.lose_node(node)
+    return world.periods(rng, 1, 10), lambda: world.cluster.node_back(node)

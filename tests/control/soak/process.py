@@ -1,0 +1,239 @@
+"""Controllers as processes: each on a machine of its own, with its ledger, until it is stopped or killed."""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.base.errors import YarnfairError
+from harness.control.reports import TickReport
+from harness.control.settings import ControlSettings
+from harness.control.telemetry import Log, Metrics, TickLog
+from harness.control.wall import Controller
+from harness.ledger.store import LedgerStore
+from harness.policies import make_policy
+from harness.yarn.files import LocalPlace
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmAddress, RmClient
+from tests.control.soak.clock import MachineClock
+from tests.control.soak.disk import Disk, Killed
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a seed's controllers are told."""
+
+    policy: str
+    sets: dict[str, str]
+    settings: ControlSettings
+    pair: bool
+    nodes: int
+    warm_apps: int
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Plan:
+        policy = rng.choices(("ltrf", "hltrf", "static", "fair"), (70, 12, 8, 10))[0]
+        sets: dict[str, str] = {}
+        if policy == "ltrf" and rng.random() < 0.7:
+            sets["horizon_s"] = rng.choice(("100", "600", "3600"))
+        if policy == "hltrf":
+            sets["t_wait"] = rng.choice(("4", "30"))
+        period_s = rng.choice((1.0, 2.0, 5.0, 5.0, 10.0, 15.0, 30.0, 60.0))
+        lease_s = rng.choice((0.0, 3.0, 6.0)) * period_s
+        settings = ControlSettings(
+            period_s=period_s,
+            refresh="poll" if rng.random() < 0.2 else "rpc",
+            verify_every_s=rng.choice((period_s, 5.0, 30.0)),
+            full_look_every_s=rng.choice((60.0, 600.0)),
+            mode=rng.choice(("bounded", "bounded", "full")),
+            max_ratio=rng.choice((1.5, 2.0, 4.0)),
+            lease_s=max(lease_s, 15.0) if lease_s else 0.0,
+            ad_hoc="name" if rng.random() < 0.2 else "scale",
+        )
+        return cls(policy, sets, settings, rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3)))
+
+
+@dataclass
+class Sink(io.TextIOBase):
+    """Where a log goes: counted, not kept."""
+
+    lines: int = 0
+    size: int = 0
+    new: list[str] = field(default_factory=list)
+
+    def write(self, text: str) -> int:
+        self.lines += text.count("\n")
+        self.size += len(text)
+        self.new.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def taken(self) -> str:
+        """What was written since this was last called."""
+        text = "".join(self.new)
+        self.new.clear()
+        return text
+
+
+@dataclass(eq=False)
+class Process:
+    """One controller. ``lease``: whether it asks for the lease at all."""
+
+    name: str
+    world: World
+    settings: ControlSettings
+    clock: MachineClock
+    on_report: Callable[[Process, TickReport], None]
+    wanted: bool = True
+    running: bool = False
+    ticking: bool = False
+    ticks: int = 0
+    deaths: int = 0
+    folder: Path = Path()
+    log: Sink = field(default_factory=Sink)
+    pause_s: float = 0.0
+    #: What applications had used at the first look of this ledger (None: no look yet, or it cannot be told).
+    baseline: dict[str, tuple[int, int]] | None = None
+    looked: bool = False
+    died_since_tick: bool = False
+    warnings: int = 0
+    file_error: str = ""
+    ledger_error: str = ""
+    slow_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.folder = self.world.root / f"{self.name}-0"
+        self.folder.mkdir()
+        self.disk = self._new_disk()
+
+    def _new_disk(self) -> Disk:
+        disk = Disk(self.world.agenda.pass_by, self.world.replaced)
+        disk.rng = random.Random(f"{self.world.seed} {self.name} {self.deaths}")
+        disk.on_kill = self._copy_ledger
+        disk.file_error, disk.ledger_error, disk.slow_s = self.file_error, self.ledger_error, self.slow_s
+        return disk
+
+    def disturb(self, *, file_error: str = "", ledger_error: str = "", slow_s: float = 0.0) -> None:
+        """What its disk does from now on."""
+        self.file_error, self.ledger_error, self.slow_s = file_error, ledger_error, slow_s
+        self.disk.file_error, self.disk.ledger_error, self.disk.slow_s = file_error, ledger_error, slow_s
+
+    def _copy_ledger(self) -> None:
+        """The ledger's files as they are at the moment of death."""
+        new = self.world.root / f"{self.name}-{self.deaths + 1}"
+        new.mkdir()
+        connection = getattr(getattr(self, "store", None), "_db", None)
+        for part in ("", "-wal"):
+            source = self.folder / f"ledger.db{part}"
+            if source.exists():
+                shutil.copyfile(source, new / source.name)
+        wal = new / "ledger.db-wal"
+        if self.disk.power and wal.exists():
+            synced = connection is None or connection.execute("PRAGMA synchronous").fetchone()[0] >= 2
+            data = wal.read_bytes()
+            if synced:
+                # Pages of the transaction that was going on may lie behind what was kept.
+                wal.write_bytes(data + self.disk.rng.randbytes(self.disk.rng.randrange(5000)))
+            else:
+                wal.write_bytes(data[: self.disk.rng.randrange(len(data) + 1)])
+
+    # --- its life ---
+
+    def begin(self) -> None:
+        """As the system's supervisor starts it. What keeps it from starting: it is tried again later."""
+        if not self.wanted or self.running:
+            return
+        world = self.world
+        self.disk = self._new_disk()
+        with world.acting(self):
+            try:
+                self._open()
+            except YarnfairError as error:
+                world.note(f"{self.name} does not start: {error.line()}")
+                self._close()
+                world.agenda.after(max(self.settings.period_s, 5.0), self.begin)
+                return
+            except Killed:
+                self._died()
+                return
+        self.running = True
+        self.turn()
+
+    def _open(self) -> None:
+        world = self.world
+        self.store = LedgerStore(self.folder / "ledger.db")
+        self.client = RmClient(
+            [RmAddress.of(rm.base) for rm in world.rms],
+            HttpOptions(user="yarn"),
+            clock=self.clock.monotonic,
+            sleep=world.wait,
+        )
+        policy = make_policy(world.plan.policy, dict(world.plan.sets))
+        tick_log = TickLog(Log(self.log), policy, self.clock.monotonic)
+        self.tick_log, metrics = tick_log, Metrics(self.clock.time)
+
+        def on_tick(report: TickReport) -> None:
+            metrics(report)
+            tick_log(report)
+
+        place = LocalPlace(world.file.path)
+        self.controller = Controller(self.settings, self.client, place, self.store, policy, on_tick=on_tick)
+
+    def _close(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+
+    def turn(self) -> None:
+        """One tick, and the next one a period later."""
+        if not self.running or self.ticking:
+            return
+        world, begun_s = self.world, self.world.agenda.now_s
+        self.ticking, world.wire.lies, world.changed_in_tick = True, 0, False
+        with world.acting(self):
+            try:
+                report = self.controller.tick()
+            except Killed:
+                self.ticking = False
+                self._died()
+                return
+            self.ticking = False
+            self.ticks += 1
+            self.on_report(self, report)
+        world.wire.ticked()
+        if self.running:
+            world.agenda.at(max(begun_s + self.settings.period_s, world.agenda.now_s), self.turn)
+
+    def _died(self) -> None:
+        self.running = False
+        self._close()
+        self.deaths += 1
+        self.died_since_tick = True
+        self.folder = self.world.root / f"{self.name}-{self.deaths}"
+        self.world.note(f"{self.name} was killed")
+        self.world.agenda.after(self.settings.period_s * 0.7, self.begin)
+
+    def end(self, how: str) -> str:
+        """Stops it as an administrator does: ``release`` or ``hold``. Its words; "" where it was killed meanwhile."""
+        if not self.running:
+            return ""
+        self.running = False
+        with self.world.acting(self):
+            try:
+                words = self.controller.stop("release" if how == "release" else "hold", self.world.wait)
+            except YarnfairError as error:
+                words = f"not {how}d: {error.line()}"
+            except Killed:
+                self._died()
+                return ""
+        self._close()
+        return words

@@ -1,0 +1,285 @@
+"""Two ResourceManagers that share a cluster and a state store: what each knows, has loaded, and shows.
+
+Figures behave as Hadoop 3.4.2's: what ended is exact, what runs is kept for 3 s, a container that ends renews it. An RM
+that begins anew knows ended applications by its store, of live ones what their nodes tell it when they are back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.control.soak import edits
+from tests.control.soak.clock import EPOCH_S
+from tests.control.soak.cluster import App, Cluster, Container
+from tests.control.soak.edits import Queue
+
+#: The RM's own poll of its allocation file, and how long the file has to have been still.
+POLL_S, STILL_S = 10.0, 5.0
+CACHE_S = 3.0
+_NOTHING = {"memory": 0, "vCores": 0}
+
+
+@dataclass
+class _Known:
+    """What an RM does not know of an application, and what it has kept of what runs."""
+
+    lost: tuple[int, int] = (0, 0)
+    hidden: set[Container] = field(default_factory=set)
+    cached_s: float = -1e9
+    cached: tuple[int, int] = (0, 0)
+
+
+class SharedFile:
+    """The allocation file as everybody sees it. ``mark`` rises and ``since_s`` is set whenever it is replaced."""
+
+    def __init__(self, path: Path, now_s: Callable[[], float]) -> None:
+        self.path, self._now_s = path, now_s
+        self.mark, self.since_s = 0, 0.0
+
+    def replaced(self) -> None:
+        self.mark, self.since_s = self.mark + 1, self._now_s()
+
+    def read(self) -> bytes:
+        return self.path.read_bytes() if self.path.is_file() else b""
+
+    def put(self, data: bytes) -> None:
+        """As an editor that replaces the file whole."""
+        other = self.path.with_name("edited")
+        other.write_bytes(data)
+        other.replace(self.path)
+        self.replaced()
+
+
+class Rm:
+    """One of the pair. ``up``: it answers; ``frozen``: it takes calls and says nothing."""
+
+    def __init__(self, host: str, cluster: Cluster, file: SharedFile) -> None:
+        self.host, self.base, self.cluster, self.file = host, f"http://{host}:8088", cluster, file
+        self.up = self.active = True
+        self.frozen = False
+        self.drops_refresh = self.twice = False
+        self.late_refresh_s = 0.0
+        self.started_ms = 0
+        self.known: dict[str, _Known] = {}
+        self.queues: dict[str, Queue] = {}
+        self.loaded_mark = -1
+        self.loads = self.refused = 0
+        self.given: dict[str, list[int]] = {}
+        self.forgotten: set[str] = set()
+        self.retained = 400
+
+    # --- its life ---
+
+    def begin(self, *, recovers: bool, older: bytes | None = None) -> None:
+        """It becomes active: knows of the cluster what its store and the nodes say."""
+        self.started_ms = self._ms(self.cluster.agenda.now_s)
+        self.known, self.given = {}, {}
+        if recovers:
+            for app in self.cluster.apps.values():
+                self.known[app.id] = _Known((app.ended_mb_s, app.ended_vcore_s), set(app.containers))
+        self.load(older)
+
+    def node_back(self, node: int) -> None:
+        """A node tells what runs on it, and what ended there since this RM began."""
+        for known in self.known.values():
+            known.hidden = {c for c in known.hidden if c.node != node}
+            known.cached_s = -1e9
+
+    def load(self, data: bytes | None = None) -> bool:
+        """Reads its allocation file (or takes this for it); what it cannot read changes nothing."""
+        try:
+            queues = edits.read(self.file.read() if data is None else data)
+        except edits.Unreadable:
+            self.refused += 1
+            return False
+        self.loaded_mark = self.file.mark
+        self.loads += 1
+        self.queues = queues
+        if self.active:
+            self.cluster.queues = queues
+            self.cluster.assign()
+        return True
+
+    def poll(self) -> None:
+        """Every `POLL_S`."""
+        if self.up and not self.frozen and self.loaded_mark != self.file.mark:
+            if self.cluster.agenda.now_s - self.file.since_s > STILL_S:
+                self.load()
+
+    def refresh(self) -> None:
+        """What the admin call does."""
+        if self.drops_refresh:
+            return
+        if self.late_refresh_s:
+            self.cluster.agenda.after(self.late_refresh_s, lambda: self.load() and None)
+            return
+        self.load()
+        if self.twice:
+            self.load()
+
+    # --- what it shows ---
+
+    def weights(self) -> dict[str, float]:
+        """What is in force."""
+        return {q.path: q.weight for q in self._tree().values()}
+
+    def _tree(self) -> dict[str, Queue]:
+        shown = dict(self.queues)
+        for path in self.cluster.ad_hoc:
+            parent = path.rpartition(".")[0]
+            if path not in shown and parent in shown:
+                shown[path] = Queue(path, parent, True, 1.0, 0, ())
+        return shown
+
+    def _ms(self, true_s: float) -> int:
+        return round((EPOCH_S + true_s) * 1000)
+
+    def figure(self, app: App) -> tuple[int, int]:
+        """memorySeconds and vcoreSeconds as they are shown now."""
+        now_s = self.cluster.agenda.now_s
+        known = self.known.setdefault(app.id, _Known())
+        if now_s - known.cached_s > CACHE_S:
+            live = [c.used(now_s) for c in app.containers if c not in known.hidden]
+            known.cached, known.cached_s = (sum(m for m, _ in live), sum(v for _, v in live)), now_s
+        late = [c.used(now_s) for c in known.hidden if c.ended_s is not None]
+        memory = app.ended_mb_s - known.lost[0] - sum(m for m, _ in late) + known.cached[0]
+        vcores = app.ended_vcore_s - known.lost[1] - sum(v for _, v in late) + known.cached[1]
+        return memory, vcores
+
+    def ended(self, app: App, _container: Container) -> None:
+        """A container has ended."""
+        self.known.setdefault(app.id, _Known()).cached_s = -1e9
+        self.given.setdefault(app.queue, [0, 0])[1] += 1
+
+    def started(self, app: App) -> None:
+        self.given.setdefault(app.queue, [0, 0])[0] += 1
+
+    def info(self) -> dict[str, Any]:
+        state = "ACTIVE" if self.active else "STANDBY"
+        return {
+            "clusterInfo": {
+                "id": self.started_ms,
+                "startedOn": self.started_ms,
+                "state": "STARTED",
+                "haState": state,
+                "resourceManagerVersion": "3.4.2",
+            }
+        }
+
+    def scheduler(self) -> dict[str, Any]:
+        tree = self._tree()
+        inside: dict[str, list[App]] = {path: [] for path in tree}
+        for app in self.cluster.apps.values():
+            path = app.queue
+            while path:
+                if path in inside:
+                    inside[path].append(app)
+                path = path.rpartition(".")[0]
+        below: dict[str, list[dict[str, Any]]] = {}
+        for path in sorted(tree, key=lambda p: -p.count(".")):
+            queue = tree[path]
+            shown = self._queue(queue, inside[path])
+            if path in below:
+                shown["childQueues"] = {"queue": below[path]}
+            if path == "root":
+                return {"scheduler": {"schedulerInfo": {"type": "fairScheduler", "rootQueue": shown}}}
+            below.setdefault(queue.parent, []).append(shown)
+        raise AssertionError("no root")
+
+    def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
+        containers = sum(len(a.containers) for a in apps)
+        if self.known:
+            containers -= sum(len(k.hidden.intersection(a.containers)) for a in apps if (k := self.known.get(a.id)))
+        held = sum(self.held(a)[0] for a in apps)
+        waiting, wanted = sum(a.waiting for a in apps), sum(a.waiting * a.task_mb for a in apps)
+        cluster = {"memory": self.cluster.capacity_mb, "vCores": self.cluster.capacity_vcores}
+        shown: dict[str, Any] = {
+            "queueName": queue.path,
+            "schedulingPolicy": "fair",
+            "minResources": {"memory": queue.min_mb, "vCores": 0},
+            "maxResources": cluster,
+            "usedResources": {"memory": held, "vCores": containers},
+            "amUsedResources": _NOTHING,
+            "amMaxResources": cluster,
+            "demandResources": {"memory": held + wanted, "vCores": containers + waiting},
+            "steadyFairResources": _NOTHING,
+            "fairResources": _NOTHING,
+            "reservedResources": _NOTHING,
+            "allocatedContainers": containers,
+            "pendingContainers": waiting,
+            "reservedContainers": 0,
+            "maxApps": 100,
+        }
+        if queue.path == "root":
+            shown["clusterResources"] = cluster
+        if queue.leaf:
+            shown |= {"type": "fairSchedulerLeafQueueInfo", "numPendingApps": 0, "numActiveApps": len(apps)}
+        return shown
+
+    def held(self, app: App) -> tuple[int, int]:
+        known = self.known.get(app.id)
+        live = [c for c in app.containers if known is None or c not in known.hidden]
+        return sum(c.memory_mb for c in live), len(live)
+
+    def apps(self, states: Collection[str], ended_from_ms: int | None) -> list[tuple[App, dict[str, Any]]]:
+        found = []
+        if not states or "RUNNING" in states:
+            found += [(app, self._app(app)) for app in self.cluster.apps.values()]
+        if not states or "FINISHED" in states:
+            for app in reversed(self.cluster.ended[-self.retained :]):
+                if ended_from_ms is not None and self._ms(app.ended_s or 0.0) < ended_from_ms:
+                    break
+                if app.id not in self.forgotten:
+                    found.append((app, self._app(app)))
+        return found
+
+    def _app(self, app: App) -> dict[str, Any]:
+        now_s = self.cluster.agenda.now_s
+        held, vcores = self.held(app)
+        memory_s, vcore_s = self.figure(app)
+        over = app.ended_s is not None
+        return {
+            "id": app.id,
+            "user": "u",
+            "name": "n",
+            "queue": app.queue,
+            "state": "FINISHED" if over else "RUNNING",
+            "finalStatus": "SUCCEEDED" if over else "UNDEFINED",
+            "progress": 50.0,
+            "startedTime": self._ms(app.submitted_s),
+            "launchTime": self._ms(app.submitted_s),
+            "finishedTime": self._ms(app.ended_s) if app.ended_s is not None else 0,
+            "elapsedTime": round(((app.ended_s if app.ended_s is not None else now_s) - app.submitted_s) * 1000),
+            "allocatedMB": -1 if over else held,
+            "allocatedVCores": -1 if over else vcores,
+            "runningContainers": -1 if over else vcores,
+            "memorySeconds": memory_s,
+            "vcoreSeconds": vcore_s,
+        }
+
+    def jmx(self) -> dict[str, Any]:
+        sums: dict[str, list[int]] = {}
+        for path, (given, back) in self.given.items():
+            while path:
+                total = sums.setdefault(path, [0, 0])
+                total[0], total[1] = total[0] + given, total[1] + back
+                path = path.rpartition(".")[0]
+        tree = self._tree()
+        return {"beans": [_bean(path, *sums.get(path, (0, 0))) for path in tree]}
+
+
+def _bean(path: str, given: int, back: int) -> dict[str, Any]:
+    name = ",".join(f"q{n}={part}" for n, part in enumerate(path.split(".")))
+    return {
+        "name": f"Hadoop:service=ResourceManager,name=QueueMetrics,{name}",
+        "AggregateContainersAllocated": given,
+        "AggregateContainersReleased": back,
+    }
+
+
+def shown_figures(found: list[tuple[App, dict[str, Any]]]) -> Mapping[str, tuple[int, int]]:
+    """What a list of applications says that they have used."""
+    return {app.id: (said["memorySeconds"], said["vcoreSeconds"]) for app, said in found}

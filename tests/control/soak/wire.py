@@ -1,0 +1,255 @@
+"""The network below the real HTTP client and the RPC's messages: who is asked, what comes back, and how it goes wrong.
+
+An answer is made as bytes, and bytes are what is read. A fault of the answers holds for so many ticks of a controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from harness.yarn import rpc
+from harness.yarn.errors import NoActiveRm, Unreachable
+from tests.control.soak.rm import Rm, shown_figures
+
+
+@dataclass
+class AnswerFault:
+    """What is wrong with some answers: of which page, in which way, for how many more ticks."""
+
+    kind: str
+    page: str
+    ticks: int
+    rng: random.Random
+    hit: int = 0
+
+
+@dataclass
+class Reply:
+    """What a session gives: as much of `requests.Response` as the client looks at."""
+
+    status_code: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    reason: str = "OK"
+    broken: bool = False
+
+    @property
+    def raw(self) -> Reply:
+        return self
+
+    def read1(self, _size: int, *, decode_content: bool) -> bytes:
+        if self.broken and not self.body:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        data, self.body = self.body, b""
+        return data
+
+    def close(self) -> None:
+        pass
+
+
+class Wire:
+    """The way to both RMs. ``wait`` lets time pass, in which others may be at work."""
+
+    def __init__(
+        self, rms: list[Rm], wait: Callable[[float], None], rng: random.Random, asker: Callable[[], str]
+    ) -> None:
+        self.rms, self.wait, self.rng, self.asker = rms, wait, rng, asker
+        self.faults: list[AnswerFault] = []
+        self.slow_s = 0.0
+        #: What was last served of each page, for stale answers.
+        self._served: dict[str, list[bytes]] = {}
+        #: Asker -> application -> its figure as an undisturbed list told it last; the same of the last list of all.
+        self.shown: dict[str, dict[str, tuple[int, int]]] = {}
+        self.last_list: dict[str, Mapping[str, tuple[int, int]]] = {}
+        #: Wrong answers since a controller's tick began.
+        self.lies = 0
+        self.asked = 0
+
+    def ticked(self) -> None:
+        """A controller's tick is over."""
+        for fault in self.faults:
+            fault.ticks -= 1
+        self.faults = [fault for fault in self.faults if fault.ticks > 0]
+
+    def open_session(self, _options: Any) -> Session:
+        return Session(self)
+
+    def _rm(self, host: str | None) -> Rm:
+        return next(rm for rm in self.rms if rm.host == host)
+
+    def _reach(self, rm: Rm, timeout_s: float) -> str:
+        """Time passes; how the way ends: "" at an RM that answers."""
+        self.asked += 1
+        self.wait(self.rng.uniform(0.001, 0.01) + self.slow_s * self.rng.random())
+        if not rm.up:
+            return "refused"
+        if rm.frozen:
+            self.wait(timeout_s)
+            return "timeout"
+        return ""
+
+    def get(self, url: str, params: Mapping[str, str], timeout_s: float) -> Reply:
+        parts = urlsplit(url)
+        rm = self._rm(parts.hostname)
+        ended = self._reach(rm, timeout_s)
+        if ended == "refused":
+            raise requests.ConnectionError("[Errno 111] Connection refused")
+        if ended:
+            raise requests.ReadTimeout(f"Read timed out. (read timeout={timeout_s})")
+        page = parts.path.rpartition("/")[2]
+        if not rm.active and page not in ("info", "jmx"):
+            other = next((one for one in self.rms if one.active and one.up), None)
+            headers = {"Location": f"{other.base}{parts.path}"} if other else {"Refresh": "3"}
+            return Reply(307, b"standby", headers, "Temporary Redirect")
+        fault = next((one for one in self.faults if one.page in (page, "any")), None)
+        document, figures = self._page(rm, page, params)
+        if fault is not None:
+            fault.hit += 1
+            self.lies += 1
+            return self._wrong(fault, page, document, params, timeout_s)
+        data = json.dumps(document).encode()
+        if page == "apps":
+            self.shown.setdefault(self.asker(), {}).update(figures)
+            if not params.get("states"):
+                self.last_list[self.asker()] = figures
+        key = page + params.get("states", "")
+        kept = self._served.setdefault(key, [])
+        kept.append(data)
+        del kept[:-3]
+        return Reply(200, data, {"Content-Type": "application/json"})
+
+    def _page(self, rm: Rm, page: str, params: Mapping[str, str]) -> tuple[Any, Mapping[str, tuple[int, int]]]:
+        match page:
+            case "info":
+                return rm.info(), {}
+            case "scheduler":
+                return rm.scheduler(), {}
+            case "jmx":
+                return rm.jmx(), {}
+            case "apps":
+                begin = params.get("finishedTimeBegin")
+                states = [state for state in params.get("states", "").split(",") if state]
+                found = rm.apps(states, int(begin) if begin else None)
+                listed = [said for _, said in found]
+                return {"apps": {"app": listed} if listed else None}, shown_figures(found)
+        raise AssertionError(f"nobody asks for {page}")
+
+    def _wrong(
+        self, fault: AnswerFault, page: str, document: Any, params: Mapping[str, str], timeout_s: float
+    ) -> Reply:
+        data = json.dumps(document).encode()
+        match fault.kind:
+            case "stale":
+                kept = self._served.get(page + params.get("states", ""))
+                return Reply(200, kept[0] if kept else data)
+            case "cut":
+                return Reply(200, data[: fault.rng.randrange(len(data))], broken=fault.rng.random() < 0.5)
+            case "empty-object":
+                return Reply(200, b"{}")
+            case "empty-body":
+                return Reply(200, b"")
+            case "null":
+                return Reply(200, b"null")
+            case "html":
+                return Reply(200, b"<html><body>Sign in</body></html>")
+            case "error":
+                return Reply(fault.rng.choice((500, 502, 503, 404, 403)), b"<html>oops</html>", {}, "No")
+            case "hangs":
+                self.wait(timeout_s)
+                raise requests.ReadTimeout(f"Read timed out. (read timeout={timeout_s})")
+            case "no-apps":
+                return Reply(200, b'{"apps":null}')
+            case "deep":
+                return Reply(200, b'{"apps":' * 3000)
+        for said in _apps_in(document):
+            match fault.kind:
+                case "fallen":
+                    said["memorySeconds"], said["vcoreSeconds"] = said["memorySeconds"] // 2, said["vcoreSeconds"] // 2
+                case "jumps":
+                    said["memorySeconds"] += 10**13
+                    said["vcoreSeconds"] += 10**9
+                case "nonsense":
+                    said[fault.rng.choice(("queue", "memorySeconds", "state"))] = fault.rng.choice(([], None, -1.5))
+                case "impossible-queue":
+                    said["queue"] = fault.rng.choice((" ", "root..q0", "root.q0. "))
+                case "negative":
+                    said["memorySeconds"] = -said["memorySeconds"] - 1
+        if fault.kind == "missing" and isinstance(document.get("apps"), dict):
+            document["apps"]["app"] = [said for said in document["apps"]["app"] if fault.rng.random() < 0.5]
+        if fault.kind == "impossible-queue" and page == "scheduler":
+            root = document["scheduler"]["schedulerInfo"]["rootQueue"]
+            root["childQueues"]["queue"][0]["queueName"] = fault.rng.choice(("root. ", "root..q0", "root.q0. "))
+        return Reply(200, json.dumps(document).encode())
+
+    def rpc_call(
+        self,
+        address: rpc.RpcAddress,
+        _protocol: str,
+        method: str,
+        _request: bytes = b"",
+        *,
+        user: str,
+        timeout_s: float = 10.0,
+    ) -> bytes:
+        """Stands for `harness.yarn.rpc.call`."""
+        rm = self._rm(address.host)
+        where = f"{address} {method}"
+        if ended := self._reach(rm, timeout_s):
+            raise Unreachable("no answer" if ended == "refused" else f"no answer within {timeout_s:g} s", where=where)
+        if not rm.active:
+            raise NoActiveRm("StandbyException: standby", where=where)
+        fault = next((one for one in self.faults if one.page == method), None)
+        if fault is not None:
+            fault.hit += 1
+            if fault.kind == "lost-after":
+                rm.refresh()
+            raise Unreachable("the connection was closed before the answer was complete", where=where)
+        if method == "refreshQueues":
+            rm.refresh()
+            return b""
+        return rpc.field(1, self._queue_info(rm, "root"))
+
+    def _queue_info(self, rm: Rm, path: str) -> bytes:
+        tree = rm._tree()
+        inside = b"".join(rpc.field(6, self._queue_info(rm, p)) for p, q in tree.items() if q.parent == path)
+        weight = bytes([14 << 3 | 5]) + struct.pack("<f", tree[path].weight)
+        return rpc.field(1, path) + inside + weight
+
+
+def _apps_in(document: Any) -> list[dict[str, Any]]:
+    apps = document.get("apps") if isinstance(document, dict) else None
+    return list(apps["app"]) if isinstance(apps, dict) else []
+
+
+class Session:
+    """Stands for `harness.yarn.session.Session`."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.headers: dict[str, str] = {}
+        self._watch = SimpleNamespace(late=False, sent=False)
+
+    @contextlib.contextmanager
+    def within(self, _limit_s: float) -> Iterator[Any]:
+        self._watch = SimpleNamespace(late=False, sent=False)
+        yield self._watch
+
+    def request(self, _method: str, url: str, *, params: Mapping[str, str], timeout: Any, **_more: Any) -> Reply:
+        try:
+            return self._wire.get(url, params, timeout[1])
+        except requests.ReadTimeout:
+            self._watch.sent = True
+            raise
+
+    def close(self) -> None:
+        pass

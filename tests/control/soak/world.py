@@ -1,0 +1,526 @@
+"""One seed's history: a world is made of it, disturbed by its schedule, healed, looked at, and wound up.
+
+As TigerBeetle's simulator does, safety is looked at while faults go on, liveness after they have ended: chaos, calm, once
+more, then all applications end, and the file is given back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from harness.control.reports import TickReport
+from tests.control.soak import edits, faults
+from tests.control.soak.checks import Checks, Violated
+from tests.control.soak.clock import Agenda, DatetimeClass, MachineClock, TimeModule
+from tests.control.soak.cluster import NODE_MB, Cluster
+from tests.control.soak.disk import Disk, Killed, OsModule, SqliteModule, TempfileModule
+from tests.control.soak.faults import Fault
+from tests.control.soak.process import Plan, Process
+from tests.control.soak.rm import POLL_S, Rm, SharedFile
+from tests.control.soak.wire import Wire
+
+#: Rounds of chaos and calm, and how long chaos lasts, periods.
+ROUNDS, CHAOS_PERIODS = 2, 70
+#: Before the first fault.
+WARM_PERIODS = 4
+FILE = "fair-scheduler.xml"
+
+
+@dataclass
+class History:
+    """What came of a seed."""
+
+    seed: int
+    ticks: int = 0
+    virtual_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    violation: str = ""
+    schedule: Sequence[Fault] = ()
+    digest: str = ""
+
+
+class World:
+    """Everything of one seed. ``schedule`` None: drawn from the seed."""
+
+    def __init__(self, seed: int, root: Path, schedule: Sequence[Fault] | None = None) -> None:
+        self.seed, self.root = seed, root
+        self.plan = plan = Plan.drawn(random.Random(f"{seed} plan"))
+        rng = random.Random(f"{seed} world")
+        self.agenda = Agenda()
+        self.history = History(seed)
+        self._digest = hashlib.sha256()
+        folder = root / "conf"
+        folder.mkdir()
+        self.file = SharedFile(folder / FILE, lambda: self.agenda.now_s)
+        self.lease_path = folder / f".{FILE}.lease"
+        self.pristine = edits.make(rng, ad_hoc=rng.random() < 0.4)
+        self.file.path.write_bytes(self.pristine)
+        cluster_rng = random.Random(f"{seed} workload")
+        self.cluster = Cluster(self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s)
+        self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
+        for rm in self.rms[1:]:
+            rm.active = False
+        self.active.begin(recovers=False)
+        self.cluster.on_end, self.cluster.on_start = self._container_ended, self._container_started
+        self.wire = Wire(self.rms, self.wait, random.Random(f"{seed} network"), lambda: self.current.name)
+        self.checks = Checks(self)
+        self.processes: list[Process] = []
+        self._acting: list[Process] = []
+        self.endings: dict[int, Callable[[], None]] = {}
+        self.broken = self.intruded = self.changed_in_tick = False
+        self.poll_misses = self.new_queues = self.extra_apps = 0
+        self.most_assumed_mb_s = 0.0
+        self.most_decisions = 40
+        self.writer = ""
+        self.last: dict[str, TickReport] = {}
+        self._saved = b""
+        self._end_number = 0
+        spans = [
+            (WARM_PERIODS + n * 1000.0, WARM_PERIODS + n * 1000.0 + CHAOS_PERIODS) for n in range(ROUNDS)
+        ]  # each round's times begin at a thousand of its own
+        drawn = faults.drawn(random.Random(f"{seed} faults"), spans)
+        self.history.schedule = list(drawn if schedule is None else schedule)
+
+    # --- who acts ---
+
+    @property
+    def current(self) -> Process:
+        return self._acting[-1]
+
+    @contextlib.contextmanager
+    def acting(self, process: Process) -> Iterator[None]:
+        self._acting.append(process)
+        try:
+            yield
+        finally:
+            self._acting.pop()
+
+    @property
+    def active(self) -> Rm:
+        return next(rm for rm in self.rms if rm.active)
+
+    def wait(self, seconds: float) -> None:
+        """The one who acts waits; whatever else is due happens meanwhile."""
+        if self._acting:
+            process = self.current
+            seconds, process.pause_s = seconds + process.pause_s, 0.0
+            if process.disk.dead:
+                raise Killed
+        acting, self._acting = self._acting, []
+        try:
+            self.agenda.run_until(self.agenda.now_s + max(seconds, 0.0))
+        finally:
+            self._acting = acting
+
+    def periods(self, rng: random.Random, least: float, most: float) -> float:
+        """A time within so many periods, seconds."""
+        return rng.uniform(least, most) * self.plan.settings.period_s
+
+    def some(self, rng: random.Random) -> Process:
+        return rng.choice(self.processes)
+
+    # --- what is noted ---
+
+    def note(self, text: str) -> None:
+        text = text.replace(str(self.root), "")
+        self._digest.update(f"{self.agenda.now_s:.6f} {text}\n".encode())
+        if self.trace is not None:
+            self.trace(f"{self.agenda.now_s:12.3f} {text}")
+
+    trace: Callable[[str], None] | None = None
+
+    def replaced(self, path: Path) -> None:
+        """A controller's disk has moved a file to its place."""
+        if path == self.file.path:
+            self.file.replaced()
+            if self.poll_misses:
+                self.poll_misses -= 1
+                self.active.loaded_mark = self.file.mark
+            self.note(f"file {hashlib.sha256(self.file.read()).hexdigest()[:16]}")
+        if self._acting:
+            self.checks.replaced(path, self.current)
+
+    def _container_ended(self, app: Any, container: Any) -> None:
+        for rm in self.rms:
+            rm.ended(app, container)
+
+    def _container_started(self, app: Any) -> None:
+        for rm in self.rms:
+            rm.started(app)
+
+    def _ticked(self, process: Process, report: TickReport) -> None:
+        self.history.ticks += 1
+        self.last[process.name] = report
+        weights = "" if report.record is None else dict(report.record.attributes.weights)
+        used = {queue: round(usage[0], 3) for queue, usage in report.consumed.items()}
+        alarms = [(alarm.kind, alarm.text) for alarm in report.alarms]
+        self.note(f"{process.name} tick {process.ticks} {weights} {used} {report.wrote} {alarms}")
+        self.checks.ticked(process, report)
+
+    # --- what faults need ---
+
+    def restart(self, rng: random.Random, *, older: bytes | None = None) -> faults.End:
+        rm = self.active
+        rm.up = False
+
+        def begins() -> None:
+            rm.up = rm.active = True
+            rm.begin(recovers=True, older=older)
+            self._nodes_return(rm, rng)
+
+        self._lost_at_restart()
+        return self.periods(rng, 0.1, 5), begins
+
+    def fail_over(self, rng: random.Random) -> faults.End:
+        old = self.active
+        new = next(rm for rm in self.rms if rm is not old)
+        if not new.up or not old.up:
+            return False
+        old.active, new.active = False, True
+        new.begin(recovers=True)
+        self._lost_at_restart()
+        self._nodes_return(new, rng)
+        return None
+
+    def _nodes_return(self, rm: Rm, rng: random.Random) -> None:
+        for node in range(len(self.cluster.alive)):
+            delay_s = rng.choice((0.0, rng.uniform(0.0, 10.0), rng.uniform(0.0, 60.0)))
+            self.agenda.after(delay_s, lambda node=node: rm.node_back(node))
+
+    def _lost_at_restart(self) -> None:
+        """What applications' ended containers used since they were last shown nobody will show."""
+        period_s = self.plan.settings.period_s
+        away_s = 60.0 + 7 * period_s + 6.0 + max((self.checks.silent_s(p) for p in self.processes), default=0.0)
+        self.checks.lose(self.cluster.capacity_mb * away_s)
+
+    def forget_ended(self) -> float:
+        """The RM forgets who has ended; what of it was not shown to each controller, MiB-seconds."""
+        hidden = 0.0
+        for app in self.cluster.ended:
+            if app.id in self.active.forgotten:
+                continue
+            for rm in self.rms:
+                rm.forgotten.add(app.id)
+            self.extra_apps += 1
+            used = app.truth(self.agenda.now_s)[0]
+            told = [self.wire.shown.get(p.name, {}).get(app.id, (0, 0))[0] for p in self.processes]
+            if any(used != shown for shown in told):
+                hidden += used + NODE_MB * len(self.cluster.alive) * 10.0
+        return hidden
+
+    def spare_life(self, process: Process) -> None:
+        process.disk.kill_in = None
+
+    def second(self, rng: random.Random) -> faults.End:
+        known = next((p for p in self.processes if p.name == "B"), None)
+        if known is not None:
+            return False
+        settings = self.plan.settings
+        process = Process("B", self, settings, MachineClock(self.agenda), self._ticked)
+        process.clock.jumped_s = rng.choice((0.0, 5.0, -40.0))
+        self.processes.append(process)
+        process.begin()
+        if settings.lease_s:
+            return None
+        self.intruded = True
+
+        def ends() -> None:
+            if process.ticking:
+                self.agenda.after(settings.period_s, ends)
+                return
+            process.wanted = False
+            process.end("hold")
+            self.intruded = False
+
+        return self.periods(rng, 2, 8), ends
+
+    def break_file(self, rng: random.Random, how: bytes | Callable[[str], None]) -> faults.End:
+        if self.broken:
+            return False
+        self.broken, self._saved = True, self.file.read()
+        path = self.file.path
+        if isinstance(how, bytes):
+            path.write_bytes(how)
+        else:
+            path.unlink()
+            how(str(path))
+        self.file.replaced()
+
+        def whole() -> None:
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            self.broken = self.checks.root_dropped = False
+            self.file.put(self._saved)
+
+        return self.periods(rng, 0.5, 6), whole
+
+    def when_whole(self, do: Callable[[], None]) -> None:
+        if self.broken:
+            self.agenda.after(self.plan.settings.period_s, lambda: self.when_whole(do))
+        else:
+            do()
+
+    def edit(self, change: Callable[[bytes], bytes]) -> faults.End:
+        """The administrator changes his file, and what the controller has in it stays."""
+        if self.broken:
+            return False
+        self.pristine = change(self.pristine)
+        self.file.put(change(self.file.read()))
+        self.changed_in_tick = True
+        return None
+
+    def idle_leaf(self, rng: random.Random) -> str:
+        """A leaf of the file without applications, of which there are others beside it."""
+        queues = edits.read(self.pristine)
+        leaves = [q for q in queues.values() if q.leaf and self._alone(q, queues)]
+        busy = {app.queue for app in self.cluster.apps.values()}
+        idle = [q.path for q in leaves if q.path not in busy]
+        return rng.choice(idle).rpartition(".")[2] if idle else ""
+
+    def _alone(self, queue: edits.Queue, queues: dict[str, edits.Queue]) -> bool:
+        return sum(q.parent == queue.parent for q in queues.values()) > 1 and len(queues) > 3
+
+    def owned_leaves(self) -> list[str]:
+        if not self.processes or not self.processes[0].running:
+            return []
+        ours = self.processes[0].controller.owner.ours
+        theirs = edits.read(self.pristine)
+        return [path for path, values in ours.items() if "weight" in values and path in theirs and theirs[path].leaf]
+
+    def truth_since(self, process: Process) -> dict[str, int]:
+        """Queue -> what it has used since a ledger's first look."""
+        sums: dict[str, int] = {}
+        for app in (*self.cluster.ended, *self.cluster.apps.values()):
+            used = app.truth(self.agenda.now_s)[0] - (process.baseline or {}).get(app.id, (0, 0))[0]
+            sums[app.queue] = sums.get(app.queue, 0) + used
+        return sums
+
+    # --- the history ---
+
+    def run(self) -> History:
+        history = self.history
+        try:
+            with installed(self):
+                self._run()
+        except Violated as error:
+            history.violation = str(error)
+        except Killed:
+            raise AssertionError("a process was killed that did not act") from None
+        except Exception as error:
+            history.violation = f"{type(error).__name__}: {error} ({_place(error)})"
+        history.violation = history.violation.replace(str(self.root), "")
+        if history.violation:
+            self.note(f"violated: {history.violation}")
+        history.virtual_s, history.digest = self.agenda.now_s, self._digest.hexdigest()
+        for process in self.processes:
+            with contextlib.suppress(Exception):
+                process._close()
+        return history
+
+    def _run(self) -> None:
+        period_s = self.plan.settings.period_s
+        for _ in range(self.plan.warm_apps):
+            self.cluster.submit(self.cluster.leaves()[0])
+        first = Process("A", self, self.plan.settings, MachineClock(self.agenda), self._ticked)
+        self.processes.append(first)
+        self.agenda.after(0.5, first.begin)
+        self._poll()
+        for n in range(ROUNDS):
+            begun_s = self.agenda.now_s - n * 1000.0 * period_s
+            mine = [f for f in self.history.schedule if n * 1000.0 <= f.at < (n + 1) * 1000.0]
+            for fault in mine:
+                self.agenda.at(begun_s + fault.at * period_s, lambda fault=fault: self._strike(fault))
+            if mine or n == 0:
+                self.agenda.run_until(self.agenda.now_s + (WARM_PERIODS + CHAOS_PERIODS) * period_s)
+            self._heal()
+            self._calm()
+        self._wind_up()
+
+    def _poll(self) -> None:
+        for rm in self.rms:
+            rm.poll()
+        self.agenda.after(POLL_S, self._poll)
+
+    def _strike(self, fault: Fault) -> None:
+        if not self.processes:
+            return
+        ending = faults.KINDS[fault.kind](self, random.Random(f"{self.seed} {fault.draw}"))
+        if ending is False:
+            return
+        self.history.faults[fault.kind] += 1
+        self.note(f"fault {fault}")
+        if isinstance(ending, tuple):
+            self._end_number += 1
+            number, (seconds, end) = self._end_number, ending
+            self.endings[number] = end
+            self.agenda.after(seconds, lambda: self._end(number))
+
+    def _end(self, number: int) -> None:
+        if (end := self.endings.pop(number, None)) is not None:
+            self.note(f"end of fault {number}")
+            end()
+
+    def _heal(self) -> None:
+        """All faults end."""
+        for number in list(self.endings):
+            self._end(number)
+        self.wire.faults.clear()
+        self.poll_misses = 0
+        for process in self.processes:
+            process.disk.kill_in = None
+            process.clock.drift(1.0)
+
+    def _calm(self) -> None:
+        """Two periods, from when ticks that were going on, late loads and leases have ended."""
+        settings = self.plan.settings
+        self.note("calm")
+        wait_s = 2.2 * settings.period_s + 25.0 + settings.verify_every_s
+        if settings.lease_s:
+            wait_s += 1.2 * settings.lease_s + settings.period_s
+        if settings.refresh == "poll":
+            wait_s += 80.0
+        deadline_s = self.agenda.now_s + 400.0
+        while self.agenda.now_s < deadline_s and any(p.ticking or (p.wanted and not p.running) for p in self.processes):
+            self.agenda.run_until(self.agenda.now_s + 1.0)
+        self.agenda.run_until(self.agenda.now_s + wait_s)
+        warned = {p.name: p.warnings for p in self.processes}
+        self.cluster.schedules = True
+        self.agenda.run_until(self.agenda.now_s + 6 * settings.period_s)
+        while any(p.ticking for p in self.processes):
+            self.agenda.run_until(self.agenda.now_s + 0.01)
+        for process in self.processes:
+            if process.warnings - warned[process.name] > 2:
+                text = f"{process.warnings - warned[process.name]} warnings in six quiet periods"
+                raise Violated(f"all is well, and {process.name} writes {text}: {self.last[process.name].alarms}")
+        self._settled()
+        self.checks.quiet(self.last)
+
+    def _settled(self) -> None:
+        """With a moving workload weights move too: looked at is a moment at which none was just being written."""
+        for _ in range(400):
+            holder = next((p for p in self.processes if p.running and p.controller.holds), None)
+            poll = self.plan.settings.refresh == "poll"
+            if holder is None or not poll:
+                return
+            if self.active.loaded_mark == self.file.mark and holder.controller.core.written is not None:
+                return
+            self.agenda.run_until(self.agenda.now_s + 1.0)
+            while any(p.ticking for p in self.processes):
+                self.agenda.run_until(self.agenda.now_s + 0.01)
+
+    def _wind_up(self) -> None:
+        """All applications end, accounts are held against the truth, and the file is given back."""
+        period_s = self.plan.settings.period_s
+        self.note("winding up")
+        self.cluster.arriving = False
+        held_mb = sum(app.held_mb() for app in self.cluster.apps.values())
+        for app in list(self.cluster.apps.values()):
+            self.cluster.finish(app)
+        self.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + self.checks.longest_asked_s())
+        end_s = self.agenda.now_s + 900.0 + 4 * period_s
+        self.agenda.run_until(self.agenda.now_s + 2.2 * period_s)
+        while self.agenda.now_s < end_s and any(self._waits(p) for p in self.processes):
+            self.agenda.run_until(self.agenda.now_s + period_s)
+        while any(p.ticking for p in self.processes):
+            self.agenda.run_until(self.agenda.now_s + 0.01)
+        self.checks.over()
+        self._release()
+        # What the administrator writes now is what counts from now on.
+        leaves = [q for q in edits.read(self.pristine).values() if q.leaf]
+        for queue in leaves:
+            self.pristine = edits.set_weight(self.pristine, queue.path.rpartition(".")[2], "6.5")
+        self.file.put(self.pristine)
+        first = self.processes[0]
+        first.wanted = True
+        first.begin()
+        self.agenda.run_until(self.agenda.now_s + 3.2 * period_s)
+        while first.ticking:
+            self.agenda.run_until(self.agenda.now_s + 0.01)
+        if first.running:
+            self.checks._entitled(first)
+        self._release()
+
+    def _waits(self, process: Process) -> bool:
+        """Whether a controller does not yet ask for applications again."""
+        if not process.running:
+            return False
+        controller = process.controller
+        return controller._look._apps_again_s > controller.clock() - self.plan.settings.period_s * 1.1
+
+    def _release(self) -> None:
+        running = [p for p in self.processes if p.running]
+        words = ""
+        for process in sorted(running, key=lambda p: p.controller.holds):
+            process.wanted = False
+            words = process.end("release" if process.controller.holds else "hold")
+            self.note(f"{process.name}: {words}")
+        if running:
+            self.checks.released(words)
+            self.agenda.run_until(self.agenda.now_s + 30.0)
+
+
+def _place(error: BaseException) -> str:
+    found, at = "", error.__traceback__
+    while at is not None:
+        found = f"{Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}"
+        at = at.tb_next
+    return found
+
+
+@contextlib.contextmanager
+def installed(world: World) -> Iterator[None]:
+    """The product's modules meet the world instead of the system."""
+    here = MachineClock(world.agenda)
+
+    def clock() -> MachineClock:
+        return world.current.clock if world._acting else here
+
+    def disk() -> Disk:
+        return world.current.disk
+
+    time = TimeModule(clock, world.wait)
+    numbers = iter(range(10**9))
+    host = SimpleNamespace(gethostname=lambda: f"host-{world.current.name}")
+    pid = SimpleNamespace(getpid=lambda: 1000 + world.current.deaths)
+    identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
+    replaced: dict[str, Any] = {
+        "harness.control.wall.time": time,
+        "harness.control.telemetry.datetime": DatetimeClass(clock),
+        "harness.control.lease.os": pid,
+        "harness.control.lease.socket": host,
+        "harness.yarn.files.os": OsModule(disk),
+        "harness.yarn.files.tempfile": TempfileModule(disk),
+        "harness.ledger.store.sqlite3": SqliteModule(disk),
+        "harness.ledger.store.uuid": identities,
+        "harness.ledger.store.MOST_DECISIONS": world.most_decisions,
+        "harness.yarn.http.open_session": world.wire.open_session,
+        "harness.yarn.rpc.call": world.wire.rpc_call,
+    }
+    with contextlib.ExitStack() as stack:
+        for name, value in replaced.items():
+            stack.enter_context(mock.patch(name, value))
+        yield
+
+
+def live(seed: int, schedule: Sequence[Fault] | None = None, trace: Callable[[str], None] | None = None) -> History:
+    """The history of a seed, in a folder in memory that is gone afterwards."""
+    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    root = Path(tempfile.mkdtemp(prefix="soak-", dir=base))
+    try:
+        world = World(seed, root, schedule)
+        world.trace = trace
+        return world.run()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
