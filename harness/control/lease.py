@@ -95,7 +95,8 @@ class Lease:
                 raise HeldByAnother(
                     f"another controller writes this file ({_who(found)})",
                     where=self.place.name,
-                    mend=f"stop it; or wait: {allowed - still:.0f} s after its last sign of life this one takes over",
+                    # The same words each time: a spare says this in every period, and a log has one line of it.
+                    mend=f"stop it; or wait: {allowed:g} s after its last sign of life this one takes over",
                 )
         self._renew(now)
 

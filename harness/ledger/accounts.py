@@ -109,6 +109,9 @@ class RmAccounts:
         self._recovering_until_s = -1.0
         self._reach_s = CACHE_S
         self._shown_s = looked_s
+        self._looked = False
+        #: Whether this is the first look since the accounts were read from a store: the clock may have been set since.
+        self._again = False
 
     def pass_by(self, now_s: float) -> None:
         """A look that did not ask for applications: what they hold counts on."""
@@ -137,6 +140,8 @@ class RmAccounts:
         self.refused.clear()
         self._possible = UNBOUNDED if capacity is None else capacity
         first = self.looked_s is None
+        self._again = not first and not self._looked
+        self._looked = True
         gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
         if rm_began_anew or resumed:
@@ -213,7 +218,7 @@ class RmAccounts:
         if memory < 0 or vcores < 0:
             moved = self._fell(account, look, now_s, recovering)
         elif (account.lost_from_s is None or not recovering) and self._too_much(
-            look, memory, vcores, now_s - account.moved_s
+            look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again else 0.0)
         ):
             moved = self._cannot_be(account, look, now_s)
         elif memory > 0 or vcores > 0:

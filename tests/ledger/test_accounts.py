@@ -348,3 +348,19 @@ def test_a_new_application_cannot_have_used_more_than_its_age_allows() -> None:
     looked(rm, accounts)
     assert accounts.refused == {}
     assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=4096)
+
+
+def test_a_clock_that_was_set_back_before_the_controller_began_again_loses_nothing() -> None:
+    """Its time then goes on from the last look: what was used meanwhile seems to be used within no time."""
+    running = AppLook("x", "root.a", 100 * 1024, 100, CAPACITY, False, age_s=60.0)
+    before = RmAccounts()
+    before.observe(1000.0, [], capacity=CAPACITY)
+    before.observe(1060.0, [running], capacity=CAPACITY)
+    again = RmAccounts(before.apps, before.queues, looked_s=before.looked_s)
+    used = running.memory_mb_s + CAPACITY.memory_mb * 600
+    again.observe(1060.1, [running._replace(memory_mb_s=used, age_s=660.0)], capacity=CAPACITY)
+    assert again.refused == {}
+    assert again.consumed()["root.a"][0] == used
+    jumped = running._replace(memory_mb_s=used + CAPACITY.memory_mb * 1000, age_s=665.0)
+    again.observe(1065.0, [jumped], capacity=CAPACITY)
+    assert "x" in again.refused, "from the second look on its own clock tells"

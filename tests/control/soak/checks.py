@@ -46,7 +46,7 @@ class Checks:
         self._counted: dict[tuple[str, str], float] = {}
         self._known: dict[str, set[str]] = {}
         self._active: dict[str, set[str]] = {}
-        self._wrong: dict[str, float] = {}
+        self._wrong: dict[str, tuple[float, int]] = {}
         self._said: dict[str, dict[str, tuple[str, float]]] = {}
         self._identity: dict[str, str] = {}
         self._gap: dict[str, float] = {}
@@ -56,6 +56,15 @@ class Checks:
     def lose(self, mb_s: float) -> None:
         """An RM will never show so much."""
         self.slack_mb_s += mb_s
+
+    def begun(self, process: Process) -> None:
+        """A process has begun: its log knows of no alarm."""
+        self._said.pop(process.name, None)
+        process.log.taken()
+
+    def stopped(self, process: Process) -> None:
+        """A process has ended by itself: it gives no sign of life any more."""
+        self._signs.pop(process.name, None)
 
     def lease_disturbed(self) -> None:
         """Somebody has written nonsense where the lease stands: who holds it is anybody's guess for a while."""
@@ -72,6 +81,8 @@ class Checks:
 
     def _file_written(self, process: Process) -> None:
         world, data = self.world, self.world.file.read()
+        if world.broken and process.disk.dead:
+            return  # what stands there is not its doing
         try:
             differs = self._differs(data)
         except edits.Unreadable as error:
@@ -183,7 +194,7 @@ class Checks:
                 raise Violated(f"{process.name}: {queue} is reported less than it was shown")
         process.died_since_tick = False
         if process.baseline is not None and report.snapshot is not None and world.wire.lies == 0 and self.truthful:
-            if self.slack_mb_s == 0 and process.controller._look._apps_again_s <= process.controller.clock():
+            if self.slack_mb_s == 0 and accounts._shown_s == accounts.looked_s:
                 self._equal(process)
         self._ledger(process, report)
 
@@ -242,7 +253,11 @@ class Checks:
         if not wrong or kinds & _EXCUSES:
             self._wrong.pop(process.name, None)
             return
-        since_s = self._wrong.setdefault(process.name, world.agenda.now_s)
+        since_s, loads = self._wrong.setdefault(process.name, (world.agenda.now_s, world.active.loads))
+        if process.settings.refresh == "poll" and world.active.loads != loads:
+            # Each write has its own time to be found.
+            self._wrong[process.name] = (world.agenda.now_s, world.active.loads)
+            return
         poll_s = 60.0 if process.settings.refresh == "poll" else 0.0
         most_s = process.settings.verify_every_s + 2.5 * process.settings.period_s + 1.0 + poll_s
         if world.agenda.now_s - since_s > most_s:

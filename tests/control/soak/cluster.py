@@ -6,6 +6,7 @@ in the large. The workload has random numbers of its own, so that a fault more o
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from tests.control.soak.clock import Agenda
 from tests.control.soak.edits import Queue
 
 NODE_MB, NODE_VCORES = 16 * 1024, 16
+#: No more applications come while so many are there: a backlog without end tests nothing.
+MOST_LIVE = 8
 
 
 @dataclass(eq=False)
@@ -66,7 +69,6 @@ class Cluster:
         self.queues: dict[str, Queue] = {}
         self.ad_hoc: list[str] = []
         self.arriving = True
-        self.schedules = True
         self.on_end: Callable[[App, Container], None] = lambda _app, _container: None
         self.on_start: Callable[[App], None] = lambda _app: None
         self._number = 0
@@ -86,7 +88,7 @@ class Cluster:
         return [q.path for q in self.queues.values() if q.leaf] + self.ad_hoc
 
     def _arrive(self) -> None:
-        if self.arriving and (leaves := self.leaves()):
+        if self.arriving and len(self.apps) < MOST_LIVE and (leaves := self.leaves()):
             self.submit(self.rng.choice(leaves))
         self.agenda.after(self.rng.expovariate(1.0) * self._apart_s, self._arrive)
 
@@ -149,33 +151,40 @@ class Cluster:
 
     def assign(self) -> None:
         """Gives what is free to who waits."""
-        if not self.schedules:
-            return
-        waiting = [app for app in self.apps.values() if app.waiting]
-        while waiting:
-            used = self._used()
-            app = min(waiting, key=lambda one: (self._rank(one.queue, used), one.id))
+        waiting: dict[str, list[App]] = {}
+        for app in self.apps.values():
+            if app.waiting:
+                waiting.setdefault(app.queue, []).append(app)
+        used = self._used() if waiting and max(self.free_mb) >= 1024 else {}
+        while waiting and max(self.free_mb) >= 1024:
+            queue = min(waiting, key=lambda one: (self._rank(one, used), one))
+            app = waiting[queue][0]
             master = not app.containers
-            if not self.start(app, 1024 if master else app.task_mb, master=master):
-                waiting.remove(app)
-            elif not master:
-                app.waiting -= 1
-                if not app.waiting:
-                    waiting.remove(app)
+            size = 1024 if master else app.task_mb
+            if not self.start(app, size, master=master):
+                del waiting[queue]
+                continue
+            for path in _upwards(queue):
+                used[path] = used.get(path, 0) + size
+            app.waiting -= not master
+            if not app.waiting:
+                waiting[queue].pop(0)
+                if not waiting[queue]:
+                    del waiting[queue]
 
     def _used(self) -> dict[str, int]:
         used: dict[str, int] = {}
         for app in self.apps.values():
-            path, held = app.queue, app.held_mb()
-            while path:
+            held = app.held_mb()
+            for path in _upwards(app.queue):
                 used[path] = used.get(path, 0) + held
-                path = path.rpartition(".")[0]
         return used
 
     def _rank(self, queue: str, used: Mapping[str, int]) -> tuple[float, ...]:
-        parts = queue.split(".")
-        paths = [".".join(parts[:n]) for n in range(2, len(parts) + 1)]
-        return tuple(used.get(p, 0) / max(self.queues[p].weight if p in self.queues else 1.0, 1e-9) for p in paths)
+        return tuple(
+            used.get(path, 0) / max(self.queues[path].weight if path in self.queues else 1.0, 1e-9)
+            for path in _upwards(queue)
+        )
 
     def lose_node(self, node: int) -> None:
         """A node is gone with all that ran there; tasks wait again."""
@@ -200,3 +209,10 @@ class Cluster:
             before = sums.get(app.queue, (0, 0))
             sums[app.queue] = (before[0] + memory, before[1] + vcores)
         return sums
+
+
+@functools.cache
+def _upwards(queue: str) -> tuple[str, ...]:
+    """A queue and its parents, from below the root down."""
+    parts = queue.split(".")
+    return tuple(".".join(parts[:n]) for n in range(2, len(parts) + 1))

@@ -88,7 +88,7 @@ def _read(element: ElementTree.Element, parent: str, found: dict[str, Queue]) ->
     inside = [child for child in element if child.tag == "queue"]
     leaf = not inside and element.get("type") != "parent" and path != "root"
     rest = tuple(sorted((key, text) for key, text in values.items() if key not in OWNED))
-    found[path] = Queue(path, parent, leaf, weight, least, rest)
+    found[path] = Queue(path, parent if path != "root" else "", leaf, weight, least, rest)
     for child in inside:
         _read(child, path, found)
 

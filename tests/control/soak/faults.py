@@ -371,6 +371,8 @@ def _commented(world: World, rng: random.Random) -> End:
     name = world.idle_leaf(rng)
     found = edits.leaf_element(name).search(world.file.read()) if name else None
     theirs = edits.leaf_element(name).search(world.pristine) if name else None
+    if f"root.{name}" not in edits.read(world.pristine):
+        return False  # below another queue: put back elsewhere it were another one
     if found is None or theirs is None or world.broken:
         return False
     before, wrote = found[0].strip(), theirs[0].strip()

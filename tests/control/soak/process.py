@@ -179,6 +179,7 @@ class Process:
             sleep=world.wait,
         )
         policy = make_policy(world.plan.policy, dict(world.plan.sets))
+        world.checks.begun(self)
         tick_log = TickLog(Log(self.log), policy, self.clock.monotonic)
         self.tick_log, metrics = tick_log, Metrics(self.clock.time)
 
@@ -236,4 +237,5 @@ class Process:
                 self._died()
                 return ""
         self._close()
+        self.world.checks.stopped(self)
         return words

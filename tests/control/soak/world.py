@@ -396,7 +396,6 @@ class World:
             self.agenda.run_until(self.agenda.now_s + 1.0)
         self.agenda.run_until(self.agenda.now_s + wait_s)
         warned = {p.name: p.warnings for p in self.processes}
-        self.cluster.schedules = True
         self.agenda.run_until(self.agenda.now_s + 6 * settings.period_s)
         while any(p.ticking for p in self.processes):
             self.agenda.run_until(self.agenda.now_s + 0.01)
@@ -436,13 +435,15 @@ class World:
         while any(p.ticking for p in self.processes):
             self.agenda.run_until(self.agenda.now_s + 0.01)
         self.checks.over()
-        self._release()
+        last = self._release()
         # What the administrator writes now is what counts from now on.
         leaves = [q for q in edits.read(self.pristine).values() if q.leaf]
         for queue in leaves:
             self.pristine = edits.set_weight(self.pristine, queue.path.rpartition(".")[2], "6.5")
         self.file.put(self.pristine)
-        first = self.processes[0]
+        if last is None:
+            return
+        first = last
         first.wanted = True
         first.begin()
         self.agenda.run_until(self.agenda.now_s + 3.2 * period_s)
@@ -459,7 +460,8 @@ class World:
         controller = process.controller
         return controller._look._apps_again_s > controller.clock() - self.plan.settings.period_s * 1.1
 
-    def _release(self) -> None:
+    def _release(self) -> Process | None:
+        """Stops all, the holder last; who has given the file back."""
         running = [p for p in self.processes if p.running]
         words = ""
         for process in sorted(running, key=lambda p: p.controller.holds):
@@ -469,6 +471,8 @@ class World:
         if running:
             self.checks.released(words)
             self.agenda.run_until(self.agenda.now_s + 30.0)
+            return process
+        return None
 
 
 def _place(error: BaseException) -> str:
