@@ -212,6 +212,8 @@ class RmAccounts:
         recovering = now_s < self._recovering_until_s
         before = (account.queue, account.held, account.final, account.fallen_s)
         account.missing_s = None
+        if account.final and not look.final and not recovering:
+            return False  # who has ended does not run again: an old list shows it
         # What it uses from now on is its new queue's.
         account.queue = look.queue
         moved = False

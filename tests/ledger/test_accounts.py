@@ -364,3 +364,15 @@ def test_a_clock_that_was_set_back_before_the_controller_began_again_loses_nothi
     jumped = running._replace(memory_mb_s=used + CAPACITY.memory_mb * 1000, age_s=665.0)
     again.observe(1065.0, [jumped], capacity=CAPACITY)
     assert "x" in again.refused, "from the second look on its own clock tells"
+
+
+def test_an_old_list_that_shows_an_ended_application_running_charges_nothing() -> None:
+    """Twice, far apart: in between nobody asks for who has ended, so that it seems to have stayed so."""
+    accounts = RmAccounts()
+    running = AppLook("x", "root.a", 1024 * 50, 50, Resource(1024, 1), False)
+    ended = running._replace(memory_mb_s=1024 * 60, vcore_s=60, held=ZERO, final=True)
+    accounts.observe(0.0, [])
+    for now_s, look in ((50.0, running), (60.0, ended), (70.0, running), (4000.0, running)):
+        accounts.observe(now_s, [look])
+    accounts.observe(4100.0, [])
+    assert accounts.consumed()["root.a"] == (1024 * 60, 60)

@@ -81,8 +81,8 @@ class Checks:
 
     def _file_written(self, process: Process) -> None:
         world, data = self.world, self.world.file.read()
-        if world.broken and process.disk.dead:
-            return  # what stands there is not its doing
+        if world.broken and (process.disk.dead or data == world.broken_data):
+            return  # what stands there is not its doing, or it stood there before
         try:
             differs = self._differs(data)
         except edits.Unreadable as error:
@@ -151,9 +151,8 @@ class Checks:
             before = self._identity.get(process.name, rm)
             if before != rm and "rm" not in kinds and world.wire.lies == 0 and process.deaths == 0:
                 seen = process.controller._look.identity or []
-                if seen[:1] == [world.active.base]:
-                    if seen[2] != world.active.started_ms:
-                        raise Violated(f"{process.name} has not noticed that {rm} answers")
+                if seen[:1] == [world.active.base] and seen[2] != world.active.started_ms:
+                    raise Violated(f"{process.name} has not noticed that {rm} answers")
             self._identity[process.name] = rm
 
     def _log(self, process: Process, report: TickReport) -> None:
@@ -193,9 +192,9 @@ class Checks:
             if now < account.memory_mb_s - 1e-3:
                 raise Violated(f"{process.name}: {queue} is reported less than it was shown")
         process.died_since_tick = False
-        if process.baseline is not None and report.snapshot is not None and world.wire.lies == 0 and self.truthful:
-            if self.slack_mb_s == 0 and accounts._shown_s == accounts.looked_s:
-                self._equal(process)
+        sure = process.baseline is not None and world.wire.lies == 0 and self.truthful and self.slack_mb_s == 0
+        if sure and report.snapshot is not None and accounts._shown_s == accounts.looked_s:
+            self._equal(process)
         self._ledger(process, report)
 
     def _equal(self, process: Process) -> None:
@@ -203,7 +202,9 @@ class Checks:
         shown = self.shown(process)
         for queue, account in process.controller.accounts.queues.items():
             if account.memory_mb_s != shown.get(queue, 0):
-                text = f"{process.name}: {queue} has {account.memory_mb_s:.0f} MiB s, the RM showed {shown.get(queue, 0)}"
+                text = (
+                    f"{process.name}: {queue} has {account.memory_mb_s:.0f} MiB s, the RM showed {shown.get(queue, 0)}"
+                )
                 raise Violated(text)
         for queue, used in shown.items():
             if used and queue not in process.controller.accounts.queues:
@@ -282,7 +283,9 @@ class Checks:
         last = ended[-1].ended_s or 0.0 if ended else 0.0
         late = max(late, sum((app.ended_s or 0.0) > last - 130.0 for app in ended) + 20)
         if len(final) > late:
-            raise Violated(f"the watcher of {process.name} remembers {len(final)} ended applications, {late} are enough")
+            raise Violated(
+                f"the watcher of {process.name} remembers {len(final)} ended applications, {late} are enough"
+            )
         db = process.store._db
         decisions = db.execute("SELECT count(*) FROM decisions").fetchone()[0]
         if decisions > world.most_decisions + 1:
@@ -351,7 +354,9 @@ class Checks:
         known = holder.controller.owner.configured_weights()
         for path, queue in edits.read(self.world.pristine).items():
             if path != "root" and path in known and abs(known[path] - queue.weight) > 1e-6 * queue.weight:
-                raise Violated(f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {queue.weight:g}")
+                raise Violated(
+                    f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {queue.weight:g}"
+                )
             if path != "root" and path not in known:
                 raise Violated(f"{holder.name} does not know {path}")
 
@@ -365,8 +370,8 @@ class Checks:
                 account = process.controller.accounts.queues.get(queue)
                 has = 0.0 if account is None else account.memory_mb_s
                 if abs(has - used) > self.slack_mb_s:
-                    text = f"{process.name}: {queue} has {has:.0f} MiB s, it has used {used} ({self.slack_mb_s:.0f} may miss)"
-                    raise Violated(text)
+                    text = f"{queue} has {has:.0f} MiB s, it has used {used} ({self.slack_mb_s:.0f} may miss)"
+                    raise Violated(f"{process.name}: {text}")
                 told = 0.0 if account is None else account.reported[0]
                 most = world.most_assumed_mb_s + self.slack_mb_s
                 if told - used > most:
@@ -380,7 +385,11 @@ class Checks:
         data = world.file.read()
         if data != world.pristine:
             raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
-        left = [name for name in os_list(world.file.path.parent) if "yarnfair" in name or name.endswith((".lease", ".standby"))]
+        left = [
+            name
+            for name in os_list(world.file.path.parent)
+            if "yarnfair" in name or name.endswith((".lease", ".standby"))
+        ]
         if left:
             raise Violated(f"left behind: {left}")
 

@@ -118,7 +118,7 @@ class Cluster:
                 self.on_start(app)
                 if not master:
                     length = app.task_s * self.rng.uniform(0.5, 1.5)
-                    self.agenda.after(length, lambda: self._task_ended(app, container))
+                    self.agenda.after(length, functools.partial(self._task_ended, app, container))
                 return True
         return False
 

@@ -1,9 +1,9 @@
 """A machine's disk under the real file and ledger code: each write, sync and rename may fail, take long or be the last.
 
 Files are real ones in a folder in memory (links, pipes and modes are the system's own); this stands between the code
-and the system's calls. What a loss of power takes away is modelled: bytes that were not synced, renames whose folder was
-not. SQLite's file is a real one too: Python gives no hold on SQLite's own writes, so that a crash takes a copy of the
-ledger's files at that moment, with the write-ahead log cut within the last transaction, and goes on from the copy.
+and the system's calls. What a loss of power takes away is modelled: bytes that were not synced, renames whose folder
+was not. SQLite's file is a real one too: Python gives no hold on SQLite's own writes, so that a crash takes a copy of
+the ledger's files at that moment, with pages of a broken transaction behind them, and goes on from the copy.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue of a file. ``weight``: the float32 that a ResourceManager makes of it; ``rest``: what nobody else owns."""
+    """A queue of a file. ``weight``: the float32 that an RM makes of it; ``rest``: what no controller owns."""
 
     path: str
     parent: str

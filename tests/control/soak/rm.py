@@ -105,9 +105,9 @@ class Rm:
 
     def poll(self) -> None:
         """Every `POLL_S`."""
-        if self.up and not self.frozen and self.loaded_mark != self.file.mark:
-            if self.cluster.agenda.now_s - self.file.since_s > STILL_S:
-                self.load()
+        still = self.cluster.agenda.now_s - self.file.since_s > STILL_S
+        if self.up and not self.frozen and self.loaded_mark != self.file.mark and still:
+            self.load()
 
     def refresh(self) -> None:
         """What the admin call does."""

@@ -1,7 +1,7 @@
 """One seed's history: a world is made of it, disturbed by its schedule, healed, looked at, and wound up.
 
-As TigerBeetle's simulator does, safety is looked at while faults go on, liveness after they have ended: chaos, calm, once
-more, then all applications end, and the file is given back.
+As TigerBeetle's simulator does, safety is looked at while faults go on, liveness after they have ended: chaos, calm,
+once more, then all applications end, and the file is given back.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 from harness.control.reports import TickReport
 from tests.control.soak import edits, faults
 from tests.control.soak.checks import Checks, Violated
-from tests.control.soak.clock import Agenda, DatetimeClass, MachineClock, TimeModule
+from tests.control.soak.clock import Agenda, MachineClock
 from tests.control.soak.cluster import NODE_MB, Cluster
-from tests.control.soak.disk import Disk, Killed, OsModule, SqliteModule, TempfileModule
+from tests.control.soak.disk import Killed
 from tests.control.soak.faults import Fault
+from tests.control.soak.installed import installed
 from tests.control.soak.process import Plan, Process
 from tests.control.soak.rm import POLL_S, Rm, SharedFile
 from tests.control.soak.wire import Wire
@@ -85,7 +84,7 @@ class World:
         self.most_decisions = 40
         self.writer = ""
         self.last: dict[str, TickReport] = {}
-        self._saved = b""
+        self._saved = self.broken_data = b""
         self._end_number = 0
         spans = [
             (WARM_PERIODS + n * 1000.0, WARM_PERIODS + n * 1000.0 + CHAOS_PERIODS) for n in range(ROUNDS)
@@ -252,6 +251,7 @@ class World:
         self.broken, self._saved = True, self.file.read()
         path = self.file.path
         if isinstance(how, bytes):
+            self.broken_data = how
             path.write_bytes(how)
         else:
             path.unlink()
@@ -481,41 +481,6 @@ def _place(error: BaseException) -> str:
         found = f"{Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}"
         at = at.tb_next
     return found
-
-
-@contextlib.contextmanager
-def installed(world: World) -> Iterator[None]:
-    """The product's modules meet the world instead of the system."""
-    here = MachineClock(world.agenda)
-
-    def clock() -> MachineClock:
-        return world.current.clock if world._acting else here
-
-    def disk() -> Disk:
-        return world.current.disk
-
-    time = TimeModule(clock, world.wait)
-    numbers = iter(range(10**9))
-    host = SimpleNamespace(gethostname=lambda: f"host-{world.current.name}")
-    pid = SimpleNamespace(getpid=lambda: 1000 + world.current.deaths)
-    identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
-    replaced: dict[str, Any] = {
-        "harness.control.wall.time": time,
-        "harness.control.telemetry.datetime": DatetimeClass(clock),
-        "harness.control.lease.os": pid,
-        "harness.control.lease.socket": host,
-        "harness.yarn.files.os": OsModule(disk),
-        "harness.yarn.files.tempfile": TempfileModule(disk),
-        "harness.ledger.store.sqlite3": SqliteModule(disk),
-        "harness.ledger.store.uuid": identities,
-        "harness.ledger.store.MOST_DECISIONS": world.most_decisions,
-        "harness.yarn.http.open_session": world.wire.open_session,
-        "harness.yarn.rpc.call": world.wire.rpc_call,
-    }
-    with contextlib.ExitStack() as stack:
-        for name, value in replaced.items():
-            stack.enter_context(mock.patch(name, value))
-        yield
 
 
 def live(seed: int, schedule: Sequence[Fault] | None = None, trace: Callable[[str], None] | None = None) -> History:

@@ -1,0 +1,50 @@
+"""The product's modules meet a world instead of the system: their clocks, files, network and identities."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from tests.control.soak.clock import DatetimeClass, MachineClock, TimeModule
+from tests.control.soak.disk import Disk, OsModule, SqliteModule, TempfileModule
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+
+@contextlib.contextmanager
+def installed(world: World) -> Iterator[None]:
+    """While this lasts."""
+    here = MachineClock(world.agenda)
+
+    def clock() -> MachineClock:
+        return world.current.clock if world._acting else here
+
+    def disk() -> Disk:
+        return world.current.disk
+
+    time = TimeModule(clock, world.wait)
+    numbers = iter(range(10**9))
+    host = SimpleNamespace(gethostname=lambda: f"host-{world.current.name}")
+    pid = SimpleNamespace(getpid=lambda: 1000 + world.current.deaths)
+    identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
+    replaced: dict[str, Any] = {
+        "harness.control.wall.time": time,
+        "harness.control.telemetry.datetime": DatetimeClass(clock),
+        "harness.control.lease.os": pid,
+        "harness.control.lease.socket": host,
+        "harness.yarn.files.os": OsModule(disk),
+        "harness.yarn.files.tempfile": TempfileModule(disk),
+        "harness.ledger.store.sqlite3": SqliteModule(disk),
+        "harness.ledger.store.uuid": identities,
+        "harness.ledger.store.MOST_DECISIONS": world.most_decisions,
+        "harness.yarn.http.open_session": world.wire.open_session,
+        "harness.yarn.rpc.call": world.wire.rpc_call,
+    }
+    with contextlib.ExitStack() as stack:
+        for name, value in replaced.items():
+            stack.enter_context(mock.patch(name, value))
+        yield

@@ -1,0 +1,108 @@
+"""``python -m tests.control.soak.planted``: plants each known bug in a copy of the code and lets the soak look for it.
+
+The bugs are in planted.toml, as texts to be replaced: moving lines do no harm, and a bug whose anchor has gone is an
+error. Ten minutes each at most; printed is the seed that found it, what it violated and how long that took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+BUDGET_S = 600.0
+
+
+@dataclass(frozen=True)
+class Bug:
+    """``old`` stands once in ``file``; ``reverses``: the commit that mended it, if this repository had it."""
+
+    name: str
+    file: str
+    what: str
+    old: str
+    new: str
+    reverses: str = ""
+
+
+@dataclass(frozen=True)
+class Search:
+    bug: Bug
+    found: bool
+    seconds: float
+    text: str
+
+
+def bugs() -> list[Bug]:
+    """All planted bugs. ValueError for one whose anchor is not in its file, or not once."""
+    found = [Bug(**one) for one in tomllib.loads((HERE / "planted.toml").read_text())["planted"]]
+    for bug in found:
+        count = (ROOT / bug.file).read_text().count(bug.old)
+        if count != 1:
+            raise ValueError(f"{bug.name}: its anchor is {count} times in {bug.file}")
+    return found
+
+
+def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
+    """Plants a bug in a copy and runs seeds until one of them violates something."""
+    with tempfile.TemporaryDirectory(prefix="planted-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as copy:
+        for part in ("harness", "tests/control/soak"):
+            shutil.copytree(ROOT / part, Path(copy, part), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        file = Path(copy, bug.file)
+        file.write_text(file.read_text().replace(bug.old, bug.new))
+        begun_s = time.monotonic()
+        command = [sys.executable, "-m", "tests.control.soak", "--seeds", "0:1000000", "--first", "--json"]
+        try:
+            ended = subprocess.run(
+                [*command, "--seconds", str(budget_s)],
+                cwd=copy,
+                env={**os.environ, "PYTHONPATH": copy},
+                capture_output=True,
+                text=True,
+                timeout=budget_s + 120,
+            )
+        except subprocess.TimeoutExpired:
+            return Search(bug, True, time.monotonic() - begun_s, "the soak did not end: it hangs")
+        seconds = time.monotonic() - begun_s
+    if ended.returncode == 0:
+        return Search(bug, False, seconds, f"{json.loads(ended.stdout)['seeds']} seeds")
+    if ended.returncode == 1 and ended.stdout:
+        first = json.loads(ended.stdout)["violations"][0]
+        return Search(bug, True, seconds, f"seed {first['seed']}: {first['what'][:160]}")
+    raise RuntimeError(f"{bug.name}: {ended.stderr[-2000:]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: all were found; 1: some were missed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.control.soak.planted", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=BUDGET_S, metavar="SECONDS")
+    given = parser.parse_args(arguments)
+    chosen = [bug for bug in bugs() if not given.only or bug.name in given.only]
+    missed = 0
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for done in pool.map(lambda bug: look_for(bug, given.budget), chosen):
+            missed += not done.found
+            print(
+                f"{'found ' if done.found else 'MISSED'} {done.seconds:6.1f} s  {done.bug.name}: {done.text}",
+                flush=True,
+            )
+    print(f"{len(chosen) - missed} of {len(chosen)} found")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""The soak itself: a minute of it in CI, one history for a seed, short schedules, and the bugs that it must find."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.control.soak import __main__ as command
+from tests.control.soak import edits, faults, planted, shrink, world
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def violated(histories: list[world.History]) -> list[str]:
+    return [f"seed {one.seed}: {one.violation}" for one in histories if one.violation]
+
+
+def test_half_a_minute_of_seeds_violates_nothing() -> None:
+    histories = [world.live(seed) for seed in range(20)]
+    assert violated(histories) == []
+    assert sum(one.ticks for one in histories) > 3000
+    assert len({kind for one in histories for kind in one.faults}) > 25
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("begin", range(1000, 3000, 100))
+def test_a_thousand_seeds_and_more_violate_nothing(begin: int) -> None:
+    assert violated([world.live(seed) for seed in range(begin, begin + 100)]) == []
+
+
+def test_a_seed_has_one_history_to_the_byte() -> None:
+    """Also in another process, whose sets are in another order."""
+    arguments = [sys.executable, "-m", "tests.control.soak", "--seeds", "32:34", "--json"]
+    told = []
+    for hashed in ("1", "2"):
+        ran = subprocess.run(
+            arguments, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": hashed}, capture_output=True, check=True
+        )
+        told.append(json.loads(ran.stdout))
+    assert told[0]["histories"] == told[1]["histories"]
+    assert {"seeds", "ticks", "virtual_s", "faults", "violations"} <= told[0].keys()
+    assert (told[0]["seeds"], told[0]["violations"]) == (2, [])
+
+
+def test_a_schedule_is_run_as_given_and_mistakes_in_it_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--seeds", "3", "--schedule", "6:rm-restarts:1,9:disk-full:2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["faults"] == {"disk-full": 1, "rm-restarts": 1}
+    for wrong in ("6:no-such-fault:1", "6:rm-restarts", "x:rm-restarts:1"):
+        with pytest.raises(SystemExit, match="2"):
+            command.main(["--schedule", wrong])
+    assert "no kind of fault is called no-such-fault" in capsys.readouterr().err
+
+
+def test_a_failing_schedule_is_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = faults.parse("5:burst:1,6:rm-freezes:2,7:burst:3,8:disk-full:4,9:burst:5,10:node-lost:6")
+
+    def live(seed: int, schedule: list[faults.Fault]) -> world.History:
+        both = {"rm-freezes", "node-lost"} <= {fault.kind for fault in schedule}
+        return world.History(seed, violation="root.a has 7 MiB s" if both else "")
+
+    monkeypatch.setattr(world, "live", live)
+    assert [fault.kind for fault in shrink.shortest(1, full, "root.b has 8 MiB s")] == ["rm-freezes", "node-lost"]
+
+
+def test_the_models_reader_refuses_what_no_rm_takes() -> None:
+    good = b'<allocations><queue name="a"><weight> 2 </weight></queue><queue name="b"/></allocations>'
+    assert {q.path: q.weight for q in edits.read(good).values()} == {"root": 1.0, "root.a": 2.0, "root.b": 1.0}
+    for data in (b"", good[:40], good.replace(b"allocations", b"other"), good.replace(b" 2 ", b"NaN")):
+        with pytest.raises(edits.Unreadable):
+            edits.read(data)
+    assert edits.only_owned_differ(good.replace(b" 2 ", b"7"), good) == ""
+    assert "b" in edits.only_owned_differ(good.replace(b'"b"', b'"c"'), good)
+
+
+def test_each_planted_bug_has_its_place_and_twenty_were_here_before() -> None:
+    known = planted.bugs()
+    assert len(known) >= 40
+    assert sum(bool(bug.reverses) for bug in known) >= 20
+    assert len({bug.name for bug in known}) == len(known)
+
+
+@pytest.mark.parametrize("name", ["any-counter-taken", "refresh-forgotten"])
+def test_planted_bugs_are_found_quickly(name: str) -> None:
+    search = planted.look_for(next(bug for bug in planted.bugs() if bug.name == name), 120.0)
+    assert search.found, search.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bug", planted.bugs(), ids=lambda bug: bug.name)
+def test_every_planted_bug_is_found_within_ten_minutes(bug: planted.Bug) -> None:
+    search = planted.look_for(bug)
+    assert search.found, search.text
