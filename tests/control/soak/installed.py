@@ -33,6 +33,8 @@ def installed(world: World) -> Iterator[None]:
     identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
     replaced: dict[str, Any] = {
         "harness.control.wall.time": time,
+        "harness.control.tenure.time": time,
+        "harness.control.clock.time": time,
         "harness.control.telemetry.datetime": DatetimeClass(clock),
         "harness.control.lease.os": pid,
         "harness.control.lease.socket": host,
