@@ -29,6 +29,13 @@ def name_of(trace: Path) -> str:
     shell_complete=names.policies,
     help="NAME or NAME@outside (with commas between) [fair,ltrf@outside].",
 )
+@click.option(
+    "--scheduler",
+    "schedulers",
+    multiple=True,
+    type=click.Choice(["fair", "capacity"]),
+    help="Of which scheduler; given twice, one beside the other [the trace's].",
+)
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Of heartbeats' phases [1].")
 @click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
@@ -42,6 +49,7 @@ def name_of(trace: Path) -> str:
 def replay(
     trace: Path,
     policies: tuple[str, ...],
+    schedulers: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: tuple[int, ...],
     sample_s: float,
@@ -57,24 +65,32 @@ def replay(
     """
     from harness.cli.run import split_policies, verdict, write_report
     from harness.experiments.replaying import against as compare_with
-    from harness.experiments.replaying import difference_lines, write_experiment
+    from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
     from harness.jobs.recorded import read_trace
 
     found = read_trace(trace / "trace.jsonl" if trace.is_dir() else trace)
     folder = out if out is not None else Path("runs") / f"replay-{name_of(found.path)}"
+    kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
+    called = split_policies(policies)
     try:
-        loaded = load_experiment(str(write_experiment(found, folder, sample_s=sample_s)))
+        path = write_experiment(found, folder, sample_s=sample_s, schedulers=kinds, policies=called)
+        loaded = load_experiment(str(path))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(folder), mend="give another --out") from None
 
     given = named_values(settings)
-    variants = variants_of(loaded, policies=split_policies(policies), settings=given, seeds=seeds)
+    # Beside the Capacity Scheduler the file has the call's policies already.
+    called = called if kinds == ("fair",) else ()
+    variants = variants_of(loaded, policies=called, settings=given, seeds=seeds)
+    for what in left_out(found.header, kinds):
+        click.echo(f"yarnfair: {found.path}: {what}", err=True)
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
     ended = run_experiment(loaded, variants, folder, processes=jobs)
     differences = [compare_with(one.path, against) for one in ended] if against is not None else []
+    moved = migration(ended)
     report = None if no_report else write_report(ended, folder)
     if as_json:
         print_json(
@@ -84,10 +100,13 @@ def replay(
                 "out": str(folder),
                 "runs": [one.document() for one in ended],
                 "against": differences,
+                **({"migration": moved} if moved else {}),
             }
         )
     else:
         for line in loaded.kind.comparison(loaded, ended):
+            click.echo(line)
+        for line in migration_lines(moved):
             click.echo(line)
         for difference in differences:
             for line in difference_lines(difference):

@@ -22,7 +22,9 @@ from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.spec import DemandSpec
 from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
+from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import RmClient
 
 if TYPE_CHECKING:
@@ -241,7 +243,10 @@ def rm_header(
     ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
     """
     info, nodes, status = client.rest.info(), client.rest.nodes(), client.rest.scheduler()
-    if entitlements is None:
+    on_capacity = status.type == CAPACITY
+    if entitlements is None and on_capacity:
+        entitlements = {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
+    elif entitlements is None:
         entitlements = {path: queue.weight for path, queue in client.effective_queues().items()}
     properties = _properties(client)
     queues = {path: QueueLine(weight=_sane(entitlements.get(path, 1.0))) for path in status.queues if path != "root"}
@@ -257,6 +262,8 @@ def rm_header(
         queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
         max_am_share=-1.0,
         conf=_of_scheduler(properties),
+        scheduler="capacity" if on_capacity else "fair",
+        capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
         delays=DelaysLine(node_heartbeat_ms=_whole(properties, _NODE_HEARTBEAT), update_ms=_whole(properties, _UPDATE)),
     )
 
@@ -272,6 +279,12 @@ def _properties(client: RmClient) -> dict[str, str]:
 def _of_scheduler(properties: Mapping[str, str]) -> dict[str, str]:
     """Those by which the scheduler decides."""
     return {name: properties[name] for name in sorted(properties) if name.startswith(_OF_SCHEDULER)}
+
+
+def _calculator(properties: Mapping[str, str]) -> dict[str, str]:
+    """How the Capacity Scheduler compares resources, where the ResourceManager shows it."""
+    name = f"{PREFIX}resource-calculator"
+    return {name.removeprefix(PREFIX): properties[name]} if name in properties else {}
 
 
 def _sane(weight: float) -> float:

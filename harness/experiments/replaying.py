@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,66 @@ import yaml
 
 from harness.base.errors import InputError
 from harness.base.files import read_json
-from harness.jobs.recorded import Trace
+from harness.base.stats import half_width_95
+from harness.experiments.kind import Ended
+from harness.experiments.resolve import split_policy
+from harness.jobs.recorded import Header, Trace
 
 #: From which of the compared samples on a queue contends: it demands more than it holds.
 _CONTENDING = 3
 
 
-def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float = 1.0) -> str:
-    """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs."""
+def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The variants of a replay: each policy on each scheduler; ``fair`` and ``capacity`` are the scheduler's own.
+
+    On the Capacity Scheduler a policy acts from outside. Raises CallError for a mode that there is not.
+    """
+    uses = []
+    for scheduler in schedulers:
+        for text in policies or ("fair", "ltrf@outside"):
+            policy, mode = split_policy(text)
+            if policy in ("fair", "capacity"):
+                uses.append({"policy": scheduler, "scheduler": scheduler})
+            else:
+                mode = mode or ("inside" if scheduler == "fair" else "outside")
+                uses.append({"policy": policy, "mode": mode, "scheduler": scheduler})
+    return uses
+
+
+def capacity_of(header: Header) -> dict[str, str]:
+    """The Capacity Scheduler's settings for a trace: recorded, or what `convert` makes of the Fair Scheduler's."""
+    if header.capacity is not None:
+        return dict(header.capacity)
+    share = header.max_am_share
+    return {"maximum-am-resource-percent": "1" if share < 0 else f"{share:g}"}
+
+
+def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
+    """What the trace says of one scheduler and a replay on the other cannot have, in words."""
+    found = []
+    limited = [path for path, line in header.queues.items() if line.max_running_apps is not None]
+    if "capacity" in schedulers and limited:
+        found.append(f"limits of running applications ({', '.join(limited[:3])}) are not simulated on capacity")
+    if "fair" in schedulers and header.capacity:
+        found.append(f"{len(header.capacity)} limits of the Capacity Scheduler have no counterpart on fair")
+    return found
+
+
+def experiment_text(
+    trace: Trace,
+    name: str,
+    trace_path: str,
+    *,
+    sample_s: float = 1.0,
+    schedulers: Sequence[str] = ("fair",),
+    policies: Sequence[str] = (),
+) -> str:
+    """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
+
+    Written for the Fair Scheduler alone as it always was; for others with `policy_uses`.
+    """
     header = trace.header
+    fair_alone = tuple(schedulers) == ("fair",)
     queues: dict[str, Any] = {}
     for path, line in header.queues.items():
         parent, _, leaf = path.rpartition(".")
@@ -47,7 +98,9 @@ def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float
             for path in header.leaves()
             if path in busy
         },
-        "policies": ["fair", "ltrf@outside"],
+        **({} if fair_alone else {"scheduler": schedulers[0]}),
+        **({"capacity": capacity_of(header)} if "capacity" in schedulers else {}),
+        "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
         "sample_s": sample_s,
         # What a controller of that cluster would have seen.
         "actuation": {"task_lengths": "containers"},
@@ -57,7 +110,14 @@ def experiment_text(trace: Trace, name: str, trace_path: str, *, sample_s: float
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
 
-def write_experiment(trace: Trace, folder: Path, *, sample_s: float = 1.0) -> Path:
+def write_experiment(
+    trace: Trace,
+    folder: Path,
+    *,
+    sample_s: float = 1.0,
+    schedulers: Sequence[str] = ("fair",),
+    policies: Sequence[str] = (),
+) -> Path:
     """The experiment file of a trace, in the folder of its runs."""
     stem = "".join(c if c.isalnum() and c.isascii() else "-" for c in trace.path.stem).strip("-") or "trace"
     name = f"replay-{stem}"[:80]
@@ -65,8 +125,72 @@ def write_experiment(trace: Trace, folder: Path, *, sample_s: float = 1.0) -> Pa
     path = folder / "replay.yaml"
     # Relative to the experiment file, as workloads' traces are.
     relative = os.path.relpath(trace.path.absolute(), folder.absolute())
-    path.write_text(experiment_text(trace, name, relative, sample_s=sample_s), encoding="utf-8")
+    text = experiment_text(trace, name, relative, sample_s=sample_s, schedulers=schedulers, policies=policies)
+    path.write_text(text, encoding="utf-8")
     return path
+
+
+# --- one scheduler beside the other ---
+
+
+def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
+    """Who gains and who loses on the Capacity Scheduler beside the Fair one: mean completion times, queue by queue.
+
+    ``change``: of the Capacity over the Fair Scheduler, mean over the seeds that ended in both; ``half_width``: of its
+    95 % interval (None of one seed). ``verdict``: gains, loses, or unsure where the interval holds 0 or there is none.
+    """
+    runs: dict[tuple[str, int], dict[str, Ended]] = {}
+    for one in ended:
+        variant = one.variant
+        own = "scheduler" if variant.policy in ("fair", "capacity") else f"{variant.policy}@{variant.mode}"
+        if one.exit_code == 0:
+            runs.setdefault((own, variant.seed), {})[variant.scheduler] = one
+    pairs: dict[str, list[tuple[Ended, Ended]]] = {}
+    for (own, _), pair in runs.items():
+        if len(pair) == 2:
+            pairs.setdefault(own, []).append((pair["fair"], pair["capacity"]))
+    found = []
+    for own, both in pairs.items():
+        for queue in both[0][0].summary["queues"]:
+            took = [
+                tuple(one.summary["queues"].get(queue, {}).get("mean_completion_s") for one in pair) for pair in both
+            ]
+            sure = [(fair, capacity) for fair, capacity in took if fair and capacity]
+            if not sure:
+                continue
+            changes = [capacity / fair - 1 for fair, capacity in sure]
+            change = sum(changes) / len(changes)
+            half = half_width_95(changes) if len(changes) > 1 else None
+            clear = half is not None and abs(change) > half
+            found.append(
+                {
+                    "policy": own,
+                    "queue": queue,
+                    "fair_s": sum(fair for fair, _ in sure) / len(sure),
+                    "capacity_s": sum(capacity for _, capacity in sure) / len(sure),
+                    "change": change,
+                    "half_width": half,
+                    "seeds": len(sure),
+                    "verdict": "unsure" if not clear else "gains" if change < 0 else "loses",
+                }
+            )
+    return found
+
+
+def migration_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same in words."""
+    lines = []
+    for policy in dict.fromkeys(row["policy"] for row in found):
+        lines.append(f"from the Fair to the Capacity Scheduler, {policy.replace('scheduler', 'as they are')}:")
+        for row in (row for row in found if row["policy"] == policy):
+            width = f" +- {100 * row['half_width']:.1f}" if row["half_width"] is not None else ""
+            lines.append(
+                f"  {row['queue'].removeprefix('root.')} {row['verdict']}: mean completion {row['fair_s']:.1f} s to "
+                f"{row['capacity_s']:.1f} s ({100 * row['change']:+.1f}{width} %, {row['seeds']} seeds)"
+            )
+    if any(row["half_width"] is None for row in found):
+        lines.append("  one seed tells no interval: give --seed more than once")
+    return lines
 
 
 # --- against what was measured ----------------------------------------------------------------------------------------

@@ -71,6 +71,9 @@ class Header(Strict):
     queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
     conf: dict[str, str] = Field(default_factory=dict)
+    #: Which scheduler allocated (none: not known, taken for the Fair one), and the Capacity Scheduler's settings.
+    scheduler: Literal["fair", "capacity"] | None = None
+    capacity: dict[str, str] | None = None
     delays: DelaysLine = DelaysLine()
     zero_ms: int | None = Field(default=None, ge=0)
 

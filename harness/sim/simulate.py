@@ -141,7 +141,7 @@ class Simulation:
                 where="scheduler: capacity",
                 mend="leave them out",
             )
-        settings = {**capacity_settings(self.tree), **self.setup.capacity}
+        settings = {**capacity_settings(self.allocations, self.setup.nodes), **self.setup.capacity}
         made = CapacityScheduler(conf, settings, self.setup.nodes)
         if set(made.queue_slots) != {queue.path for queue in self.tree}:
             raise InputError("its queues are not the experiment's", where="capacity", mend="name the same queues")

@@ -135,6 +135,43 @@ def _capacity_cluster(root: Fields, where: str) -> Resource:
     return own.resource("effectiveMinResource")
 
 
+def capacity_limits(document: Any, where: str) -> dict[str, str]:
+    """What a Capacity Scheduler's ``/scheduler`` shows of its queues' limits, as settings without their prefix.
+
+    Maximum capacities, limits of users, applications and AMs, ordering policies, priorities; capacities themselves are
+    `QueueStatus.setting`. A queue with absolute resources shows its maximum in effect, which is no setting.
+    """
+    found: dict[str, str] = {}
+    waiting = [Fields(document, where, "answer").object("scheduler").object("schedulerInfo")]
+    while waiting:
+        fields = waiting.pop()
+        waiting += fields.objects("queues", "queue")
+        path = fields.text("queuePath", "root")
+        leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
+        policy = fields.text("orderingPolicyInfo", "")
+        if policy in (("fifo", "fair") if leaf else ("utilization", "priority-utilization")):
+            found[f"{path}.ordering-policy"] = policy
+        priority = fields.number("queuePriority", 0.0)
+        if priority:
+            found[f"{path}.priority"] = f"{priority:.0f}"
+        if path != "root" and not fields.flag("isAbsoluteResource", False):
+            found[f"{path}.maximum-capacity"] = _number_text(min(fields.number("maxCapacity", 100.0), 100.0))
+        if not leaf:
+            continue
+        for name, key, default in (
+            ("userLimit", "minimum-user-limit-percent", 100.0),
+            ("userLimitFactor", "user-limit-factor", 1.0),
+            ("configuredMaxAMResourceLimit", "maximum-am-resource-percent", 0.1),
+        ):
+            found[f"{path}.{key}"] = _number_text(fields.number(name, default))
+        found[f"{path}.maximum-applications"] = str(fields.integer("maxApplications"))
+    return found
+
+
+def _number_text(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
+
+
 def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
     own = _partition(fields, "capacities", "queueCapacitiesByPartition")

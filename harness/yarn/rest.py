@@ -160,9 +160,14 @@ class RestClient:
         return answers.cluster_metrics(answer.document, answer.url)
 
     def scheduler(self) -> SchedulerStatus:
-        """``/scheduler``: the Fair Scheduler's queue tree."""
+        """``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
         answer = self._get(f"{_ROOT}/scheduler")
         return queue_answers.scheduler(answer.document, answer.url)
+
+    def capacity_limits(self) -> dict[str, str]:
+        """``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""
+        answer = self._get(f"{_ROOT}/scheduler")
+        return queue_answers.capacity_limits(answer.document, answer.url)
 
     def nodes(self, states: Iterable[str] = ()) -> list[NodeStatus]:
         """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones)."""

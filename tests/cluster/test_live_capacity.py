@@ -21,6 +21,7 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.config import EnforceConfig
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
+from harness.experiments.recording import record_rm
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.yarn.capacity.source import FileSource, StoreSource
@@ -142,6 +143,17 @@ def test_one_user_is_held_to_the_share_of_an_idle_cluster_until_the_trap_is_mend
     source.write({f"{P}root.a.user-limit-factor": None}, at)
     for identity in ids:
         store.client.rest.kill(identity)
+
+
+def test_a_trace_has_the_scheduler_its_limits_and_the_users(store: Rm) -> None:
+    header, jobs = record_rm(store.client)
+    assert header.scheduler == "capacity"
+    said = header.capacity
+    assert said is not None
+    assert (said["root.a.user-limit-factor"], said["root.b.maximum-capacity"]) == ("1", "100")
+    assert (said["root.a.maximum-am-resource-percent"], said["root.b.maximum-applications"]) == ("10", "5000")
+    assert header.queues["root.g.y"].weight == 70.0
+    assert {job.user for job in jobs} == {"dr.who"}, "who submits over REST without a name"
 
 
 def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,8 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.experiments.replaying import against, write_experiment
+from harness.experiments.kind import Ended
+from harness.experiments.replaying import against, left_out, migration, migration_lines, policy_uses, write_experiment
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import (
@@ -20,6 +22,7 @@ from harness.jobs.recorded import (
     NodeLine,
     QueueLine,
     StageLine,
+    Trace,
     fewer_stages,
     job_line,
     read_trace,
@@ -208,3 +211,48 @@ def test_more_stages_than_the_simulator_takes_become_fewer_that_take_as_long() -
     # What is no chain stays as it is.
     beside = [*stages[:-1], stages[-1].model_copy(update={"after": ["s0"]})]
     assert fewer_stages(beside, 2, 3) == beside
+
+
+def test_a_trace_on_both_schedulers_is_one_experiment(trace: Path, tmp_path: Path) -> None:
+    path = write_experiment(read_trace(trace), tmp_path / "both", schedulers=["fair", "capacity"])
+    loaded = load_experiment(str(path))
+    assert [(variant.name, variant.scheduler) for variant in variants_of(loaded)] == [
+        ("fair", "fair"),
+        ("ltrf@outside", "fair"),
+        ("capacity,scheduler=capacity", "capacity"),
+        ("ltrf@outside,scheduler=capacity", "capacity"),
+    ]
+    assert loaded.spec.capacity == {"maximum-am-resource-percent": "1"}
+    assert policy_uses(["capacity"], ["ltrf"]) == [{"policy": "ltrf", "mode": "outside", "scheduler": "capacity"}]
+    assert left_out(read_trace(trace).header, ["capacity"]) == [
+        "limits of running applications (root.g.c) are not simulated on capacity"
+    ]
+
+
+def test_limits_that_were_recorded_are_simulated(trace: Path, tmp_path: Path) -> None:
+    found = read_trace(trace)
+    limits = {"root.a.user-limit-factor": "1", "root.a.maximum-applications": "5"}
+    header = found.header.model_copy(update={"scheduler": "capacity", "capacity": limits})
+    path = write_experiment(Trace(found.path, header, found.jobs), tmp_path / "own", schedulers=["capacity"])
+    loaded = load_experiment(str(path))
+    assert (loaded.spec.scheduler, loaded.spec.capacity) == ("capacity", limits)
+    assert left_out(header, ["fair"]) == ["2 limits of the Capacity Scheduler have no counterpart on fair"]
+
+
+def test_who_gains_and_who_loses_by_a_migration() -> None:
+    def run(scheduler: str, seed: int, a: float, b: float) -> Ended:
+        variant = SimpleNamespace(policy=scheduler, mode="inside", seed=seed, scheduler=scheduler, name=scheduler)
+        queues = {"root.a": {"mean_completion_s": a}, "root.b": {"mean_completion_s": b}}
+        return Ended(variant, Path(), {"queues": queues}, 0)
+
+    ended = [run("fair", seed, 100.0, 100.0) for seed in (1, 2, 3)]
+    ended += [run("capacity", seed, 80.0 + seed, 100.0 + 30 * (seed - 2)) for seed in (1, 2, 3)]
+    rows = {row["queue"]: row for row in migration(ended)}
+    assert (rows["root.a"]["verdict"], rows["root.b"]["verdict"]) == ("gains", "unsure")
+    assert rows["root.a"]["change"] == pytest.approx(-0.18)
+    # Student's t of three: 4.303 s / sqrt(3).
+    assert rows["root.a"]["half_width"] == pytest.approx(4.3027 * 0.01 / 3**0.5, rel=1e-3)
+    alone = migration([ended[0], ended[3]])
+    assert {row["verdict"] for row in alone} == {"unsure"}
+    assert "one seed tells no interval" in migration_lines(alone)[-1]
+    assert migration(ended[:3]) == []

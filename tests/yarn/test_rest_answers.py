@@ -217,6 +217,27 @@ def test_a_capacity_schedulers_queues() -> None:
     assert (found.queues["root.g"].setting, found.queues["root.g.x"].setting) == (3.0, 30.04)
 
 
+def test_a_capacity_schedulers_limits_as_settings() -> None:
+    document = capacity_scheduler()
+    root = document["scheduler"]["schedulerInfo"]
+    root["orderingPolicyInfo"] = "utilization"
+    a = root["queues"]["queue"][1]
+    a.update(maxCapacity=62.5, userLimit=50.0, userLimitFactor=-1.0, configuredMaxAMResourceLimit=0.3, queuePriority=2)
+    found = queue_answers.capacity_limits(document, "x")
+    own = {name: value for name, value in found.items() if name.startswith("root.a.")}
+    assert own == {
+        "root.a.ordering-policy": "fifo",
+        "root.a.priority": "2",
+        "root.a.maximum-capacity": "62.5",
+        "root.a.minimum-user-limit-percent": "50",
+        "root.a.user-limit-factor": "-1",
+        "root.a.maximum-am-resource-percent": "0.3",
+        "root.a.maximum-applications": "2500",
+    }
+    assert found["root.ordering-policy"] == "utilization"
+    assert "root.g.maximum-applications" not in found, "a parent has none"
+
+
 def test_a_capacity_scheduler_without_its_capacities() -> None:
     document = capacity_scheduler()
     document["scheduler"]["schedulerInfo"]["capacities"] = {}

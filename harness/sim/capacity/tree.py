@@ -1,40 +1,31 @@
-"""A queue tree in the Fair Scheduler's terms as settings of the Capacity Scheduler, in weight mode."""
+"""An allocation file in the Fair Scheduler's terms as settings of the simulated Capacity Scheduler, in weight mode."""
 
 from __future__ import annotations
 
-from harness.model.queues import QueueTree
+import re
+from collections.abc import Iterable
 
-#: What holds nothing back that the Fair Scheduler would let pass: a lone user gets an idle cluster (Hadoop's default
-#: of 1 holds a user to the queue's capacity), AMs as many as fit, applications whatever their queue's weight.
-_OPEN = {
-    "minimum-user-limit-percent": "100",
-    "user-limit-factor": "-1",
-    "maximum-am-resource-percent": "1.0",
-    "global-queue-max-application": "10000",
-}
+from harness.model.jobs import NodeSpec
+from harness.model.queues import AllocationFile
+from harness.model.resources import Resource
+from harness.yarn.capacity.convert import convert_allocations
+
+#: Nothing here decides who gets what, or the simulator does not cover it.
+_WITHOUT_EFFECT = re.compile(
+    r"(user\..*|.*\.)?max-parallel-apps|.*\.(maximum-allocation-(mb|vcores)|disable_preemption|acl_.*)"
+    r"|mapping-rule-.*|queue-mappings-.*|root\.capacity|(.*\.)?maximum-am-resource-percent"
+)
 
 
-def capacity_settings(tree: QueueTree) -> dict[str, str]:
-    """Settings without their prefix: a weight for each queue, maxima that are in per cent, the leaves' policies.
+def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) -> dict[str, str]:
+    """Settings without their prefix, as `yarnfair convert` makes them; nothing holds AMs back.
 
-    Minimum shares and limits of running applications have no counterpart and are left out.
+    A share of AMs would be one of the queue's share, which control changes; an experiment that means one says so in
+    ``capacity``. Absolute maxima are parts of the nodes that are there from the beginning. Minimum shares and limits of
+    running applications have no counterpart and are left out.
     """
-    settings = dict(_OPEN)
-    dominant = False
-    for queue in tree:
-        children = [child.path.rpartition(".")[2] for child in tree.children(queue.path)]
-        if children:
-            settings[f"{queue.path}.queues"] = ",".join(children)
-        dominant |= queue.policy == "drf"
-        if queue.parent is None:
-            continue
-        settings[f"{queue.path}.capacity"] = f"{queue.weight!r}w"
-        limit = queue.max_limit
-        if limit.absolute is None:
-            part = min(limit.memory_fraction, limit.vcores_fraction, 1.0)
-            settings[f"{queue.path}.maximum-capacity"] = f"{100 * part!r}"
-        if queue.leaf:
-            settings[f"{queue.path}.ordering-policy"] = "fifo" if queue.policy == "fifo" else "fair"
-    if dominant:
-        settings["resource-calculator"] = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
-    return settings
+    there = [node for node in nodes if node.join_s <= 0]
+    cluster = Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
+    made = convert_allocations(allocations, cluster=cluster, fixed_queues=True).properties
+    kept = {name: value for name, value in made.items() if not _WITHOUT_EFFECT.fullmatch(name)}
+    return {"maximum-am-resource-percent": "1", **kept}
