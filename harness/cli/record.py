@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
 import click
 
 if TYPE_CHECKING:
+    from harness.control.config import EnforceConfig
     from harness.experiments.following import Following
+    from harness.experiments.history import History
     from harness.yarn.http import HttpOptions
+    from harness.yarn.rmclient import RmClient
 
 from harness.cli.output import Number, Span, json_option, print_json
 
@@ -59,14 +63,9 @@ def record(
     from harness.base.errors import CallError
     from harness.base.files import replace_file
     from harness.control.config import read_config
-    from harness.control.entitled import of_config
     from harness.experiments.following import Following, Recording
-    from harness.experiments.history import History
     from harness.experiments.recording import record_rm
     from harness.jobs.recorded import Detail, write_trace
-    from harness.yarn.discover import find_rm
-    from harness.yarn.http import HttpOptions
-    from harness.yarn.rmclient import RmClient
 
     if follow is not None and out is not None:
         raise click.UsageError("--follow FILE and --out exclude one another")
@@ -75,27 +74,18 @@ def record(
     if rm is None and config is None:
         raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
-    options = HttpOptions(user=user) if said is None else said.http_options()
-    known = History(history, options) if history is not None else None
-    try:
-        if said is not None:
-            given = [rm] if rm is not None else []
-            addresses = _patient(lambda: said.addresses(given), every_s, follow is not None)
-            entitlements: dict[str, float] | None = of_config(said)
-        else:
-            assert rm is not None
-            address = _patient(lambda: find_rm(rm, options, client=client), every_s, follow is not None)
-            addresses, entitlements = [address], _of_controller(rm, options)
-        with RmClient(addresses, options) as found:
-            if follow is not None:
-                with Recording(follow) as recording:
-                    going = Following(found, recording, known, entitlements, every_s, _say)
-                    _follow(going, for_s, as_json)
-                return
-            header, jobs = record_rm(found, known, entitlements=entitlements, progress=_say)
-    finally:
-        if known is not None:
-            known.close()
+    patient_s = every_s if follow is not None else None
+    with open_recorded(rm, said, history, client=client, user=user, patient_s=patient_s) as (
+        found,
+        known,
+        entitlements,
+    ):
+        if follow is not None:
+            with Recording(follow) as recording:
+                going = Following(found, recording, known, entitlements, every_s, _say)
+                _follow(going, for_s, as_json)
+            return
+        header, jobs = record_rm(found, known, entitlements=entitlements, progress=_say)
     text = "\n".join([*write_trace(header, jobs), ""])
     if out is None and not as_json:
         sys.stdout.write(text)
@@ -109,7 +99,45 @@ def record(
         click.echo(f"{out}: {header.source}", err=True)
 
 
-def _patient(find: Callable[[], T], every_s: float, patient: bool) -> T:
+@contextmanager
+def open_recorded(
+    rm: str | None,
+    said: EnforceConfig | None,
+    history: str | None,
+    *,
+    client: str | None = None,
+    user: str | None = None,
+    patient_s: float | None = None,
+) -> Iterator[tuple[RmClient, History | None, dict[str, float] | None]]:
+    """A client of what is to be recorded, its JobHistoryServer, and the entitlements where a controller is at work.
+
+    ``patient_s``: a ResourceManager that does not answer is waited for, asked again after so many seconds.
+    """
+    from harness.control.entitled import of_config
+    from harness.experiments.history import History
+    from harness.yarn.discover import find_rm
+    from harness.yarn.http import HttpOptions
+    from harness.yarn.rmclient import RmClient
+
+    options = HttpOptions(user=user) if said is None else said.http_options()
+    known = History(history, options) if history is not None else None
+    try:
+        if said is not None:
+            given = [rm] if rm is not None else []
+            addresses = _patient(lambda: said.addresses(given), patient_s)
+            entitlements: dict[str, float] | None = of_config(said)
+        else:
+            assert rm is not None
+            addresses = [_patient(lambda: find_rm(rm, options, client=client), patient_s)]
+            entitlements = _of_controller(rm, options)
+        with RmClient(addresses, options) as found:
+            yield found, known, entitlements
+    finally:
+        if known is not None:
+            known.close()
+
+
+def _patient(find: Callable[[], T], every_s: float | None) -> T:
     """What is found, once a ResourceManager answers; the impatient are told that none does."""
     from harness.yarn.errors import Unreachable
 
@@ -118,7 +146,7 @@ def _patient(find: Callable[[], T], every_s: float, patient: bool) -> T:
         try:
             return find()
         except Unreachable as error:
-            if not patient:
+            if every_s is None:
                 raise
             if told != (told := error.line()):
                 _say(f"{told}; waiting for it")

@@ -34,7 +34,7 @@ class VirtualDriver:
         self._period_ms = max(round(setup.period_s * 1000), 1)
         self._delay_ms = round(setup.actuation_delay_s * 1000)
         self._poll_ms = round(setup.poll_s * 1000)
-        self._next_ms = 0
+        self._next_ms = round(setup.control_phase_s * 1000)
         self._record = setup.record_decisions
         self._quantum = simulation.plan is not None and simulation.plan.order.ledger.quantum_s is not None
         self._pseudo = simulation.plan is not None and simulation.plan.order.ledger.pseudo
@@ -48,7 +48,7 @@ class VirtualDriver:
             self._lengths = {queue.path: (index, Lengths()) for queue, index in pairs if queue.leaf}
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
-        simulation.world.g["next_tick_ms"] = 0
+        simulation.world.g["next_tick_ms"] = self._next_ms
 
     def tick(self, now_ms: int) -> None:
         """Whatever is due: attributes taking effect, a look at the cluster."""

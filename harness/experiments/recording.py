@@ -207,6 +207,10 @@ def _seconds(value: float) -> float | None:
 # --- from a ResourceManager -------------------------------------------------------------------------------------------
 
 
+class NothingRan(InputError):
+    """The ResourceManager knows of no application that has run."""
+
+
 def record_rm(
     client: RmClient,
     history: History | None = None,
@@ -221,7 +225,7 @@ def record_rm(
     """
     apps = [app for app in client.rest.apps() if app.launched_ms and app.vcore_seconds > 0]
     if not apps:
-        raise InputError("no application has run", where=client.rest.http.current, mend="record while something runs")
+        raise NothingRan("no application has run", where=client.rest.http.current, mend="record while something runs")
     zero_ms = min(app.started_ms for app in apps)
     detail: Counter[str] = Counter()
     jobs = []

@@ -31,6 +31,10 @@ MAX_LINE_BYTES = 256 << 20
 Detail = Literal["tasks", "integrals"]
 
 
+class NoJob(InputError):
+    """A trace without a job."""
+
+
 class NodeLine(Strict):
     """``count`` nodes that advertise the same."""
 
@@ -362,7 +366,7 @@ def read_trace(path: Path) -> Trace:
     if header.zero_ms is not None:
         jobs += [(job, str(running_beside(path))) for job in _running(path) if job.job not in seen]
     if not jobs:
-        raise InputError("the trace has no job", where=str(path), mend="record while something runs")
+        raise NoJob("the trace has no job", where=str(path), mend="record while something runs")
     leaves = set(header.leaves())
     for job, where in jobs:
         if job.queue not in leaves:

@@ -49,7 +49,7 @@ class _Where:
         return f"{self.path}:{self._line}"
 
 
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, object) for each JSON object of a file of concatenated ones."""
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -184,7 +184,7 @@ def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]
     jobs: list[JobSpec] = []
     seen: dict[str, str] = {}
     numbered = 0
-    for place, item in _objects(path):
+    for place, item in objects(path):
         if "job.tasks" not in item and ("num.nodes" in item or "rack" in item):
             continue
         if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
@@ -224,6 +224,15 @@ def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]
     return jobs
 
 
+def ends_s(path: str | Path) -> dict[str, float]:
+    """When jobs ended (``job.end.ms``), by their ids, seconds from the trace's own zero; of those that have both."""
+    found: dict[str, float] = {}
+    for place, item in objects(Path(path)):
+        if "job.tasks" in item and "job.id" in item and "job.end.ms" in item:
+            found[_text(item, "job.id", place, None)] = _whole(item, "job.end.ms", place, low=0, high=MAX_MS) / 1000.0
+    return found
+
+
 def load_nodes(path: str | Path, *, memory_mb: int = 10240, vcores: int = 10) -> list[NodeSpec]:
     """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
 
@@ -233,7 +242,7 @@ def load_nodes(path: str | Path, *, memory_mb: int = 10240, vcores: int = 10) ->
     default = Resource(memory_mb, vcores)
     nodes: list[NodeSpec] = []
     seen: set[str] = set()
-    for place, item in _objects(path):
+    for place, item in objects(path):
         if "num.nodes" in item:
             racks = _whole(item, "num.racks", place, low=1, high=1_000_000, default=1)
             for index in range(_whole(item, "num.nodes", place, low=1, high=1_000_000)):

@@ -68,6 +68,8 @@ class SimSetup:
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
         ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
         file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
+    control_phase_s
+        When the control core looks for the first time.
     max_ratio
         Weights from outside are within this ratio of the entitlements (harness.control.bound); None: as the policy has
         them.
@@ -91,6 +93,7 @@ class SimSetup:
     period_s: float = 1.0
     actuation_delay_s: float = 0.02
     poll_s: float = 0.0
+    control_phase_s: float = 0.0
     scheduler: SchedulerName = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
     max_ratio: float | None = None

@@ -1,0 +1,181 @@
+"""``yarnfair assess``: would long-term fairness help this cluster? Parsing and printing only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from harness.base.errors import CallError, InputError
+from harness.cli.output import Span, echo_wrapped, json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.control.config import EnforceConfig
+    from harness.experiments.assessing.foreign import Lacks
+    from harness.jobs.recorded import Header, Trace
+
+
+@click.command(short_help="Would long-term fairness help this cluster?")
+@click.argument("trace", type=click.Path(path_type=Path), required=False)
+@click.option("--rm", metavar="URL", help="Record this ResourceManager; of a foreign TRACE: its nodes and queues.")
+@click.option("--for", "for_s", type=Span(), metavar="TIME", help="Record for so long (90s, 5m, 2h) [what it knows].")
+@click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="A controller's configuration; read only."
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder [./runs/assess-NAME].")
+@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+@json_option
+def assess(
+    trace: Path | None,
+    rm: str | None,
+    for_s: float | None,
+    history: str | None,
+    config: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Say whether long-term fairness would help: yes, no or unsure, who gains, who loses, the price, the settings.
+
+    TRACE (of `yarnfair record`, a real run's, SLS', Rumen's, a folder of job history files) or what the ResourceManager
+    knows is replayed under the present policy, and held against what happened; then under candidates. With a yes it
+    writes a ready enforce.yaml, which begins in mode shadow, and always a page. Nothing is overwritten.
+    """
+    from harness.control.config import read_config
+    from harness.experiments.assessing.assess import assess as assessed
+    from harness.experiments.assessing.foreign import Lacks
+    from harness.experiments.assessing.writing import (
+        CONFIG,
+        DOCUMENT,
+        PAGE,
+        config_text,
+        document_of,
+        fresh_folder,
+        write_config,
+        write_document,
+        write_page,
+    )
+
+    if trace is None and rm is None and config is None:
+        raise CallError("nothing to assess", mend="give a TRACE, --rm URL, or the controller's --config FILE")
+    if trace is not None and for_s is not None:
+        raise click.UsageError("--for goes with --rm, not with a TRACE")
+    said = None if config is None else read_config(config)
+    folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror}", where=str(folder), mend="give another -o DIR") from None
+    found, scheduler, given = _trace_of(trace, rm, said, for_s, history, folder)
+    if isinstance(found, Lacks):
+        _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
+        return
+    period_s = said.period_s if said is not None else 5.0
+    done = assessed(
+        found,
+        folder,
+        period_s=period_s,
+        scheduler=scheduler,
+        missing=[note.note for note in found.notes[:3]],
+        processes=jobs,
+        says=_progress(as_json),
+    )
+    settings = folder / CONFIG if done.verdict.best is not None else None
+    if settings is not None and done.verdict.best is not None:
+        write_config(settings, config_text(done.verdict.best, said, given))
+    document = document_of(done, settings)
+    document.update(trace=str(found.path), out=str(folder), page=str(folder / PAGE))
+    write_document(folder / DOCUMENT, document)
+    write_page(folder / PAGE, done, f"{found.path.name}: {found.header.source[:300]}")
+    _print(document, as_json)
+
+
+_NOTHING: dict[str, Any] = {"reproduction_error": None, "policies": {}, "recommended": {}}
+
+
+def _name(trace: Path | None, rm: str | None) -> str:
+    from harness.cli.replay import name_of
+
+    if trace is not None:
+        return name_of(trace / "trace.jsonl" if (trace / "trace.jsonl").exists() else trace)
+    return "".join(c if c.isalnum() else "-" for c in (rm or "cluster").rpartition("//")[2]).strip("-")
+
+
+def _progress(quiet: bool) -> Any:
+    """One line on standard error, overwritten in a terminal; elsewhere only what is new in kind."""
+    import sys
+
+    def says(text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{text[:100]}", err=True, nl=False)
+        elif "phase" not in text:
+            click.echo(text, err=True)
+
+    return (lambda _: None) if quiet else says
+
+
+def _trace_of(
+    trace: Path | None,
+    rm: str | None,
+    said: EnforceConfig | None,
+    for_s: float | None,
+    history: str | None,
+    folder: Path,
+) -> tuple[Trace | Lacks, Literal["fair", "capacity"], dict[str, Any]]:
+    """The trace, what scheduler decides there, and what the cluster says for a configuration."""
+    from harness.cli.record import open_recorded
+    from harness.experiments.assessing.foreign import Lacks, any_trace
+    from harness.experiments.assessing.writing import TRACE
+    from harness.experiments.following import Following, Recording, follow
+    from harness.experiments.recording import NothingRan, record_rm, rm_header
+    from harness.jobs.recorded import NoJob, read_trace, write_trace
+    from harness.yarn.discover import allocation_file
+    from harness.yarn.queue_answers import FAIR
+
+    if trace is not None and rm is None:
+        return any_trace(trace, None, folder / TRACE), "fair", {}
+    with open_recorded(rm, said, history) as (client, known, entitlements):
+        scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"
+        url = client.rest.http.current
+        file = allocation_file(url, client.rest.http.options) if scheduler == "fair" else None
+        given: dict[str, Any] = {"rms": [{"rest": url}]}
+        if file is not None:
+            given["allocation_file"] = file
+        if scheduler == "capacity":
+            given["allocation_file"] = None
+        if trace is not None:
+            cluster: Header = rm_header(client, entitlements, [])
+            return any_trace(trace, cluster, folder / TRACE), scheduler, given
+        path = folder / TRACE
+        if for_s is not None:
+            click.echo(f"recording {url} for {for_s:g} s into {path}", err=True)
+            with Recording(path) as recording:
+                going = Following(client, recording, known, entitlements, min(5.0, for_s), lambda _: None)
+                follow(going, for_s=for_s)
+        else:
+            try:
+                header, found = record_rm(client, known, entitlements=entitlements)
+            except NothingRan:
+                return Lacks("too short a time: no application has run"), scheduler, given
+            path.write_text("\n".join([*write_trace(header, found), ""]), encoding="utf-8")
+    try:
+        return read_trace(path), scheduler, given
+    except NoJob:
+        return Lacks("too short a time: no application has run"), scheduler, given
+
+
+def _print(document: dict[str, Any], as_json: bool) -> None:
+    import sys
+
+    if sys.stderr.isatty() and not as_json:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if as_json:
+        print_json(document)
+        return
+    for line in document["lines"]:
+        echo_wrapped(line)
+    if document.get("page"):
+        config = document["recommended"].get("config")
+        click.echo(f"\npage: {document['page']}" + (f"\nconfiguration: {config}" if config else ""))

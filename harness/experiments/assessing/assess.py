@@ -1,0 +1,140 @@
+"""The steps of an assessment: the present policy replayed and held against what happened, candidates, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.experiments.assessing.playing import PHASES, Candidate, Player, player
+from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
+from harness.experiments.replaying import write_experiment
+from harness.jobs.recorded import JobLine, Trace
+
+#: Half-lives and horizons that are tried, seconds.
+HALF_LIVES_S = (3600.0, 86_400.0)
+HORIZONS_S = (80.0, 320.0)
+#: Phases by which the best candidate is chosen.
+_CHOOSING = 3
+#: At least so many phases make a band.
+_LEAST_PHASES = 5
+#: What all runs together may take, seconds of the wall clock.
+BUDGET_S = 45.0
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """What came of it: every policy that was played (the present one first), and the verdict."""
+
+    verdict: Verdict
+    evidence: Evidence
+    played: Sequence[Played]
+    experiment: Path
+
+
+def candidates_of(
+    trace: Trace, *, period_s: float, scheduler: Literal["fair", "capacity"] = "fair", span_s: float
+) -> list[Candidate]:
+    """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
+    outlasts."""
+    nested = any(path.count(".") > 1 for path in trace.header.queues)
+    listed: list[tuple[str, dict[str, Any]]] = [("ltrf", {})]
+    listed += [("ltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s]
+    listed += [("ltrf", {"horizon_s": value}) for value in HORIZONS_S]
+    if nested:
+        listed += [("hltrf", {}), *(("hltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s)]
+        listed += [("hltrf", {"horizon_s": value}) for value in HORIZONS_S]
+    return [
+        Candidate(
+            ",".join([f"{policy}@outside", *(f"{key}={value:g}" for key, value in settings.items())]),
+            policy,
+            "outside",
+            settings,
+            period_s,
+            scheduler=scheduler,
+        )
+        for policy, settings in listed
+    ]
+
+
+def assess(
+    trace: Trace,
+    folder: Path,
+    *,
+    period_s: float = 5.0,
+    scheduler: Literal["fair", "capacity"] = "fair",
+    missing: Sequence[str] = (),
+    budget_s: float = BUDGET_S,
+    processes: int | None = None,
+    says: Callable[[str], None] = lambda _: None,
+) -> Assessed:
+    """The verdict on a trace; the experiment that is played is written into ``folder``.
+
+    Raises InputError for a trace that cannot be played.
+    """
+    ended = [job for job in trace.jobs if job.finished_s is not None]
+    times = {job.job: (job.finished_s or 0.0) - job.submit_s for job in ended}
+    by_queue: dict[str, list[float]] = {}
+    for job in ended:
+        by_queue.setdefault(job.queue, []).append(times[job.job])
+    span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
+    experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s))
+    present = Candidate(scheduler, scheduler, "inside", scheduler=scheduler)
+    options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
+    with player(str(experiment), frozenset(times), processes) as runs:
+        runs.first(present)
+        says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
+        phases = _phases(runs, len(options), budget_s)
+        (now,) = runs.play([present], phases, says)
+        evidence = Evidence(
+            real_s={queue: math.fsum(found) / len(found) for queue, found in sorted(by_queue.items())},
+            jobs={queue: len(found) for queue, found in sorted(by_queue.items())},
+            present=now,
+            candidates=(),
+            known=_known(trace.jobs),
+            span_s=span_s,
+            real_wait_s=_mean([max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]),
+            missing=missing,
+        )
+        first = judge(evidence)
+        if first.early:
+            return Assessed(first, evidence, [now], experiment)
+        tried = runs.play(options, _CHOOSING, says)
+        best = best_of(now, tried)
+        if best is not None:
+            at = next(index for index, one in enumerate(options) if one.name == best.name)
+            (whole,) = runs.play([options[at]], phases, says)
+            tried = [*tried[:at], whole, *tried[at + 1 :]]
+            evidence = replace(evidence, candidates=(whole,))
+        else:
+            evidence = replace(evidence, candidates=tuple(tried))
+    return Assessed(judge(evidence), evidence, [now, *tried], experiment)
+
+
+def _phases(runs: Player, options: int, budget_s: float) -> int:
+    """How many phases the budget allows, after the choice among the candidates."""
+    able = budget_s * max(runs.processes, 1) / max(runs.run_s, 1e-3)
+    return max(min(PHASES, int((able - options * _CHOOSING) / 2)), _LEAST_PHASES)
+
+
+def _sample_s(span_s: float) -> float:
+    """A second, or so much that there are some 20,000 samples."""
+    return float(max(1, math.ceil(span_s / 20_000)))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def _known(jobs: Sequence[JobLine]) -> float:
+    """The part of the work (memory-seconds of tasks) whose tasks are known."""
+    work = {"tasks": 0.0, "integrals": 0.0}
+    for job in jobs:
+        work[job.detail] += math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+        if job.executors is not None:
+            held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
+            work[job.detail] += job.executors.count * job.executors.memory_mb * held
+    total = sum(work.values())
+    return work["tasks"] / total if total else 1.0

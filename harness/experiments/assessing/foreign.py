@@ -1,0 +1,292 @@
+"""Traces that nobody here recorded, as recordings: Hadoop's SLS traces, Rumen traces, a folder of job history files.
+
+They know their tasks, and mostly when jobs ended; what none of them knows is the queues' weights, and most say nothing
+of the cluster. `Lacks` names what is missing in one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.base.errors import InputError
+from harness.jobs import sls
+from harness.jobs.recorded import (
+    Header,
+    JobLine,
+    NodeLine,
+    QueueLine,
+    StageLine,
+    Trace,
+    job_line,
+    read_trace,
+    write_trace,
+)
+from harness.jobs.spec import DemandSpec
+
+_MAP_MB, _REDUCE_MB, _AM = 1024, 1024, DemandSpec(memory_mb=1536, vcores=1)
+#: A history file's events that matter, without their package.
+_SUBMITTED, _STARTED, _FINISHED, _TASK = "JobSubmitted", "TaskStarted", "JobFinished", "TaskFinished"
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Why a trace can have no verdict, in one line."""
+
+    what: str
+
+
+def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
+    """A trace of ours, a run directory, or a foreign one with the nodes and queues of ``cluster`` (None: its own, if
+    it says any), written as a trace of ours to ``into``.
+
+    Raises InputError for what cannot be read, or is none of these.
+    """
+    nodes: list[NodeLine] = []
+    if path.is_dir():
+        if (path / "trace.jsonl").exists():
+            return read_trace(path / "trace.jsonl")
+        files = sorted(path.rglob("*.jhist"))
+        if not files:
+            raise InputError(
+                "no trace: neither trace.jsonl nor *.jhist in it", where=str(path), mend="give a run directory, or a "
+                "folder of MapReduce job history files"
+            )  # fmt: skip
+        kind, found = "job history", [job for file in files if (job := _job_history(file)) is not None]
+    else:
+        head = _head(path)
+        if '"trace"' in head[:200] and '"yarnfair"' in head[:200]:
+            return read_trace(path)
+        if '"mapTasks"' in head or '"jobID"' in head or "job-trace" in path.name:
+            kind, found = "Rumen", list(_rumen(path))
+        elif "job.tasks" in head or "num.nodes" in head or "am.type" in head:
+            kind, (found, nodes) = "SLS", _sls(path)
+        else:
+            # The reader of our own says what is wrong with it.
+            return read_trace(path)
+    if not found:
+        return Lacks(f"the {kind} trace has no job that ended")
+    if cluster is None and not nodes:
+        what = f"the {kind} trace says nothing of the cluster's nodes and the queues' weights"
+        return Lacks(f"{what}: give --rm URL of the cluster")
+    return _as_ours(found, nodes, cluster, f"{path} ({kind})", into)
+
+
+def _as_ours(
+    jobs: Sequence[JobLine], nodes: Sequence[NodeLine], cluster: Header | None, source: str, into: Path
+) -> Trace:
+    """Written and read again: what is no trace is refused as any other."""
+    zero = min(job.submit_s for job in jobs)
+    jobs = [_moved(job, zero) for job in jobs]
+    queues = dict(cluster.queues) if cluster is not None else {}
+    parents = {path.rpartition(".")[0] for path in queues}
+    for job in jobs:
+        parts = job.queue.split(".")
+        if job.queue in parents:
+            raise InputError(f"its queue {job.queue} has queues below it on the cluster", where=source, mend="give the "
+                             "ResourceManager on which it was recorded")  # fmt: skip
+        for depth in range(2, len(parts) + 1):
+            queues.setdefault(".".join(parts[:depth]), QueueLine())
+    header = Header(
+        source=source,
+        nodes=list(nodes) if cluster is None else cluster.nodes,
+        queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
+        max_am_share=-1.0,
+        conf={} if cluster is None else cluster.conf,
+    )
+    into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
+    return read_trace(into)
+
+
+def _moved(job: JobLine, zero_s: float) -> JobLine:
+    times = {
+        name: round(max(value - zero_s, 0.0), 3)
+        for name in ("submit_s", "started_s", "finished_s")
+        if (value := getattr(job, name)) is not None
+    }
+    return job.model_copy(update=times)
+
+
+def _head(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(65_536).decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+
+
+def _full(queue: object) -> str:
+    name = str(queue or "default")
+    return name if name.startswith("root.") else f"root.{name}"
+
+
+# --- SLS --------------------------------------------------------------------------------------------------------------
+
+
+def _sls(path: Path) -> tuple[list[JobLine], list[NodeLine]]:
+    """Jobs, with the end that ``job.end.ms`` says, and the nodes of ``num.nodes`` (hadoop-sls' own sizes)."""
+    ends = sls.ends_s(path)
+    jobs = [
+        job_line(job, [stage.duration.values_s for stage in job.stages], finished_s=ends.get(job.id))
+        for job in sls.load_jobs(path)
+    ]
+    try:
+        specs = sls.load_nodes(path)
+    except InputError:
+        return jobs, []
+    sizes: dict[tuple[int, int], int] = {}
+    for node in specs:
+        sizes[node.memory_mb, node.vcores] = sizes.get((node.memory_mb, node.vcores), 0) + 1
+    return jobs, [NodeLine(count=count, memory_mb=mb, vcores=vc) for (mb, vc), count in sorted(sizes.items())]
+
+
+# --- Rumen ------------------------------------------------------------------------------------------------------------
+
+
+def _rumen(path: Path) -> Iterator[JobLine]:
+    """Jobs of a Rumen trace (`TraceBuilder`'s JSON): one object a job."""
+    for place, item in sls.objects(path):
+        try:
+            stages: list[StageLine] = []
+            for kind, tasks, size in (("map", "mapTasks", "jobMapMB"), ("reduce", "reduceTasks", "jobReduceMB")):
+                times = [seconds for task in item.get(tasks) or [] if (seconds := _rumen_s(task)) is not None]
+                if times:
+                    stages.append(_stage(kind, times, int(item.get(size) or -1), after=bool(stages)))
+            if not stages or not _time(item.get("submitTime")):
+                continue
+            yield _line(
+                str(item.get("jobID")),
+                _full(item.get("queue")),
+                str(item.get("user") or "unknown"),
+                str(item.get("jobName") or ""),
+                stages,
+                float(item["submitTime"]) / 1000.0,
+                _time(item.get("launchTime")),
+                _time(item.get("finishTime")),
+            )
+        except (TypeError, ValueError, AttributeError, KeyError, ValidationError) as error:
+            raise InputError(
+                f"no job of Rumen's ({str(error).splitlines()[0][:100]})", where=place, mend="make the trace anew "
+                "with Rumen's TraceBuilder"
+            ) from None  # fmt: skip
+
+
+def _rumen_s(task: Mapping[str, Any]) -> float | None:
+    """How long the attempt that succeeded ran; the task itself where no attempts are listed."""
+    for attempt in reversed(task.get("attempts") or []):
+        if attempt.get("result") == "SUCCESS" and _time(attempt.get("finishTime")):
+            return max(float(attempt["finishTime"]) - float(attempt.get("startTime") or 0), 0.0) / 1000.0
+    if task.get("taskStatus") == "SUCCESS" and _time(task.get("finishTime")) and _time(task.get("startTime")):
+        return max(float(task["finishTime"]) - float(task["startTime"]), 0.0) / 1000.0
+    return None
+
+
+def _time(value: Any) -> float | None:
+    return float(value) / 1000.0 if isinstance(value, int | float) and value > 0 else None
+
+
+# --- job history files ------------------------------------------------------------------------------------------------
+
+
+def _job_history(path: Path) -> JobLine | None:
+    """A job of a ``.jhist`` file (Avro-Json: one event a line); None where it has not ended or no task succeeded."""
+    submitted: Mapping[str, Any] = {}
+    finished_ms = launched_ms = 0
+    starts: dict[str, int] = {}
+    times: dict[str, list[float]] = {"MAP": [], "REDUCE": []}
+    if path.stat().st_size > _MOST_BYTES:
+        raise InputError(f"larger than {_MOST_BYTES >> 30} GiB", where=str(path), mend="leave it out")
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.startswith('{"type":"') or '"event"' not in line:
+                continue
+            try:
+                ((name, event),) = json.loads(line)["event"].items()
+                kind = name.rpartition(".")[2]
+                if kind == _SUBMITTED:
+                    submitted = event
+                elif kind == _STARTED:
+                    starts[event["taskid"]] = int(event["startTime"])
+                elif kind == _TASK and event["status"] == "SUCCEEDED" and event["taskType"] in times:
+                    began = starts.get(event["taskid"], int(event["finishTime"]))
+                    times[event["taskType"]].append(max(int(event["finishTime"]) - began, 0) / 1000.0)
+                elif kind == "JobInited":
+                    launched_ms = int(event.get("launchTime") or 0)
+                elif kind == _FINISHED:
+                    finished_ms = int(event["finishTime"])
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise InputError(
+                    "no event of a job's history", where=f"{path}:{number}", mend="leave this file out"
+                ) from None
+    stages = [
+        _stage(name.lower(), found, -1, after=name == "REDUCE" and bool(times["MAP"]))
+        for name, found in times.items()
+        if found
+    ]
+    if not stages or not submitted.get("submitTime"):
+        return None
+    try:
+        return _line(
+            str(submitted.get("jobid")),
+            _full(submitted.get("jobQueueName")),
+            str(submitted.get("userName") or "unknown"),
+            str(submitted.get("jobName") or ""),
+            stages,
+            float(submitted["submitTime"]) / 1000.0,
+            launched_ms / 1000.0 or None,
+            finished_ms / 1000.0 or None,
+        )
+    except (ValidationError, TypeError, ValueError):
+        raise InputError("no job's history", where=str(path), mend="leave this file out") from None
+
+
+def _stage(name: str, times: Sequence[float], memory_mb: int, *, after: bool) -> StageLine:
+    size = memory_mb if memory_mb > 0 else _MAP_MB if name == "map" else _REDUCE_MB
+    return StageLine(
+        name=name,
+        memory_mb=size,
+        vcores=1,
+        tasks_s=[round(value, 3) for value in times],
+        after=["map"] if after else [],
+        slow_start=0.05 if after else 1.0,
+        priority=20 if name == "map" else 10,
+    )
+
+
+def _line(
+    job: str,
+    queue: str,
+    user: str,
+    name: str,
+    stages: list[StageLine],
+    submit_s: float,
+    started_s: float | None,
+    finished_s: float | None,
+) -> JobLine:
+    # Times are of the day, larger than a trace's may be: moved before they are a line of a trace.
+    zero = submit_s
+    line = JobLine(
+        job=job,
+        queue=queue,
+        user=user,
+        name=name[:1000],
+        kind="mapreduce",
+        submit_s=0.0,
+        am=_AM,
+        stages=stages,
+        started_s=None if started_s is None else max(round(started_s - zero, 3), 0.0),
+        finished_s=None if finished_s is None else max(round(finished_s - zero, 3), 0.0),
+    )
+    return line.model_copy(
+        update={
+            name: value + zero
+            for name in ("submit_s", "started_s", "finished_s")
+            if (value := getattr(line, name)) is not None
+        }
+    )

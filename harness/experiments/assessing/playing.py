@@ -1,0 +1,199 @@
+"""A trace simulated under a policy in many phases of heartbeats and control: what a prediction's band is made of."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.experiments.assessing.verdict import Outcome, Played
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.experiments.resolve import LoadedExperiment
+    from harness.sim.setup import SimResult
+
+#: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
+_GOLDEN = 0.618033988749895
+#: Phases of a prediction's band.
+PHASES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A policy to be played. ``mode`` as in an experiment; ``max_ratio``: the bound of weights from outside."""
+
+    name: str
+    policy: str
+    mode: Literal["inside", "outside"] = "outside"
+    settings: Mapping[str, Any] = None  # type: ignore[assignment]
+    period_s: float = 5.0
+    max_ratio: float | None = 2.0
+    scheduler: Literal["fair", "capacity"] = "fair"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", dict(self.settings or {}))
+
+
+def control_phase_s(seed: int, period_s: float) -> float:
+    """When the controller first looks, in the phase of this seed (from 1 on)."""
+    return (seed * _GOLDEN % 1.0) * period_s
+
+
+@lru_cache(maxsize=4)
+def _loaded(experiment: str) -> LoadedExperiment:
+    from harness.experiments.resolve import load_experiment
+
+    return load_experiment(experiment)
+
+
+@lru_cache(maxsize=4)
+def _jobs(experiment: str) -> tuple[Any, ...]:
+    from harness.experiments.resolve import jobs_of
+
+    jobs, _ = jobs_of(_loaded(experiment), 1)
+    return tuple(jobs)
+
+
+def simulate_phase(experiment: str, candidate: Candidate, seed: int, *, sample_s: float | None = None) -> SimResult:
+    """One run of an experiment file under a policy, in the phase of a seed."""
+    from harness.experiments.resolve import Variant
+    from harness.experiments.simulated import setup_of, simulate_variant
+
+    loaded = _loaded(experiment)
+    variant = Variant(
+        candidate.name,
+        candidate.policy,
+        candidate.mode,
+        candidate.settings,
+        candidate.period_s,
+        seed,
+        scheduler=candidate.scheduler,
+    )
+    setup = setup_of(loaded, variant, list(_jobs(experiment)))
+    outside = candidate.mode == "outside"
+    setup = replace(
+        setup,
+        max_ratio=candidate.max_ratio if outside else None,
+        control_phase_s=control_phase_s(seed, candidate.period_s) if outside else 0.0,
+        sample_s=sample_s or setup.sample_s,
+    )
+    return simulate_variant(setup)
+
+
+def outcome_of(result: SimResult, experiment: LoadedExperiment, ended: frozenset[str]) -> Outcome:
+    """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
+    import numpy as np
+
+    from harness.results.summary import jobs_table, summarise
+
+    table = jobs_table(result, {})
+    summary = summarise(result, table, list(experiment.leaves))
+    means, everything = completions(table, ended)
+    return Outcome(
+        mean_s=means,
+        all_s=everything,
+        loss=float(summary["sharing_loss_integral"]),
+        contended=float(np.mean(contended(result))) if len(result.samples.time_s) else 0.0,
+        utilisation=float(summary["utilisation"]["memory"]),
+        wait_s=max((float(queue["max_wait_s"]) for queue in summary["queues"].values()), default=0.0),
+    )
+
+
+def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, float], float]:
+    """Mean completion time by queue and of all, of these jobs as far as they ended; 0 where none did."""
+    own = table[table["job"].isin(ended) & table["completion_s"].notna()]
+    by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
+    return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
+
+
+def contended(result: SimResult) -> Any:
+    """Sample by sample, whether the demand exceeds the cluster and a waiting queue has less than its share. (times,)"""
+    import numpy as np
+
+    samples = result.samples
+    leaf = np.asarray(samples.leaf)
+    short = np.zeros(len(samples.time_s), dtype=bool)
+    full = np.zeros(len(samples.time_s), dtype=bool)
+    for held, wanted, capacity in (
+        (samples.allocated_mb, samples.demand_mb, samples.capacity_mb),
+        (samples.allocated_vcores, samples.demand_vcores, samples.capacity_vcores),
+    ):
+        share = np.outer(capacity, samples.share_fraction)[:, leaf]
+        mine, asks = np.asarray(held)[:, leaf], np.asarray(wanted)[:, leaf]
+        full |= asks.sum(axis=1) > np.asarray(capacity)
+        short |= ((asks > mine) & (mine < 0.95 * share)).any(axis=1)
+    return full & short
+
+
+def _play(experiment: str, candidate: Candidate, seed: int, ended: frozenset[str]) -> Outcome:
+    return outcome_of(simulate_phase(experiment, candidate, seed), _loaded(experiment), ended)
+
+
+class Player:
+    """Plays candidates of one experiment file; side by side when that pays.
+
+    What it takes is measured at the first run (``run_s``).
+    """
+
+    def __init__(self, experiment: str, ended: frozenset[str], processes: int | None = None) -> None:
+        self.experiment, self.ended = experiment, ended
+        self.processes = processes if processes is not None else os.cpu_count() or 1
+        self.run_s = 0.0
+        self._pool: ProcessPoolExecutor | None = None
+        self._known: dict[tuple[str, int], Outcome] = {}
+
+    def first(self, candidate: Candidate) -> Outcome:
+        """One run here; how long it took is what others are reckoned by."""
+        simulate_phase(self.experiment, candidate, 1, sample_s=1e6)  # compiled and read
+        begun = time.perf_counter()
+        found = self._known[candidate.name, 1] = _play(self.experiment, candidate, 1, self.ended)
+        self.run_s = time.perf_counter() - begun
+        return found
+
+    def play(
+        self, candidates: Sequence[Candidate], phases: int, says: Callable[[str], None] = lambda _: None
+    ) -> list[Played]:
+        """Each candidate in so many phases; those that are known are not played again."""
+        wanted = [(one, seed) for one in candidates for seed in range(1, phases + 1)]
+        open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
+        if self.run_s * len(open_) > 6.0 and self.processes > 1:
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(self.processes, mp_context=get_context("spawn"))
+            futures: dict[Future[Outcome], tuple[str, int]] = {
+                self._pool.submit(_play, self.experiment, one, seed, self.ended): (one.name, seed)
+                for one, seed in open_
+            }
+            for future, key in futures.items():
+                self._known[key] = future.result()
+                says(f"{key[0]}, phase {key[1]} of {phases}")
+        else:
+            for one, seed in open_:
+                self._known[one.name, seed] = _play(self.experiment, one, seed, self.ended)
+                says(f"{one.name}, phase {seed} of {phases}")
+        return [
+            Played(one.name, one.policy, one.settings, [self._known[one.name, s] for s in range(1, phases + 1)])
+            for one in candidates
+        ]
+
+    def close(self) -> None:
+        """Ends its processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def player(experiment: str, ended: frozenset[str], processes: int | None = None) -> Iterator[Player]:
+    """A `Player` that is closed."""
+    found = Player(experiment, ended, processes)
+    try:
+        yield found
+    finally:
+        found.close()

@@ -1,0 +1,271 @@
+"""From numbers to a verdict: would a long-term policy help, whom, at what price, and how sure is that. Pure.
+
+Every simulated run is one `Outcome`; those of one policy differ in the phases of heartbeats and of control alone, and
+the k-th of every policy has the same phases, so that differences are taken pairwise. A band holds all phases: of
+twenty, a further one lies inside with 90 % (19 of 21).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Answer = Literal["yes", "no", "unsure"]
+
+#: Above this reproduction error no verdict is given: it is what a prediction may be off by.
+MOST_ERROR = 0.15
+#: A change of a queue's mean completion time below this part is not worth a word.
+NOTICEABLE = 0.03
+#: The sharing loss has to fall at least by this part for a yes.
+LEAST_LESS_LOSS = 0.10
+#: A yes costs the mean over all applications at most this part.
+MOST_PRICE = 0.10
+#: Queues contend at least in this part of the time, or there is nothing to gain.
+LEAST_CONTENDED = 0.01
+#: Fewer ended applications say nothing.
+LEAST_ENDED = 10
+#: So much of the work has to be known task by task where queues contend.
+LEAST_KNOWN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A mean over phases, and the smallest and largest of them."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Band:
+        """Of at least one value."""
+        return cls(math.fsum(values) / len(values), min(values), max(values))
+
+    def list(self) -> list[float]:
+        """Low and high."""
+        return [self.low, self.high]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One simulated run. Times in seconds.
+
+    mean_s : mean completion time by queue, of the applications that ended in reality.
+    all_s : the same of all queues' applications together.
+    loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
+    contended : the part of the time in which the demand exceeds the cluster and a queue that waits is below its share.
+    utilisation : of memory, a part.
+    wait_s : the longest time that a waiting queue went without getting a container.
+    """
+
+    mean_s: Mapping[str, float]
+    all_s: float
+    loss: float
+    contended: float = 0.0
+    utilisation: float = 0.0
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A policy and its outcomes, phase by phase."""
+
+    name: str
+    policy: str
+    settings: Mapping[str, Any]
+    outcomes: Sequence[Outcome]
+
+    def band(self, queue: str) -> Band:
+        """Mean completion time of a queue."""
+        return Band.of([one.mean_s[queue] for one in self.outcomes])
+
+    def loss(self) -> Band:
+        return Band.of([one.loss for one in self.outcomes])
+
+    def change(self, present: Played, queue: str | None = None) -> Band:
+        """Of the mean completion time, as a part (negative: shorter), pairwise; None: of all applications."""
+        pairs = zip(self.outcomes, present.outcomes, strict=False)
+        if queue is None:
+            return Band.of([mine.all_s / its.all_s - 1.0 if its.all_s else 0.0 for mine, its in pairs])
+        return Band.of([mine.mean_s[queue] / its.mean_s[queue] - 1.0 for mine, its in pairs])
+
+    def less_loss(self, present: Played) -> Band:
+        """By which part the sharing loss falls, pairwise."""
+        pairs = zip(self.outcomes, present.outcomes, strict=False)
+        return Band.of([1.0 - mine.loss / its.loss if its.loss > 0 else 0.0 for mine, its in pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a verdict rests on.
+
+    real_s : mean completion time by queue as recorded, seconds; ``jobs``: how many applications ended, by queue.
+    real_wait_s : mean time from submission to the master's start, as recorded.
+    known : the part of the work (memory-seconds) that is known task by task.
+    span_s : how long the recording is.
+    missing : what else would be wanted, in words.
+    """
+
+    real_s: Mapping[str, float]
+    jobs: Mapping[str, int]
+    present: Played
+    candidates: Sequence[Played]
+    known: float = 1.0
+    span_s: float = 0.0
+    real_wait_s: float = 0.0
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer. ``lines``: at most six, plain; ``best``: the recommended policy, only with yes."""
+
+    answer: Answer
+    why: str
+    lines: Sequence[str]
+    reproduction_error: float | None
+    best: Played | None = None
+    #: Whether it holds whatever the candidates do.
+    early: bool = False
+    changes: Mapping[str, Band] = field(default_factory=dict)
+
+
+def reproduction_error(real_s: Mapping[str, float], present: Played) -> float | None:
+    """Mean over the queues of how far the replayed mean completion time is from the recorded one, as a part.
+
+    None where no queue has an application that ended.
+    """
+    apart = [abs(present.band(queue).mean - real) / real for queue, real in real_s.items() if real > 0]
+    return math.fsum(apart) / len(apart) if apart else None
+
+
+def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
+    """The candidate with the least sharing loss among those whose price is bearable; of nearly equal ones the first."""
+    able = [one for one in candidates if one.change(present).mean <= MOST_PRICE]
+    if not able:
+        return None
+    least = min(one.loss().mean for one in able)
+    return next(one for one in able if one.loss().mean <= least * 1.02 + 1e-9)
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict on the evidence."""
+    present = evidence.present
+    error = reproduction_error(evidence.real_s, present)
+    contended = Band.of([one.contended for one in present.outcomes]).mean
+    ended = sum(evidence.jobs.values())
+    basis = _basis(evidence, error)
+    if ended < LEAST_ENDED:
+        why = f"too short a time: only {ended} applications have ended (at least {LEAST_ENDED} are needed)"
+        lines = [f"unsure: {why}.", "Record for longer: yarnfair record --follow FILE."]
+        return Verdict("unsure", why, lines, error, early=True)
+    if contended < LEAST_CONTENDED and evidence.real_wait_s <= 5.0:
+        why = f"queues were short of their share in {_percent(contended)} of the time: there is nothing to give back"
+        lines = [
+            f"no, nothing to gain: {why}.",
+            f"Applications waited {evidence.real_wait_s:.1f} s on average for their first container.",
+            basis,
+            "Ask again when queues wait for one another.",
+        ]
+        return Verdict("no", why, lines, error, early=True)
+    lacks = list(evidence.missing)
+    if evidence.known < LEAST_KNOWN:
+        lacks.insert(
+            0,
+            f"of {_percent(1 - evidence.known)} of the work the tasks are not known (--history URL for MapReduce; "
+            "Spark's and others' are not recorded)",
+        )
+    if error is None or error > MOST_ERROR or evidence.known < LEAST_KNOWN:
+        if error is None:
+            why = "the trace does not say when applications ended"
+        elif error > MOST_ERROR:
+            bound = f"at most {_percent(MOST_ERROR)} for a verdict"
+            why = f"the replay is {_percent(error)} off what really happened ({bound})"
+        else:
+            why = "how the work divides into tasks is not known"
+        lines = [f"unsure: {why}."]
+        lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
+        lines += [f"Queues were short of their share in {_percent(contended)} of the time."]
+        return Verdict("unsure", why, lines, error, early=True)
+    best = best_of(present, evidence.candidates)
+    if best is None:
+        why = f"every candidate makes applications take more than {_percent(MOST_PRICE)} longer on average"
+        return Verdict("no", why, [f"no: {why}.", basis], error)
+    floor = max(NOTICEABLE, error / 2)
+    changes = {queue: best.change(present, queue) for queue in evidence.real_s}
+    gains = {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
+    losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
+    less = best.less_loss(present)
+    if less.low <= 0 or less.mean < LEAST_LESS_LOSS or not gains:
+        if less.low <= 0 or less.mean < LEAST_LESS_LOSS:
+            why = f"the best candidate ({best.name}) lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
+        else:
+            why = f"no queue's applications would end noticeably sooner (by {_percent(floor)} or more)"
+        lines = [
+            f"no, nothing to gain: {why}.",
+            f"Queues were short of their share in {_percent(contended)} of the time.",
+            basis,
+        ]
+        return Verdict("no", why, lines, error, changes=changes)
+    why = f"{best.name} lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
+    lines = [
+        f"yes: {why}, of {len(best.outcomes)} phases.",
+        f"Gains: {_queues(gains, 'shorter')}.",
+        f"Loses: {_queues(losses, 'longer')}." if losses else f"Loses: no queue by {_percent(floor)} or more.",
+        _price(best, present),
+        basis,
+        f"Settings: {_settings(best)}; begin in mode shadow.",
+    ]
+    return Verdict("yes", why, lines, error, best, changes=changes)
+
+
+def _basis(evidence: Evidence, error: float | None) -> str:
+    off = "cannot be held against the recording" if error is None else f"is {_percent(error)} off the recording"
+    span = f"{evidence.span_s / 3600:.1f} h" if evidence.span_s >= 5400 else f"{evidence.span_s / 60:.0f} min"
+    return (
+        f"How sure: the replay of the present policy {off} (mean completion by queue; {sum(evidence.jobs.values())} "
+        f"applications, {span}), {len(evidence.present.outcomes)} phases."
+    )
+
+
+def _queues(changes: Mapping[str, Band], word: str) -> str:
+    shown = sorted(changes.items(), key=lambda item: -abs(item[1].mean))
+    words = [
+        f"{queue.removeprefix('root.')} {_percent(abs(change.mean))} {word} {_range(change)}"
+        for queue, change in shown[:4]
+    ]
+    more = f" and {len(shown) - 4} more queues" if len(shown) > 4 else ""
+    return ", ".join(words) + more
+
+
+def _range(band: Band) -> str:
+    """The band's ends as positive parts, the smaller first; with their signs where they differ."""
+    low, high = 100 * band.low, 100 * band.high
+    if low < 0 < high:
+        return f"({low:+.0f} to {high:+.0f} %)"
+    low, high = sorted((abs(low), abs(high)))
+    return f"({low:.0f} to {high:.0f} %)"
+
+
+def _price(best: Played, present: Played) -> str:
+    change = best.change(present)
+    waits = [Band.of([one.wait_s for one in played.outcomes]).mean for played in (present, best)]
+    used = [Band.of([one.utilisation for one in played.outcomes]).mean for played in (present, best)]
+    word = "longer" if change.mean > 0 else "shorter"
+    return (
+        f"Price: applications take {_percent(abs(change.mean))} {word} on average; a queue waits {waits[1]:.0f} s at "
+        f"longest for a container (now {waits[0]:.0f} s); {_percent(used[1])} of the memory is used "
+        f"(now {_percent(used[0])})."
+    )
+
+
+def _settings(best: Played) -> str:
+    given = ", ".join(f"{key}={value}" for key, value in best.settings.items())
+    return f"policy {best.policy} from outside{', ' + given if given else ''}"
+
+
+def _percent(part: float) -> str:
+    value = 100 * part
+    return f"{value:.0f} %" if abs(value) >= 9.5 else f"{value:.1f} %"

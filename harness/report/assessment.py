@@ -1,0 +1,106 @@
+"""The page of `yarnfair assess`: the verdict, who gains and loses, how sure that is. Words and figures are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from markupsafe import Markup
+
+import harness
+from harness.report.svg import BarChart, bar_chart, bar_swatch
+from harness.report.templating import page_templates
+
+
+class BandLike(Protocol):
+    """A mean, and the smallest and largest over the phases."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+class VerdictLike(Protocol):
+    """What the page says of the verdict."""
+
+    @property
+    def answer(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """A queue: its applications, mean completion as recorded and as replayed (s), and under the other policy."""
+
+    queue: str
+    jobs: int
+    recorded_s: float
+    present: BandLike
+    other: BandLike | None
+    change: BandLike | None
+
+
+def assessment_page(
+    verdict: VerdictLike,
+    rows: Sequence[PageRow],
+    losses: Sequence[tuple[str, BandLike, int]],
+    present: str,
+    other: str | None,
+    source: str,
+) -> str:
+    """One self-contained HTML page. ``losses``: of every policy the sharing loss integral (s) and how many phases."""
+    shown = sorted(rows, key=lambda row: -row.jobs)[:12]
+    series = ["recorded", f"replayed, {present}"] + ([other] if other else [])
+    chart = BarChart(
+        "Mean completion time by queue",
+        "seconds",
+        [row.queue.removeprefix("root.") for row in shown],
+        series,
+        [[row.recorded_s, row.present.mean, *([row.other.mean] if row.other else [])] for row in shown],
+        digits=0,
+    )
+    loss = BarChart(
+        "Sharing loss integral by policy", "seconds", [""], [name for name, _, _ in losses],
+        [[band.mean for _, band, _ in losses]], digits=0,
+    )  # fmt: skip
+    table = [
+        [
+            row.queue,
+            f"{row.jobs}",
+            f"{row.recorded_s:.1f}",
+            _band(row.present),
+            "" if row.other is None else _band(row.other),
+            "" if row.change is None else _change(row.change),
+        ]
+        for row in rows
+    ]
+    return page_templates().get_template("assess.html.j2").render(
+        answer=verdict.answer,
+        lines=verdict.lines,
+        source=source,
+        charts=[
+            (chart.title, Markup(bar_chart(chart, "completion")), _legend(series)),
+            (loss.title, Markup(bar_chart(loss, "loss")), _legend(loss.series)),
+        ],
+        heads=["queue", "applications", "recorded, s", f"{present}, s", f"{other or 'no other'}, s", "change"],
+        table=table,
+        policies=[[name, _band(band), str(phases)] for name, band, phases in losses],
+        version=harness.__version__,
+    )  # fmt: skip
+
+
+def _legend(series: Sequence[str]) -> list[tuple[Markup, str]]:
+    return [(Markup(bar_swatch(at)), name) for at, name in enumerate(series)]
+
+
+def _band(band: BandLike) -> str:
+    return f"{band.mean:.1f} ({band.low:.1f} to {band.high:.1f})"
+
+
+def _change(band: BandLike) -> str:
+    return f"{100 * band.mean:+.1f} % ({100 * band.low:+.0f} to {100 * band.high:+.0f})".replace("-", "\u2212")

@@ -1,0 +1,82 @@
+"""`yarnfair assess`, from a trace to a verdict, a configuration and a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.control.config import read_config
+from tests.experiments.assessing.loads import contended, quiet, recording
+
+
+def assessed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    with pytest.raises(SystemExit) as stop:
+        main(["assess", *arguments, "--jobs", "1", "--json"])
+    assert not stop.value.code, "every verdict exits 0"
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_cluster_that_contends_gets_a_yes_and_a_shadow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recording(tmp_path, contended())
+    found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "yes"
+    assert found["reproduction_error"] < 0.05
+    assert len(found["lines"]) <= 6
+    assert {"fair", "ltrf@outside"} <= set(found["policies"])
+    now, best = found["policies"]["fair"], found["policies"][found["recommended"]["name"]]
+    assert best["sharing_loss_integral"] < 0.5 * now["sharing_loss_integral"]
+    low, high = best["queues"]["root.bursts"]["change_band"]
+    assert low <= high < 0
+    assert (now["phases"], best["phases"]) == (20, 20)
+    config = read_config(Path(found["recommended"]["config"]))
+    assert (config.mode, config.policy, config.max_ratio) == ("shadow", "ltrf", 2.0)
+    page = (tmp_path / "out" / "assess.html").read_text()
+    assert all(line.split(" (")[0][:40] in page for line in found["lines"])
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_nothing_is_overwritten_and_the_configuration_is_only_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recording(tmp_path, contended())
+    given = tmp_path / "given.yaml"
+    given.write_text(
+        "policy: fair\nallocation_file: /x/fair-scheduler.xml\nledger: /x/l.db\nqueues: {steady: 1}\nmode: full\n"
+    )
+    before = given.read_bytes()
+    first = assessed(capsys, str(trace), "-o", str(tmp_path / "out"), "--config", str(given))
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    second = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert second["out"] == str(tmp_path / "out-2")
+    assert {path: path.read_bytes() for path in files} == files
+    assert given.read_bytes() == before
+    config = read_config(Path(first["recommended"]["config"]))
+    assert (config.mode, config.allocation_file, config.queues) == ("shadow", "/x/fair-scheduler.xml", {"steady": 1})
+
+
+def test_a_cluster_without_contention_has_nothing_to_gain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = assessed(capsys, str(recording(tmp_path, quiet())), "-o", str(tmp_path / "out"))
+    assert (found["verdict"], found["recommended"]) == ("no", {})
+    assert found["lines"][0].startswith("no, nothing to gain")
+    assert not (tmp_path / "out" / "enforce.yaml").exists()
+    assert (tmp_path / "out" / "assess.html").exists()
+
+
+def test_a_replay_that_is_far_off_gives_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Something else ran on the cluster: everything took half as long again."""
+    trace = recording(tmp_path, contended(), ends=lambda _, seconds: 1.5 * seconds)
+    found = assessed(capsys, str(trace), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "unsure"
+    assert found["reproduction_error"] == pytest.approx(1 / 3, abs=0.02)
+    assert found["recommended"] == {}
+
+
+def test_too_few_ended_applications(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = assessed(capsys, str(recording(tmp_path, contended()[:5])), "-o", str(tmp_path / "out"))
+    assert found["verdict"] == "unsure"
+    assert "too short" in found["why"]

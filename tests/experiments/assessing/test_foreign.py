@@ -1,0 +1,154 @@
+"""Traces that nobody here recorded: SLS, Rumen, job history files, and what each of them lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.base.errors import InputError
+from harness.cli import main
+from harness.experiments.assessing.foreign import Lacks, any_trace
+from harness.jobs.recorded import Header, NodeLine, QueueLine, Trace
+
+CLUSTER = Header(
+    nodes=[NodeLine(count=2, memory_mb=8192, vcores=8)], queues={"root.a": QueueLine(weight=2.0), "root.b": QueueLine()}
+)
+#: Milliseconds since 1970, as history files have them.
+DAY = 1_700_000_000_000
+
+
+def sls_job(number: int, nodes: bool = False) -> dict[str, Any]:
+    tasks = [
+        {"container.host": "/r/n", "container.start.ms": 0, "container.end.ms": 9000, "container.type": "map"}
+        for _ in range(3)
+    ]
+    return {
+        "am.type": "mapreduce",
+        "job.start.ms": 5000 * number,
+        "job.end.ms": 5000 * number + 15_000,
+        "job.queue.name": "a" if number % 2 else "b",
+        "job.id": f"job_{number}",
+        "job.user": "ann",
+        "job.tasks": tasks,
+    }
+
+
+def rumen_job(number: int) -> dict[str, Any]:
+    def task(start: int, end: int) -> dict[str, Any]:
+        attempts = [
+            {"result": "FAILED", "startTime": start, "finishTime": start + 1000},
+            {"result": "SUCCESS", "startTime": start + 1000, "finishTime": end},
+        ]
+        return {"taskStatus": "SUCCESS", "startTime": start, "finishTime": end, "attempts": attempts}
+
+    begin = DAY + 5000 * number
+    return {
+        "jobID": f"job_1_{number:04d}",
+        "queue": "a",
+        "user": "ann",
+        "jobName": "wordcount",
+        "submitTime": begin,
+        "launchTime": begin + 1000,
+        "finishTime": begin + 20_000,
+        "jobMapMB": 2048,
+        "mapTasks": [task(begin + 2000, begin + 10_000)],
+        "reduceTasks": [task(begin + 10_000, begin + 19_000)],
+    }
+
+
+def jhist(number: int) -> str:
+    name = "org.apache.hadoop.mapreduce.jobhistory."
+
+    def event(kind: str, word: str, **fields: Any) -> str:
+        return json.dumps({"type": kind, "event": {name + word: fields}}, separators=(",", ":"))
+
+    begin = DAY + 5000 * number
+    lines = ["Avro-Json", '{"type":"record","name":"Event"}']
+    lines.append(
+        event("JOB_SUBMITTED", "JobSubmitted", jobid=f"job_1_{number:04d}", submitTime=begin, jobQueueName="b",
+              userName="bob", jobName="sort")
+    )  # fmt: skip
+    lines.append(event("JOB_INITED", "JobInited", jobid="x", launchTime=begin + 1500))
+    for kind, at in (("MAP", 2000), ("REDUCE", 9000)):
+        task = f"task_{kind}"
+        lines.append(event("TASK_STARTED", "TaskStarted", taskid=task, taskType=kind, startTime=begin + at))
+        lines.append(
+            event("TASK_FINISHED", "TaskFinished", taskid=task, taskType=kind, finishTime=begin + at + 6000,
+                  status="SUCCEEDED")
+        )  # fmt: skip
+    lines.append(event("JOB_FINISHED", "JobFinished", jobid="x", finishTime=begin + 17_000))
+    return "\n".join(lines) + "\n"
+
+
+def test_an_sls_trace_has_its_jobs_and_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "sls.json"
+    path.write_text("\n".join(json.dumps(sls_job(n)) for n in range(4)))
+    found = any_trace(path, CLUSTER, tmp_path / "trace.jsonl")
+    assert isinstance(found, Trace)
+    assert [(job.queue, job.submit_s, job.finished_s) for job in found.jobs[:2]] == [
+        ("root.b", 0.0, 15.0), ("root.a", 5.0, 20.0)
+    ]  # fmt: skip
+    assert found.header.queues["root.a"].weight == 2.0
+    lacks = any_trace(path, None, tmp_path / "other.jsonl")
+    assert isinstance(lacks, Lacks)
+    assert "nodes" in lacks.what
+
+
+def test_an_sls_trace_that_names_its_nodes_needs_no_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "sls.json"
+    path.write_text("\n".join([json.dumps({"num.nodes": 3}), *(json.dumps(sls_job(n)) for n in range(4))]))
+    found = any_trace(path, None, tmp_path / "trace.jsonl")
+    assert isinstance(found, Trace)
+    assert found.header.nodes == [NodeLine(count=3, memory_mb=10240, vcores=10)]
+
+
+def test_a_rumen_trace(tmp_path: Path) -> None:
+    path = tmp_path / "job-trace.json"
+    path.write_text("\n".join(json.dumps(rumen_job(n), indent=1) for n in range(3)))
+    found = any_trace(path, CLUSTER, tmp_path / "trace.jsonl")
+    assert isinstance(found, Trace)
+    job = found.jobs[1]
+    assert (job.job, job.queue, job.submit_s, job.started_s, job.finished_s) == ("job_1_0001", "root.a", 5, 6, 25)
+    maps, reduces = job.stages
+    assert (maps.memory_mb, maps.tasks_s, reduces.tasks_s, reduces.after) == (2048, [7.0], [8.0], ["map"])
+
+
+def test_a_folder_of_job_history_files(tmp_path: Path) -> None:
+    folder = tmp_path / "history" / "2023"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"job_1_{number:04d}-x.jhist").write_text(jhist(number))
+    found = any_trace(tmp_path / "history", CLUSTER, tmp_path / "trace.jsonl")
+    assert isinstance(found, Trace)
+    job = found.jobs[2]
+    assert (job.queue, job.user, job.submit_s, job.started_s, job.finished_s) == ("root.b", "bob", 10, 11.5, 27)
+    assert [stage.tasks_s for stage in job.stages] == [[6.0], [6.0]]
+    lacks = any_trace(tmp_path / "history", None, tmp_path / "other.jsonl")
+    assert isinstance(lacks, Lacks)
+
+
+def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="neither trace"):
+        any_trace(tmp_path / "empty", None, tmp_path / "t")
+    (tmp_path / "job-trace.json").write_text('{"jobID": "x", "mapTasks": [3]}')
+    with pytest.raises(InputError, match="no job of Rumen's"):
+        any_trace(tmp_path / "job-trace.json", CLUSTER, tmp_path / "t")
+    (tmp_path / "x.jhist").write_text('{"type":"JOB_FINISHED","event":{"x.JobFinished":{}}}\n')
+    with pytest.raises(InputError, match="no event"):
+        any_trace(tmp_path, CLUSTER, tmp_path / "t")
+
+
+def test_a_foreign_trace_gets_a_verdict_or_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sls.json"
+    path.write_text("\n".join(json.dumps(sls_job(n)) for n in range(30)))
+    for head, expected in (("", "nothing of the cluster's nodes"), ('{"num.nodes": 40}\n', "no")):
+        path.write_text(head + "\n".join(json.dumps(sls_job(n)) for n in range(30)))
+        with pytest.raises(SystemExit) as stop:
+            main(["assess", str(path), "-o", str(tmp_path / f"out{len(head)}"), "--jobs", "1", "--json"])
+        assert not stop.value.code
+        found = json.loads(capsys.readouterr().out)
+        assert expected in (found["why"] if not head else found["verdict"])

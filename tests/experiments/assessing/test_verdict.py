@@ -1,0 +1,131 @@
+"""Numbers in, a verdict out: whom it would help, at what price, and when nobody can say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.experiments.assessing.verdict import (
+    MOST_ERROR,
+    Band,
+    Evidence,
+    Outcome,
+    Played,
+    best_of,
+    judge,
+    reproduction_error,
+)
+
+
+def played(name: str, means: dict[str, list[float]], losses: list[float], **more: Any) -> Played:
+    count = len(losses)
+    outcomes = [
+        Outcome(
+            mean_s={queue: values[at] for queue, values in means.items()},
+            all_s=sum(values[at] for values in means.values()) / len(means),
+            loss=losses[at],
+            contended=more.get("contended", 0.5),
+            utilisation=0.9,
+            wait_s=40.0,
+        )
+        for at in range(count)
+    ]
+    return Played(name, name.partition("@")[0], more.get("settings", {}), outcomes)
+
+
+PRESENT = played("fair", {"root.a": [100, 102, 98], "root.b": [50, 51, 49]}, [200, 210, 190])
+BETTER = played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [60, 66, 58])
+EVIDENCE = Evidence(
+    real_s={"root.a": 101.0, "root.b": 50.0},
+    jobs={"root.a": 12, "root.b": 30},
+    present=PRESENT,
+    candidates=(BETTER,),
+    span_s=7200.0,
+    real_wait_s=20.0,
+)
+
+
+def test_yes_says_who_gains_who_loses_the_price_and_the_settings() -> None:
+    found = judge(EVIDENCE)
+    assert found.answer == "yes"
+    assert found.best is BETTER
+    assert len(found.lines) == 6
+    text = "\n".join(found.lines)
+    for words in ("a 30 % shorter (29 to 30 %)", "b 8.0 % longer (8 to 8 %)", "Price: ", "policy ltrf", "mode shadow"):
+        assert words in text, text
+    assert "42 applications, 2.0 h" in text
+    assert found.reproduction_error == pytest.approx(0.005, abs=0.001)
+
+
+def test_the_error_is_the_mean_over_the_queues() -> None:
+    # 100 against 125 is 20 %, 50 against 40 is 25 %; how many jobs a queue has does not count.
+    assert reproduction_error({"root.a": 125.0, "root.b": 40.0}, PRESENT) == pytest.approx((0.2 + 0.25) / 2)
+    assert reproduction_error({}, PRESENT) is None
+
+
+def test_above_the_bound_there_is_no_verdict_and_what_is_missing_is_said() -> None:
+    inside = {"root.a": 100 / (1 - MOST_ERROR + 0.01), "root.b": 50 / (1 - MOST_ERROR + 0.01)}
+    beyond = {"root.a": 100 / (1 - MOST_ERROR - 0.01), "root.b": 50 / (1 - MOST_ERROR - 0.01)}
+    assert judge(replace(EVIDENCE, real_s=inside)).answer != "unsure"
+    found = judge(replace(EVIDENCE, real_s=beyond, missing=["not looked for 300 s"]))
+    assert (found.answer, found.best) == ("unsure", None)
+    assert "16 % off" in found.why
+    assert "Missing: not looked for 300 s." in found.lines
+    assert len(found.lines) <= 6
+
+
+def test_work_without_tasks_is_no_ground_where_queues_contend() -> None:
+    found = judge(replace(EVIDENCE, known=0.3))
+    assert found.answer == "unsure"
+    assert "--history URL" in found.lines[1]
+    assert judge(replace(EVIDENCE, known=0.6)).answer == "yes"
+
+
+def test_too_little_says_nothing() -> None:
+    found = judge(replace(EVIDENCE, jobs={"root.a": 4, "root.b": 5}))
+    assert found.answer == "unsure"
+    assert "only 9 applications" in found.why
+
+
+def test_without_contention_there_is_nothing_to_gain_whatever_the_error() -> None:
+    idle = played("fair", {"root.a": [100, 100], "root.b": [50, 50]}, [5, 5], contended=0.002)
+    found = judge(replace(EVIDENCE, present=idle, candidates=(), real_wait_s=1.0))
+    assert found.answer == "no"
+    assert found.lines[0].startswith("no, nothing to gain: ")
+    waited = judge(replace(EVIDENCE, present=idle, real_wait_s=60.0, candidates=()))
+    assert not waited.early, "applications did wait in reality: the candidates are looked at"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "says"),
+    [
+        # Less loss in one phase, more in another: not sure.
+        (played("ltrf@outside", {"root.a": [70, 72, 69], "root.b": [54, 55, 53]}, [100, 220, 100]), "lessens"),
+        # Fairer, and nobody would notice.
+        (played("ltrf@outside", {"root.a": [99, 101, 97], "root.b": [50, 51, 49]}, [60, 66, 58]), "noticeably"),
+        # Fairer, and everybody waits longer.
+        (
+            played("ltrf@outside", {"root.a": [130, 130, 130], "root.b": [60, 60, 60]}, [60, 66, 58]),
+            "longer on average",
+        ),
+    ],
+)
+def test_no_where_it_is_not_sure_not_noticed_or_too_dear(candidate: Played, says: str) -> None:
+    found = judge(replace(EVIDENCE, candidates=(candidate,)))
+    assert found.answer == "no"
+    assert says in found.why
+    assert found.best is None
+
+
+def test_of_nearly_equal_candidates_the_first_is_taken() -> None:
+    first = played("one@outside", {"root.a": [70, 70, 70], "root.b": [54, 54, 54]}, [61, 61, 61])
+    second = played("two@outside", {"root.a": [70, 70, 70], "root.b": [54, 54, 54]}, [60, 60, 60])
+    third = played("three@outside", {"root.a": [70, 70, 70], "root.b": [54, 54, 54]}, [40, 40, 40])
+    assert best_of(PRESENT, [first, second]) is first
+    assert best_of(PRESENT, [first, second, third]) is third
+
+
+def test_a_band_is_all_phases() -> None:
+    assert Band.of([3.0, 1.0, 2.0]) == Band(2.0, 1.0, 3.0)
