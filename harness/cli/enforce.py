@@ -17,6 +17,8 @@ import click
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from harness.control.changes import Change
     from harness.control.config import EnforceConfig
     from harness.control.owner import Prepared
@@ -269,6 +271,8 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             stack.callback(metrics.close)
             shown = metrics.serve(address, port)
             log("info", "metrics", f"http://{address}:{shown}/metrics", port=shown)
+        if config.page is not None:
+            log("info", "page", _live_page(config, stack))
         client = _wait_for_rm(config, rms, log, stop)
         if client is None:
             # An earlier run may have left its weights.
@@ -287,6 +291,19 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
         except YarnfairError as error:
             words, failed = f"stopped; not released: {error.line()}", True
     return _ended(received, log, words, failed)
+
+
+def _live_page(config: EnforceConfig, stack: ExitStack) -> str:
+    """The live page of the configuration; its address."""
+    from harness.control.view import from_ledger
+    from harness.report.live import LivePage
+    from harness.report.serving import address_of
+
+    live = LivePage(lambda: from_ledger(config.ledger_path()), config.period_s)
+    server = live.serve(*address_of(config.page or ""))
+    stack.callback(live.close)
+    stack.callback(server.close)
+    return server.url
 
 
 def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Signals, log: Log) -> int:

@@ -27,6 +27,13 @@ _WIDTH = 80
 @source_options
 @click.option("--every", type=Number(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
 @click.option("--once", is_flag=True, help="Print one frame and end.")
+@click.option(
+    "--serve",
+    is_flag=False,
+    flag_value="127.0.0.1:0",
+    metavar="[HOST:PORT]",
+    help="A live page there instead [this machine alone, a free port].",
+)
 @json_option
 def top(
     rms: tuple[str, ...],
@@ -36,12 +43,17 @@ def top(
     at_s: float | None,
     every: float,
     once: bool,
+    serve: str | None,
     as_json: bool,
 ) -> None:
     """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
+    if serve is not None and once:
+        raise click.UsageError("--serve and --once exclude one another")
     source = Source(rms, config_file, ledger, run_folder, at_s)
     try:
-        if as_json:
+        if serve is not None:
+            _serve(source, serve, every, as_json)
+        elif as_json:
             _print_document(source.view())
         elif once or not sys.stdout.isatty():
             from rich.console import Console
@@ -52,6 +64,25 @@ def top(
             _live(source, every)
     finally:
         source.close()
+
+
+def _serve(source: Source, address: str, every: float, as_json: bool) -> None:
+    from harness.report.live import LivePage
+    from harness.report.serving import address_of
+
+    live = LivePage(source.view, every)
+    server = live.serve(*address_of(address))
+    try:
+        if as_json:
+            print_json({"url": server.url})
+        else:
+            click.echo(f"live page: {server.url} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        while True:
+            time.sleep(3600)
+    finally:
+        server.close()
+        live.close()
 
 
 def _live(source: Source, every: float) -> None:

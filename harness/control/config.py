@@ -112,6 +112,7 @@ class EnforceConfig(Strict):
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
     metrics: MetricsSpec | None = None
+    page: Name | None = None
 
     @model_validator(mode="after")
     def _lease_outlasts_a_tick(self) -> EnforceConfig:

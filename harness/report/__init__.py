@@ -15,6 +15,9 @@
     kinds     which page runs of another kind have (harness.kinds)
     tools     what these pages share
     comparing the page of `compare --html`
+    assessment the page of `assess`
+    serving   a page on a port of this machine
+    live      the page of `top --serve` and of `enforce`
 """
 
 from __future__ import annotations

@@ -1,0 +1,128 @@
+"""The live page: share against entitlement over time, debts, decisions, alarms. From `View`s, on its own thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import harness
+from harness.base.errors import CallError, YarnfairError
+from harness.control.changes import parts as parts_of
+from harness.control.changes import percent
+from harness.control.explain import explain, moment, row_document
+from harness.control.view import View, standing
+from harness.report.serving import PageServer
+from harness.report.templating import page_templates
+
+#: Looks that are kept; of these at most so many moments are sent.
+MOST_LOOKS = 1440
+#: Queues whose curves are kept: those that hold or owe the most come first on the page.
+MOST_QUEUES = 400
+
+
+def page() -> str:
+    """The document."""
+    return page_templates().get_template("live.html.j2").render(version=harness.__version__)
+
+
+def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
+    """A decision in words: when, what became of the shares, why."""
+    found = parts_of(decision["weights"])
+    changed = [queue for queue in decision.get("changed", ()) if queue in found]
+    shares = ", ".join(f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed[:8])
+    why = "; ".join(f"{queue.removeprefix('root.')} {text}" for queue, text in decision.get("reasons", {}).items())
+    return {"when": moment(view, decision["time_s"]), "what": shares, "why": why}
+
+
+class LivePage:
+    """Looks every so often, keeps what it saw, and answers the page.
+
+    Parameters
+    ----------
+    look : a `View` of now; what it raises (YarnfairError) is shown on the page.
+    every_s : how often, seconds.
+    """
+
+    def __init__(self, look: Callable[[], View], every_s: float) -> None:
+        self._look, self.every_s = look, every_s
+        self._lock = threading.Lock()
+        self._view: View | None = None
+        self._problem = ""
+        self._looks: deque[tuple[float, dict[str, tuple[float, float | None]]]] = deque(maxlen=MOST_LOOKS)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def serve(self, host: str, port: int) -> PageServer:
+        """The page on a port; looks go on until `close`."""
+        server = PageServer(host, port, page(), {"/view.json": self.document})
+        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
+        self._thread.start()
+        return server
+
+    def close(self) -> None:
+        """No more looks."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        while True:
+            begun = time.monotonic()
+            self.look()
+            if self._stop.wait(max(begun + self.every_s - time.monotonic(), 0.05)):
+                return
+
+    def look(self) -> None:
+        """One look, now."""
+        try:
+            view = self._look()
+        except YarnfairError as error:
+            with self._lock:
+                self._problem = error.line()
+            return
+        capacity = max(view.capacity_mb, 1)
+        seen = {
+            path: (round(row.allocated_mb / capacity, 5), row.deficit)
+            for path, row in list(view.queues.items())[:MOST_QUEUES]
+            if row.parent is not None
+        }
+        with self._lock:
+            self._view, self._problem = view, ""
+            if not self._looks or view.time_s > self._looks[-1][0]:
+                self._looks.append((view.time_s, seen))
+
+    def document(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """What the page shows; with ``queue``, what `explain` says of it too. CallError for a queue that is none."""
+        with self._lock:
+            view, problem, looks = self._view, self._problem, list(self._looks)
+        if view is None:
+            return {"problem": problem or "looking for the first time", "ready": False}
+        queue = query.get("queue")
+        if queue is not None and queue not in view.queues:
+            raise CallError(f"no queue {queue[:60]!r}", where=view.source, mend="choose one that is there")
+        names = [path for path, row in view.queues.items() if row.parent is not None][:MOST_QUEUES]
+        return {
+            "ready": True,
+            "problem": problem,
+            "time_s": view.time_s,
+            "clock": moment(view, view.time_s),
+            "source": view.source,
+            "policy": view.policy,
+            **standing(view),
+            "unit": view.unit,
+            "capacity_mb": view.capacity_mb,
+            "wall_clock": view.wall_clock,
+            "accounts_age_s": view.accounts_age_s,
+            "queues": {path: row_document(view, row) for path, row in view.queues.items()},
+            "decisions": [decision_line(view, decision) for decision in reversed(view.decisions[-12:])],
+            "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],
+            "history": {
+                "time_s": [at for at, _ in looks],
+                "share": {name: [seen[name][0] if name in seen else None for _, seen in looks] for name in names},
+                "deficit": {name: [seen[name][1] if name in seen else None for _, seen in looks] for name in names},
+            },
+            "explain": None if queue is None else {"queue": queue, "words": explain(view, queue)},
+        }

@@ -1,0 +1,161 @@
+"""A page on a port of this machine: one document and a few paths of JSON beside it. Reads only; no other paths.
+
+Strict by itself: GET alone, a Host that is this address (a name that somebody else has pointed here is refused), a
+policy that lets the page load nothing and run its own script only, and data for its own script only.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.files import plain
+
+#: What a browser's script sets, and a page of another origin cannot without being asked first.
+HEADER = "X-Yarnfair"
+#: A path's answer: from the query (the last value of each name) to a document.
+Answer = Callable[[Mapping[str, str]], Mapping[str, Any]]
+_LOCAL = ("localhost",)
+_LONGEST = 16_384
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """HOST:PORT, PORT or HOST as a pair; without a port any free one, without a host this machine alone. CallError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = ("", text) if text.isdigit() else (text, "0")
+    host = host.strip("[]") or "127.0.0.1"
+    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or re.search(r"[\s/]", host):
+        raise CallError(f"{text[:60]!r} is no HOST:PORT", mend="give 127.0.0.1:8090, for example")
+    return host, int(port)
+
+
+def content_policy(page: str) -> str:
+    """The page's own policy: its inline scripts and styles by their hashes, data from where it came, nothing else."""
+
+    def hashes(tag: str) -> str:
+        found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
+        each = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in found)
+        return " ".join(f"'sha256-{one}'" for one in each) or "'none'"
+
+    return (
+        f"default-src 'none'; script-src {hashes('script')}; style-src {hashes('style')}; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+class PageServer:
+    """Serves until it is closed.
+
+    Parameters
+    ----------
+    host, port : where (0: any free port).
+    page : the document at ``/``.
+    answers : path -> what is answered there as JSON, for requests of the page's own script. A YarnfairError becomes
+        ``{"error": line}`` with status 400.
+    """
+
+    def __init__(self, host: str, port: int, page: str, answers: Mapping[str, Answer]) -> None:
+        self._page, self._answers = page.encode(), answers
+        self._policy = content_policy(page)
+        handler = type("Handler", (_Handler,), {"served": self})
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        server = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
+        try:
+            self._server: ThreadingHTTPServer = server((host, port), handler)
+        except (OSError, OverflowError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"no page: {reason}", where=f"{host}:{port}", mend="give another HOST:PORT") from None
+        self.host, self.port = host, int(self._server.server_port)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="page", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://[{self.host}]:{self.port}/" if ":" in self.host else f"http://{self.host}:{self.port}/"
+
+    def close(self) -> None:
+        """Takes the page down."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    def ours(self, host: str | None) -> bool:
+        """Whether a request's Host is an address, or the name that was given; not a name that leads here by DNS."""
+        name = (urlsplit(f"//{host or ''}").hostname or "").lower()
+        if name in _LOCAL or name == self.host.lower():
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def answer(self, target: str, asked_by_page: bool) -> tuple[int, str, bytes]:
+        """(status, content type, body)."""
+        parts = urlsplit(target)
+        if parts.path == "/":
+            return 200, "text/html; charset=utf-8", self._page
+        found = self._answers.get(parts.path)
+        if found is None:
+            return 404, "text/plain", b"not here\n"
+        if not asked_by_page:
+            return 403, "text/plain", b"for the page's own script\n"
+        query = {name: values[-1] for name, values in parse_qs(parts.query, max_num_fields=200).items()}
+        try:
+            status, document = 200, found(query)
+        except YarnfairError as error:
+            status, document = 400, {"error": error.line()}
+        return status, "application/json", json.dumps(plain(document), allow_nan=False).encode()
+
+    @property
+    def policy(self) -> str:
+        """Content-Security-Policy."""
+        return self._policy
+
+
+class _Handler(BaseHTTPRequestHandler):
+    served: PageServer
+    timeout = 20
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "yarnfair", ""
+
+    def do_GET(self) -> None:
+        try:
+            if not self.served.ours(self.headers.get("Host")):
+                self._send(421, "text/plain", b"this page answers to its own address only\n")
+            elif len(self.path) > _LONGEST:
+                self._send(414, "text/plain", b"too long\n")
+            else:
+                self._send(*self.served.answer(self.path, self.headers.get(HEADER) is not None))
+        except ValueError:
+            self._send(400, "text/plain", b"no such request\n")
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            ("Content-Security-Policy", self.served.policy),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cache-Control", "no-store"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing: the terminal is the command's."""

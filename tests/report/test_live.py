@@ -1,0 +1,204 @@
+"""The live page: what it answers and refuses, and what a browser makes of it, on a simulated ResourceManager."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import requests
+
+from harness.base.errors import CallError, InputError
+from harness.control.settings import ControlSettings
+from harness.control.view import View, from_ledger
+from harness.control.wall import Controller
+from harness.ledger.store import LedgerStore
+from harness.model.jobs import NodeSpec
+from harness.policies import make_policy
+from harness.report.live import LivePage
+from harness.report.serving import PageServer, address_of
+from harness.sim.serve.live import LiveCluster
+from harness.sim.serve.rest import RestServer
+from harness.sim.serve.rpc import RpcServer
+from harness.sim.setup import SimSetup
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.files import LocalPlace
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmAddress, RmClient
+from tests.browser import chromium
+from tests.experiments.assessing.loads import contended
+
+QUEUES = (
+    "<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>"
+    "<queue name='steady'/><queue name='bursts'/></allocations>"
+)
+SCRIPT = {"X-Yarnfair": "1"}
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A controller's ledger after some minutes on a simulated cluster that contends."""
+    folder = tmp_path_factory.mktemp("live")
+    file, path = folder / "fair-scheduler.xml", folder / "ledger.db"
+    file.write_text(QUEUES)
+    now = [time.time()]
+    nodes = tuple(NodeSpec(f"n{i}", 8192, 8) for i in (1, 2, 3))
+    jobs = [job.spec() for job in contended()]
+    setup = SimSetup(nodes=nodes, allocations=parse_allocations(QUEUES), jobs=jobs)
+    cluster = LiveCluster(setup, file, clock=lambda: now[0])
+    with contextlib.ExitStack() as stack:
+        servers = RestServer(cluster), RpcServer(cluster), RpcServer(cluster)
+        for server in servers:
+            server.start()
+            stack.callback(server.stop)
+        rest, admin, client = servers
+        address = RmAddress.of(rest.url, admin=str(admin.address), client=str(client.address))
+        rm = stack.enter_context(RmClient([address], HttpOptions(attempts=1, deadline_s=10.0)))
+        store = stack.enter_context(LedgerStore(path))
+        controller = Controller(
+            ControlSettings(period_s=10, mode="bounded"), rm, LocalPlace(file), store, make_policy("ltrf", {}),
+            clock=lambda: now[0],
+        )  # fmt: skip
+        stack.callback(controller.close)
+        for _ in range(36):
+            now[0] += 10
+            cluster.catch_up()
+            controller.tick()
+        yield path
+
+
+class Looks:
+    """Looks at a ledger; each is some seconds later than the one before, or fails as told."""
+
+    def __init__(self, ledger: Path) -> None:
+        self.view = from_ledger(ledger)
+        self.count, self.trouble = 0, ""
+
+    def __call__(self) -> View:
+        if self.trouble:
+            raise InputError(self.trouble, mend="wait")
+        self.count += 1
+        return replace(self.view, time_s=self.view.time_s + self.count)
+
+
+@pytest.fixture
+def looks(ledger: Path) -> Looks:
+    return Looks(ledger)
+
+
+@pytest.fixture
+def server(looks: Looks) -> Iterator[PageServer]:
+    live = LivePage(looks, 0.2)
+    server = live.serve("127.0.0.1", 0)
+    try:
+        yield server
+    finally:
+        server.close()
+        live.close()
+
+
+def view_of(server: PageServer, **query: str) -> requests.Response:
+    return requests.get(f"{server.url}view.json", params=query, headers=SCRIPT, timeout=10)
+
+
+def ready(server: PageServer) -> None:
+    end = time.monotonic() + 10
+    while not view_of(server).json().get("ready"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_it_answers_what_explain_and_top_say(server: PageServer) -> None:
+    ready(server)
+    time.sleep(0.5)
+    found = view_of(server, queue="root.bursts").json()
+    assert (found["policy"], found["mode"]) == ("ltrf", "bounded")
+    assert found["queues"]["root.bursts"]["entitled_share"] == 0.5
+    assert found["decisions"], "the controller has decided"
+    assert found["explain"]["words"][0].startswith("Entitled to 50.0 % of the cluster")
+    history = found["history"]
+    assert len(history["time_s"]) == len(history["share"]["root.steady"]) >= 2
+    assert history["time_s"] == sorted(history["time_s"])
+    assert view_of(server, queue="root.nowhere").status_code == 400
+
+
+def test_what_goes_wrong_is_on_the_page_and_the_last_look_stays(server: PageServer, looks: Looks) -> None:
+    ready(server)
+    looks.trouble = "the ResourceManager is gone"
+    time.sleep(0.6)
+    found = view_of(server).json()
+    assert "is gone" in found["problem"]
+    assert "root.steady" in found["queues"]
+
+
+def test_it_serves_nothing_else_and_nobody_else(server: PageServer) -> None:
+    page = requests.get(server.url, timeout=10)
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    for path in ("view", "..%2fetc/passwd", "../../etc/passwd", "view.json/x", "favicon.ico"):
+        assert requests.get(f"{server.url}{path}", headers=SCRIPT, timeout=10).status_code == 404
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        assert requests.request(method, f"{server.url}view.json", timeout=10).status_code == 501
+    assert requests.get(f"{server.url}view.json", timeout=10).status_code == 403, "another page's request"
+    port = server.port
+    for host, status in (
+        (f"127.0.0.1:{port}", 200), (f"localhost:{port}", 200), (f"[::1]:{port}", 200), ("evil.example", 421),
+        (f"evil.example:{port}", 421), ("127.0.0.1.evil.example", 421), ("", 421), ("[", 400),
+    ):  # fmt: skip
+        assert requests.get(server.url, headers={"Host": host}, timeout=10).status_code == status, host
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("8090", ("127.0.0.1", 8090)),
+        (":8090", ("127.0.0.1", 8090)),
+        ("0.0.0.0:80", ("0.0.0.0", 80)),
+        ("[::1]:81", ("::1", 81)),
+        ("somewhere", ("somewhere", 0)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert address_of(text) == address
+
+
+@pytest.mark.parametrize("text", ["a:b", "host:99999", "host:1:x", "http://host/1"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(CallError, match="no HOST:PORT"):
+        address_of(text)
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(server: PageServer, looks: Looks, tmp_path: Path) -> None:
+    ready(server)
+    with chromium(tmp_path / "profile") as browser:
+        for width, dark in ((1280, False), (400, True), (400, False)):
+            browser.open(server.url, width, dark=dark)
+            browser.until(
+                "document.body.dataset.ready === 'true' && document.querySelectorAll('.small svg').length === 2"
+            )
+            assert browser.too_wide() == []
+            assert browser.run("document.documentElement.scrollWidth") <= width
+            assert browser.faint() == []
+            assert browser.run("document.querySelector('#mode').textContent") == "bounded"
+            assert browser.run("document.querySelectorAll('#decisions li').length") > 0
+        browser.until("document.querySelector('[data-queue=\"root.bursts\"]').click() || true")
+        words = browser.until("document.querySelector('#why p') && document.querySelector('#why').textContent")
+        assert "Entitled to 50.0 %" in words
+        assert browser.run("document.querySelectorAll('#debt path.c').length") >= 2
+        before = browser.run("document.querySelector('.small path.c').getAttribute('d').length")
+        browser.until(f"document.querySelector('.small path.c').getAttribute('d').length > {before}")
+        looks.trouble = "the ResourceManager is gone"
+        browser.until("document.querySelector('#alarms').textContent.includes('is gone')")
+        assert browser.console == []
+        asked = {url.partition("?")[0] for url in browser.requests if not url.startswith(("data:", "about:"))}
+        assert asked == {server.url, f"{server.url}view.json"}
+        browser.picture(tmp_path / "live.png")
+    assert json.dumps(view_of(server).json())
