@@ -47,7 +47,21 @@ class YarnfairError(Exception):
             text = f"{' '.join(short(self.where).splitlines())}: {text}"
         if self.mend:
             text = f"{text}; {' '.join(short(self.mend).split())}"
-        return printable(text)
+        return printable(without_secrets(text))
+
+
+#: ``scheme://user:password@``: a password may hold slashes and colons, and the last @ ends it. Taken for a path, such
+#: an address has lost one of its slashes.
+_PASSWORD = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:/{1,2}[^\s/:@'\"]*):[^\s]*@")
+#: What an address says behind its path: WebHDFS has tokens there.
+_TOKEN = re.compile(r"((?:delegation|token|password|signature)=)[^&\s'\"]+", re.IGNORECASE)
+
+
+def without_secrets(text: str) -> str:
+    """The text with passwords and tokens in addresses replaced by ``***``: for all that is printed, logged or kept."""
+    if ":/" not in text:
+        return text
+    return _TOKEN.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
 def short(text: str, most: int = 2000) -> str:

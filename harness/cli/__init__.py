@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 import harness
-from harness.base.errors import YarnfairError
+from harness.base.errors import YarnfairError, without_secrets
 from harness.cli.output import outlive_readers
 
 #: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
@@ -108,7 +108,7 @@ def cli() -> None:
 
 
 def _print_error(line: str) -> None:
-    print(f"yarnfair: {line}", file=sys.stderr)
+    print(f"yarnfair: {without_secrets(line)}", file=sys.stderr)
 
 
 @contextlib.contextmanager

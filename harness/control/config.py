@@ -6,8 +6,10 @@ keys, yarn-policy/enforce.yaml is an example. What the keys become is `EnforceCo
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -17,10 +19,11 @@ from pydantic import Field, model_validator
 from harness.base.documents import Name, Strict, read_yaml, validated
 from harness.base.errors import CallError, InputError
 from harness.control.guards import Guards
-from harness.control.settings import MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
+from harness.control.settings import HALF_LIFE_S, MAX_RATIO, ControlSettings, Mode, OnStop, check_counting
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
+from harness.policies.registry import policy_class
 from harness.yarn.capacity.source import ConfigurationSource, FileSource, open_source
 from harness.yarn.discover import file_of_each, find_rm
 from harness.yarn.errors import Unreachable
@@ -108,6 +111,7 @@ class EnforceConfig(Strict):
     on_stop: OnStop = "release"
     mode: Mode = "bounded"
     max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
+    half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
     guards: GuardsSpec = Field(default_factory=GuardsSpec)
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
     http: HttpSpec = Field(default_factory=HttpSpec)
@@ -145,9 +149,25 @@ class EnforceConfig(Strict):
 
     def make_policy(self) -> Policy:
         """The policy with its settings. CallError."""
-        policy = make_policy(self.policy, {name: value for name, value in self.settings.items() if value is not None})
+        given = {name: value for name, value in self.settings.items() if value is not None}
+        policy = make_policy(self.policy, given | self._memory(given))
         check_counting(policy)
         return policy
+
+    def _memory(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """`half_life` as the policy's setting. Where nobody gave it, policies keep what they say for themselves: a
+        memory of their own, or none."""
+        defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
+        if "half_life" in self.model_fields_set:
+            if "half_life" not in defaults and self.half_life is not None:
+                mend = "leave half_life out"
+                raise CallError(f"policy {self.policy} keeps no accounts that fade", where="half_life", mend=mend)
+            if "half_life" in given:
+                raise CallError("half_life is given twice", where="settings.half_life", mend="give it once")
+            wanted = "half_life" in defaults
+        else:
+            wanted = defaults.get("half_life") == math.inf and not given.keys() & {"half_life", "window", "round"}
+        return {"half_life": "inf" if self.half_life is None else self.half_life} if wanted else {}
 
     def place(self) -> AllocationPlace | None:
         """Where the scheduler's file lies; None: the configuration names none. CallError."""
@@ -233,10 +253,9 @@ def read_config(path: Path) -> EnforceConfig:
     try:
         config.make_policy()
     except CallError as error:
-        key = (
-            "policy"
-            if error.where == "--policy"
-            else "settings" + (error.where or "").removeprefix("--set").replace(" ", ".")
-        )
+        where = error.where or ""
+        key = "policy" if where == "--policy" else where or "settings"
+        if where.startswith("--set"):
+            key = "settings" + where.removeprefix("--set").replace(" ", ".")
         raise CallError(error.what, where=f"{path}: {key}", mend=error.mend) from None
     return config

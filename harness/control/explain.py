@@ -89,6 +89,8 @@ def _accounts(view: View, row: QueueRow) -> str | None:
         return None
     total = view.queues["root"].accumulated or 0.0 if "root" in view.queues else 0.0
     since = "" if view.began_s is None or not view.wall_clock else f" since {moment(view, view.began_s)}"
+    if view.half_life_s is not None:
+        since += f" (what was used {seconds(view.half_life_s)} ago counts half)"
     if total <= 0:
         return f"Nothing has been accumulated{since}."
     text = (

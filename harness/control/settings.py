@@ -16,7 +16,10 @@ OnStop = Literal["release", "hold"]
 #: How far the controller goes: it only says what it would write; its weights are bounded; they are the policy's.
 Mode = Literal["shadow", "bounded", "full"]
 #: The smallest bound that costs little (docs/decisions/bounded-weights.md).
-MAX_RATIO = 2.0
+MAX_RATIO = 3.0
+
+#: For how long anything is owed, unless the configuration says otherwise (docs/decisions/half-life.md), seconds.
+HALF_LIFE_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

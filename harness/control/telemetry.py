@@ -11,7 +11,7 @@ from typing import Any, Literal, TextIO
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, without_secrets
 from harness.control.changes import Change, Entitled, changes
 from harness.control.events import Record
 from harness.control.reports import TickReport
@@ -38,6 +38,7 @@ class Log:
             line = json.dumps({"time": stamp, "level": level, "event": event, "text": text, **fields}, default=str)
         else:
             line = f"{stamp} {level} {event}: {' '.join(text.split())}"
+        line = without_secrets(line)
         # Whoever reads the log may have gone; the cluster is still to be looked after.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")

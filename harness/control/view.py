@@ -71,6 +71,8 @@ class View:
     #: Whether the policy makes up for what a queue had too little of.
     gives_back: bool = False
     began_s: float | None = None
+    #: What was used so long ago counts half, seconds (None: nothing fades, or it is not known).
+    half_life_s: float | None = None
     #: How old the accounts are (None: as old as the rest).
     accounts_age_s: float | None = None
     alarms: tuple[tuple[str, str], ...] = ()
@@ -197,6 +199,7 @@ def from_ledger(path: Path) -> View:
             queues=rows,
             unit=str(settings.get("resource", "memory")),
             began_s=look["began_s"],
+            half_life_s=settings.get("half_life"),
             alarms=tuple((kind, text) for kind, text in look["alarms"]),
             mode=str(look.get("mode", "")),
             released=str(look.get("released", "")),

@@ -129,13 +129,17 @@ class AllocationFile:
     reservation_planner: str | None = None
     reservation_agent: str | None = None
     reservation_policy: str | None = None
+    _configured: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_configured", frozenset((*self.configured_leaves, *self.configured_parents)))
 
     def _of(self, name: str) -> QueueSettings:
         return self.settings.get(name) or QueueSettings(name)
 
     def configured(self, name: str) -> bool:
         """Whether the file names this queue (else it is an ad hoc one)."""
-        return name in self.configured_leaves or name in self.configured_parents
+        return name in self._configured
 
     def weight(self, name: str) -> float:
         weight = self._of(name).weight

@@ -57,23 +57,22 @@ def fair_shares(tree: QueueTree, cluster: Resource, active: Collection[str] | No
 
 def _compute(tree: QueueTree, cluster: Resource, running: set[str]) -> dict[str, FairShares]:
     queues, q = _records(tree, cluster, running)
+    nan = bool(np.isnan(q["weight"]).any())
     for steady in (True, False):
-        for at, queue in enumerate(queues):
-            if q[at]["first_child"] < 0:
-                continue
+        for at in np.flatnonzero(q["first_child"] >= 0).tolist():
+            queue = queues[at]
             # A tree has no fifo parent with children: the RM does not make one.
             for vcores in (False, True) if queue.policy == "drf" else (False,):
-                _check_level(queues, q, at, vcores, steady)
+                if nan:
+                    _check_level(queues, q, at, vcores, steady)
                 queue_shares(q, at, vcores, steady)
                 # Resource.setResourceValue keeps vcores within an int.
                 for field in ("fair_vcores", "steady_vcores"):
                     np.minimum(q[field], JAVA_INT_MAX, out=q[field])
+    figures = [q[field].tolist() for field in ("steady_mb", "steady_vcores", "fair_mb", "fair_vcores")]
     return {
-        queue.path: FairShares(
-            Resource(int(record["steady_mb"]), int(record["steady_vcores"])),
-            Resource(int(record["fair_mb"]), int(record["fair_vcores"])),
-        )
-        for queue, record in zip(queues, q, strict=True)
+        queue.path: FairShares(Resource(steady_mb, steady_vcores), Resource(fair_mb, fair_vcores))
+        for queue, steady_mb, steady_vcores, fair_mb, fair_vcores in zip(queues, *figures, strict=True)
     }
 
 
@@ -84,13 +83,15 @@ def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[lis
     q = np.zeros(len(queues), dtype=Q)
     q["first_child"] = -1
     q["next_sibling"] = -1
+    limits = [queue.max_share(cluster) for queue in queues]
+    q["weight"] = [queue.weight for queue in queues]
+    q["min_mb"] = [queue.min_share.memory_mb for queue in queues]
+    q["min_vcores"] = [queue.min_share.vcores for queue in queues]
+    q["max_mb"] = [limit.memory_mb for limit in limits]
+    q["max_vcores"] = [limit.vcores for limit in limits]
+    q["n_run"] = [queue.path in running for queue in queues]
     last: dict[int, int] = {}
     for at, queue in enumerate(queues):
-        limit = queue.max_share(cluster)
-        q[at]["weight"] = queue.weight
-        q[at]["min_mb"], q[at]["min_vcores"] = queue.min_share.memory_mb, queue.min_share.vcores
-        q[at]["max_mb"], q[at]["max_vcores"] = limit.memory_mb, limit.vcores
-        q[at]["n_run"] = queue.path in running
         if queue.parent is None:
             for kind in ("fair", "steady"):
                 q[at][f"{kind}_mb"], q[at][f"{kind}_vcores"] = cluster.memory_mb, cluster.vcores

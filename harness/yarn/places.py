@@ -75,7 +75,10 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
     except ValueError as error:
         raise CallError(f"{text!r} is no place: {error}", mend=mend) from None
     path = unquote(parts.path)
-    if not parts.hostname or not path.strip("/") or path.endswith("/") or parts.password is not None or parts.query:
+    if parts.password is not None:
+        what = "a password in the address of an allocation file"
+        raise CallError(what, where=parts.hostname, mend="take it out: SFTP goes by keys, WebHDFS by http.auth")
+    if not parts.hostname or not path.strip("/") or path.endswith("/") or parts.query:
         raise CallError(f"{text!r} names no file", mend=mend)
     if parts.scheme == "sftp":
         return SftpPlace(parts.hostname, path, port, parts.username)

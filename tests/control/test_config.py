@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,28 @@ def test_the_example_is_one(root: Path) -> None:
     assert config.make_policy().name == "ltrf"
     assert config.place().name == "/etc/hadoop/conf/fair-scheduler.xml"
     assert config.control_settings().lease_s == 30.0
-    assert (config.control_settings().mode, config.control_settings().max_ratio) == ("bounded", 2.0)
+    assert (config.control_settings().mode, config.control_settings().max_ratio) == ("bounded", 3.0)
+
+
+def half_life(tmp_path: Path, text: str) -> object:
+    config = read(tmp_path, "allocation_file: f.xml\nledger: l.db\n" + text)
+    return getattr(config.make_policy().settings, "half_life", 0)  # type: ignore[attr-defined]
+
+
+def test_debts_fade_by_default_and_as_the_configuration_says(tmp_path: Path) -> None:
+    assert half_life(tmp_path, "policy: ltrf\n") == 86_400.0
+    assert half_life(tmp_path, "policy: hltrf\nhalf_life: 3600\n") == 3600.0
+    assert half_life(tmp_path, "policy: ltrf\nhalf_life: null\n") == math.inf
+    assert half_life(tmp_path, "policy: ltrf\nsettings: {half_life: 60}\n") == 60.0
+    assert half_life(tmp_path, "policy: ltrf\nsettings: {window: 60}\n") == math.inf, "a window forgets by itself"
+    assert half_life(tmp_path, "policy: ltrf\nsettings: {round: 60}\n") == math.inf
+    assert half_life(tmp_path, "policy: decay-slurm\n") == 7 * 86_400.0, "its own"
+    assert half_life(tmp_path, "policy: decay-slurm\nhalf_life: 60\n") == 60.0
+    assert half_life(tmp_path, "policy: fair\n") == 0
+    with pytest.raises(CallError, match="half_life: policy fair keeps no accounts that fade"):
+        half_life(tmp_path, "policy: fair\nhalf_life: 60\n")
+    with pytest.raises(CallError, match=r"settings\.half_life: half_life is given twice"):
+        half_life(tmp_path, "policy: ltrf\nhalf_life: 60\nsettings: {half_life: 60}\n")
 
 
 def test_queues_may_be_named_without_root(tmp_path: Path) -> None:

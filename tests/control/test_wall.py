@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from pathlib import Path
@@ -409,3 +410,24 @@ def test_ad_hoc_queues_may_be_named_while_they_are_busy(tmp_path: Path) -> None:
         assert report.consumed["root.users.alice"][0] == 100 * 4096.0
         controller.release()
     assert parse_allocations(rm.place.data) == parse_allocations(given)
+
+
+def test_an_idle_queue_does_not_pile_up_without_end(tmp_path: Path) -> None:
+    """What is owed to it after a year is hardly more than after a week, with the half-life of a day."""
+    owed = {}
+    for days in (7, 365):
+        folder = tmp_path / str(days)
+        folder.mkdir()
+        rm = rm_with_load()
+        rm.finish("y")
+        with controlled(rm, folder, sets={"half_life": "86400"}) as controller:
+            controller.tick()
+            for _ in range(10):
+                rm.start("x")
+            for _ in range(days):
+                rm.now_s += 86_400.0
+                report = controller.tick()
+            owed[days] = report.counted["root.a"] - report.counted["root.b"]
+    most = 10 * 1024 * 86_400.0 / math.log(2)
+    assert owed[7] == pytest.approx(most * (1 - 2.0**-7), rel=1e-3)
+    assert owed[365] == pytest.approx(most, rel=1e-3)

@@ -1,0 +1,76 @@
+"""A real `enforce` process, killed or stopped at any moment, on `yarnfair sim serve`: what it leaves behind.
+
+Either the administrator's file byte for byte, or weights within `max_ratio` of the entitlements.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness.control.owner import entitlement
+from harness.yarn.fair.parse import parse_allocations
+from tests.cluster.enforcing import ALLOCATIONS, QUEUES, Load, Service, until
+from tests.cluster.test_live_enforce import Site
+from tests.control.test_enforce_on_simulated import yarn  # noqa: F401
+
+pytestmark = pytest.mark.xdist_group("enforce-simulated")
+MAX_RATIO = 3.0
+OWN = parse_allocations(ALLOCATIONS)
+
+
+def ratio_of(data: bytes) -> float:
+    """By how much the weights against the entitlements differ among the queues: 1 for the administrator's."""
+    said = parse_allocations(data)
+    ratios = [entitlement(said.weight(queue)) / entitlement(OWN.weight(queue)) for queue in QUEUES]
+    return max(ratios) / min(ratios)
+
+
+def ends(site: Site, count: int, seed: int) -> None:
+    """So many processes, each killed or stopped at a moment of its own: while it begins, writes, or gives back."""
+    how = {"mode": "bounded", "max_ratio": MAX_RATIO, "period_s": 0.2, "lease_s": 1.0}
+    service = Service(site.folder / f"killed-{seed}", site.rest, site.file, **how)
+    rng, load, found = random.Random(seed), Load(site.client, seed), []
+    load.submit(60, 300, 600)
+    try:
+        for turn in range(count):
+            service.start()
+            assert service.process is not None
+            if turn % 2 == 0:
+                written = len(service.events("weights"))
+                until(lambda: len(service.events("weights")) > written, "it writes", every_s=0.02)  # noqa: B023
+            time.sleep(rng.uniform(0.0, 1.0))
+            begun = len(service.events("begin")) > service._begun
+            if turn % 3 == 2:
+                service.process.send_signal(signal.SIGTERM)
+                if rng.random() < 0.5:
+                    time.sleep(rng.uniform(0.0, 0.1))
+                    service.kill()  # in the middle of giving back
+                elif service.process.wait(timeout=30) == 0 and begun:
+                    assert site.file.read_text() == ALLOCATIONS
+            else:
+                service.kill()
+            found.append(ratio_of(site.file.read_bytes()))
+            assert found[-1] <= MAX_RATIO * 1.001
+        service.start()
+        service.stop()
+        assert site.file.read_text() == ALLOCATIONS
+        assert os.listdir(site.file.parent) == [site.file.name]
+        assert max(found) > 1.1, "some were killed with weights in force"
+    finally:
+        service.end()
+        for app in load.ids:
+            site.client.rest.kill(app)
+
+
+def test_killed_and_stopped_at_some_moments(yarn: Site) -> None:  # noqa: F811
+    ends(yarn, 5, seed=1)
+
+
+@pytest.mark.long
+def test_killed_and_stopped_at_fifty_moments(yarn: Site) -> None:  # noqa: F811
+    ends(yarn, 50, seed=2)
