@@ -158,9 +158,13 @@ def write_report(ended: Sequence[Ended], folder: Path) -> Path:
 
 def verdict(ended: Sequence[Ended]) -> None:
     """Raises what the exit code is to be: a run that timed out before one whose jobs failed."""
+    from harness.experiments.kind import NEVER_ENDS
+
     for code, error in ((5, RunTimedOut), (4, RunInvalid)):
         bad = [one for one in ended if one.exit_code == code]
         if bad:
             others = f" (and {len(bad) - 1} more run(s))" if len(bad) > 1 else ""
             mend = "look at jobs.parquet there" if code == 4 else "raise its time limit, or ask for less"
-            raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), mend=mend)
+            if (bad[0].why or "").startswith(NEVER_ENDS):
+                mend = ""  # the reason says which setting
+            raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), mend=mend or None)

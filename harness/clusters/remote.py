@@ -248,7 +248,11 @@ class Remote:
         """A file's bytes. InputError when it is not there or too large."""
         session = self.sftp()
         with self._talking(f"{path} was read"):
-            return self._bytes(session, path, limit)
+            try:
+                return self._bytes(session, path, limit)
+            except (FileNotFoundError, PermissionError) as error:
+                mend = "check the path, and that this user may read it"
+                raise InputError(f"{path} cannot be read: {reason(error)}", where=self.name, mend=mend) from None
 
     def read_if_there(self, path: str, limit: int) -> bytes | None:
         """A file's bytes; None when there is none. InputError when it is too large."""

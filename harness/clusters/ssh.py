@@ -51,6 +51,8 @@ from harness.yarn.rmclient import RmAddress
 _LOOPBACK = "127.0.0.1"
 #: What an adopted cluster's allocation file held, in the state folder.
 _BEFORE = "allocations-before.xml"
+#: In a state whose hosts have only been asked: nothing has been changed on any.
+_UNTOUCHED = "untouched"
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class SshCluster(Cluster):
                 uuid.uuid4().hex,
                 replace(spec, nodes=len(inventory.nodes)),
                 started_at=time.time(),
-                remote={"inventory": inventory.document()},
+                remote={"inventory": inventory.document(), _UNTOUCHED: True},
             )
             self.folder.save(state)
             try:
@@ -153,6 +155,8 @@ class SshCluster(Cluster):
             found = list(pool.map(lambda host: examine(host, rm, self._progress), involved))
             ports = dict(zip(RM_PORTS, found[involved.index(rm)].ports, strict=True))
             javas = {host.name: one.java for host, one in zip(involved, found, strict=True)}
+            state = replace(state, remote={key: value for key, value in state.remote.items() if key != _UNTOUCHED})
+            self.folder.save(state)
             list(pool.map(lambda host: install(host, lib, lib_name, self._progress), involved))
             list(pool.map(lambda host: configure(host, rm, state, ports, lib_name), involved))
         local = free_ports(name for name in ("http", "client", "admin") if name not in state.spec.ports)
@@ -244,6 +248,9 @@ class SshCluster(Cluster):
 
     def _clean(self, state: ClusterState) -> list[str]:
         left: list[str] = [str(pid) for pid in processes.stop(list(state.processes.values()), state.mark)]
+        if state.remote.get(_UNTOUCHED):
+            # Nothing is there to end; the hosts may well be others than was meant, or let nobody in.
+            return left
         try:
             inventory = restored(state.remote["inventory"])
         except (KeyError, TypeError, ValueError):

@@ -90,6 +90,10 @@ class Target:
     inventory: str | None = None
 
 
+#: How `Outcome.why` begins of a run that stands still for ever; what follows says which setting would mend it.
+NEVER_ENDS = "it can never end"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How one run ended. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why`` says it in words."""

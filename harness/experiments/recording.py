@@ -24,7 +24,7 @@ from harness.model.resources import Resource
 from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.errors import BadAnswer, Refused
-from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 from harness.yarn.rmclient import RmClient
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _TASK = Resource(1024, 1)
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
 
 
+#: Parts of fair shares that differ by less are the same, rounded.
+_ALIKE = 0.02
 _NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
 _UPDATE = "yarn.scheduler.fair.update-interval-ms"
 #: Properties by which the scheduler decides.
@@ -264,12 +266,29 @@ def rm_header(
         source=f"{source}; {words}" if words else source,
         nodes=nodes_of(nodes),
         queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
-        max_am_share=-1.0,
+        max_am_share=-1.0 if on_capacity else am_share_of(status),
         conf=_of_scheduler(properties),
         scheduler="capacity" if on_capacity else "fair",
         capacity={**client.rest.capacity_limits(), **_calculator(properties)} if on_capacity else None,
         delays=DelaysLine(node_heartbeat_ms=_whole(properties, _NODE_HEARTBEAT), update_ms=_whole(properties, _UPDATE)),
     )
+
+
+def am_share_of(status: SchedulerStatus) -> float:
+    """Which part of a queue's fair share masters may take, as the Fair Scheduler's active leaves show it; -1: all, or
+    they do not show one part that is theirs all (a trace has one).
+
+    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last looked
+    whether a master may start, and nothing where there is no limit. So it is believed only where the leaves agree.
+    """
+    shares = [
+        queue.am_maximum.memory_mb / queue.fair_share.memory_mb
+        for queue in status.queues.values()
+        if queue.leaf and queue.fair_share.memory_mb > 0
+    ]
+    if not shares or min(shares) <= 0 or max(shares) > 1.0 + _ALIKE or max(shares) - min(shares) > _ALIKE:
+        return -1.0
+    return min(round(max(shares), 2), 1.0)
 
 
 def _properties(client: RmClient) -> dict[str, str]:

@@ -19,7 +19,7 @@ import paramiko
 import pytest
 
 from harness.base.errors import InputError
-from harness.clusters import site
+from harness.clusters import jars, site
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, read_inventory, restored
 from harness.clusters.local import free_ports
@@ -235,6 +235,42 @@ def test_copies_of_an_adopted_clusters_file_are_nobody_elses(
     with pytest.raises(InputError, match="far enough"):
         SshCluster(StateFolder(tmp_path / "state"), inventory).adopt(("rm", 8088), str(path))
     assert modes == [0o600, 0o600]
+
+
+def test_a_mistake_in_the_first_inventory_is_forgotten_and_the_corrected_one_taken(
+    lab: sshlab.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was started, so nothing is kept that would have to be ended through hosts that let nobody in."""
+    monkeypatch.setattr(jars, "find", lambda **_: tmp_path / "lib")
+    (tmp_path / "lib").mkdir()
+    inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
+    other = sshlab.keygen(tmp_path / "other")
+    wrong = replace(inventory, hosts=tuple(changed(host, key=str(other)) for host in inventory.hosts))
+    folder = StateFolder(tmp_path / "state")
+    with pytest.raises(Refused, match="not let in"):
+        SshCluster(folder, wrong).up(ClusterSpec(nodes=1))
+    assert not (tmp_path / "state").exists()
+    with pytest.raises(Refused, match="not let in"):
+        SshCluster(folder, wrong).up(ClusterSpec(nodes=1), keep=True)  # for `doctor`
+    assert SshCluster(folder, wrong).status() is None
+
+    def far_enough(*_: object) -> None:
+        raise InputError("far enough")
+
+    monkeypatch.setattr("harness.clusters.ssh.install", far_enough)
+    with pytest.raises(InputError, match="far enough"):
+        SshCluster(folder, inventory).up(ClusterSpec(nodes=1))
+    assert SshCluster(folder).down() == []
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_remote_file_that_is_not_there(one: Host, lab: sshlab.Lab) -> None:
+    with (
+        pytest.raises(InputError, match=r"/nowhere\.xml cannot be read: No such file") as caught,
+        Remote(one) as remote,
+    ):
+        remote.read("/nowhere.xml", 10)
+    assert "check the path" in caught.value.line()
 
 
 def test_a_key_that_the_host_does_not_know(one: Host, tmp_path: Path) -> None:

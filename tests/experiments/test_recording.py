@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.recording import _by_integrals, job_of, nodes_of, run_header, sizes_document
+from harness.experiments.recording import _by_integrals, am_share_of, job_of, nodes_of, run_header, sizes_document
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.jobs.recorded import JobLine, NodeLine
 from harness.model.jobs import NodeSpec
@@ -152,3 +152,24 @@ def test_a_history_server_that_does_not_answer_is_told() -> None:
     )
     with pytest.raises(Unreachable):
         job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "share"),
+    [
+        ([(4096, 2048), (8192, 4096)], 0.5),
+        ([(1000, 251), (3000, 750), (0, 4096)], 0.25),
+        ([(4096, 0)], -1.0),
+        ([(0, 0), (0, 2048)], -1.0),
+        ([(4096, 2048), (4096, 4096)], -1.0),
+        ([(4096, 2**62)], -1.0),
+    ],
+)
+def test_the_masters_part_is_taken_where_all_active_leaves_show_the_same(
+    leaves: list[tuple[int, int]], share: float
+) -> None:
+    queues = {
+        str(number): SimpleNamespace(leaf=True, fair_share=Resource(fair, 1), am_maximum=Resource(most, 1))
+        for number, (fair, most) in enumerate(leaves)
+    }
+    assert am_share_of(cast(Any, SimpleNamespace(queues=queues))) == share

@@ -22,7 +22,7 @@ from harness.base.errors import InputError, RunInvalid, YarnfairError
 from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
-from harness.control.settings import ControlSettings
+from harness.control.settings import MAX_RATIO, ControlSettings
 from harness.control.wall import Controller
 from harness.experiments.kind import Outcome, Step
 from harness.experiments.mrorder import Holding
@@ -184,6 +184,8 @@ class RealRun:
             period_s=self.variant.period_s,
             entitlements=self.experiment.weights,
             refresh="poll" if actuation.poll_s or self.variant.poll else "rpc",
+            mode="full" if actuation.max_ratio is None else "bounded",
+            max_ratio=actuation.max_ratio or MAX_RATIO,
         )
         ledger = self.directory.path / "ledger.sqlite"
         for path in ledger.parent.glob("ledger.sqlite*"):

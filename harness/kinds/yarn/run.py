@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.clusters.backends import BACKENDS, backend_class
-from harness.experiments.kind import Ended, Kind, Outcome, Runner, Step, Target, by_variant
+from harness.experiments.kind import NEVER_ENDS, Ended, Kind, Outcome, Runner, Step, Target, by_variant
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import held, node_sizes, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
@@ -147,7 +147,7 @@ def of_papers(experiment: LoadedExperiment, variant: Variant, result: SimResult)
 
 def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str | None]:
     if result.stuck:
-        return 4, f"it can never end: {result.stuck}"
+        return 4, f"{NEVER_ENDS}: {result.stuck}"
     if not result.finished and experiment.spec.limits.duration_s is None:
         return 5, f"not ended after {experiment.spec.limits.time_limit_s:g} s of virtual time"
     if result.failed_jobs:

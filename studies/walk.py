@@ -1,0 +1,279 @@
+"""The walk of a new administrator on a real local cluster: shadow, bounded, full, a guard, release. Ten minutes.
+
+    python -m studies.walk -o docs/how-to/switch-it-on.md
+
+It starts a cluster of two nodes with a load that contends (queue a alone for a while, then b and c with more than there
+is room for), goes every step with the commands that the page shows, and writes the page with their real output. Only
+names of this machine (the RM's address, paths) are replaced by those of the page. It fails where the file does not come
+back byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from harness.base.errors import YarnfairError
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.model.resources import Resource
+from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient, Submission
+
+FILE = """<?xml version="1.0"?>
+<allocations>
+  <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>
+  <!-- ours -->
+  <queue name="a"><weight>2.0</weight></queue>
+  <queue name="b"/>
+  <queue name="c"/>
+</allocations>
+"""
+PAGE = """# Switch it on, step by step
+
+Ten minutes on a cluster of two nodes whose three queues want more than there is: `a` worked alone for half a minute,
+then `b` and `c` came. Everything below is what the commands printed there; only addresses and paths are replaced.
+`python -m studies.walk -o docs/how-to/switch-it-on.md` makes this page anew.
+[What each key means](../reference/enforce.md).
+
+The administrator's file, which comes back at the end:
+
+```xml
+{file}```
+
+## 1. Shadow: it says what it would do
+
+```yaml
+{shadow_config}```
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{shadow_log}
+```
+
+Nothing was written. `top`, meanwhile:
+
+```console
+$ yarnfair top --config enforce.yaml --once
+{shadow_top}
+```
+
+## 2. Bounded: weights within a ratio of the entitlements
+
+Set `mode: bounded`. What that changes at first:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
+{dry_run}
+```
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{bounded_log}
+```
+
+```console
+$ yarnfair explain b --config enforce.yaml
+{bounded_explain}
+```
+
+## 3. Full: the policy's own weights
+
+Set `mode: full`.
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{full_log}
+```
+
+```console
+$ yarnfair top --config enforce.yaml --once
+{full_top}
+```
+
+## 4. A guard
+
+With a guard that is too strict for this load, `guards: {{longest_wait_s: {guard_s}}}`:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{guard_log}
+```
+
+It stays released, also when it is started again, until it is told to go on:
+
+```console
+$ yarnfair enforce --config enforce.yaml --resume
+{resume}
+```
+
+## 5. Release
+
+Here the controller, back in `mode: full`, was killed (`kill -9`), so that its weights are still in the file:
+
+```console
+$ yarnfair enforce --config enforce.yaml --release --dry-run
+{release_dry_run}
+```
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
+{release}
+$ cmp fair-scheduler.xml.before /etc/hadoop/conf/fair-scheduler.xml && echo the same
+{same}
+```
+"""
+GUARD_S = 15
+#: A log keeps so many lines of its beginning and of its end on the page.
+_HEAD, _TAIL = 7, 4
+
+
+class Walk:
+    """One cluster, one load, one configuration that is changed from step to step."""
+
+    def __init__(self, folder: Path, rest: str, file: Path) -> None:
+        self.folder, self.rest, self.file = folder, rest, file
+        self.config = folder / "enforce.yaml"
+        self.said: dict[str, object] = {
+            "policy": "ltrf",
+            "allocation_file": str(file),
+            "ledger": str(folder / "ledger.db"),
+        }
+
+    def configure(self, **changes: object) -> str:
+        self.said = {key: value for key, value in {**self.said, **changes}.items() if value is not None}
+        self.config.write_text(yaml.safe_dump(self.said, sort_keys=False))
+        return self.shown(self.config.read_text())
+
+    def shown(self, text: str) -> str:
+        """A text with the page's names in place of this machine's."""
+        text = text.replace(str(self.file), "/etc/hadoop/conf/fair-scheduler.xml")
+        text = text.replace(str(self.folder / "ledger.db"), "/var/lib/yarnfair/ledger.db")
+        text = text.replace(str(self.config), "enforce.yaml").replace(self.rest, "http://rm:8088")
+        return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+    def call(self, *words: str) -> str:
+        """A command to its end: what it printed, both streams."""
+        command = [sys.executable, "-m", "harness", *words, "--config", str(self.config)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stdout}")
+        return self.shown(done.stdout).rstrip("\n")
+
+    def rm(self, *words: str) -> str:
+        return self.call(*words, "--rm", self.rest)
+
+    def serve(
+        self, seconds: float, *, end: int = signal.SIGTERM, until: str = "", meanwhile: Sequence[str] = ()
+    ) -> tuple[str, str]:
+        """The service for so long (or until its log says something): its log, and what a command printed meanwhile."""
+        log = self.folder / "log"
+        command = [sys.executable, "-m", "harness", "enforce", "--rm", self.rest, "--config", str(self.config)]
+        with log.open("w") as out:
+            process = subprocess.Popen(command, stderr=out, stdout=out)
+        try:
+            last_s = time.monotonic() + seconds
+            while time.monotonic() < last_s and not (until and until in log.read_text()):
+                time.sleep(0.5)
+            other = self.call(*meanwhile) if meanwhile else ""
+        finally:
+            process.send_signal(end)
+            process.wait(timeout=90)
+        return cut(self.shown(log.read_text())), other
+
+
+def cut(log: str) -> str:
+    """A log's beginning and end."""
+    lines = log.rstrip("\n").splitlines()
+    if len(lines) > _HEAD + _TAIL + 1:
+        lines = [*lines[:_HEAD], "...", *lines[-_TAIL:]]
+    return "\n".join(lines)
+
+
+class Load(threading.Thread):
+    """Applications of one container that sleeps, more than there is room for, until `ended` is set."""
+
+    def __init__(self, rest: str) -> None:
+        super().__init__(daemon=True)
+        self.client = RestClient([rest], HttpOptions(attempts=2, deadline_s=20.0))
+        self.queues, self.ended = ["root.a"], threading.Event()
+
+    def run(self) -> None:
+        number = 0
+        while not self.ended.wait(1.2):
+            for queue in list(self.queues):
+                number += 1
+                length_s = 15 + number % 11
+                try:
+                    self.client.submit(Submission("sleep", queue, f"sleep {length_s}", Resource(512, 1)))
+                except YarnfairError as error:
+                    print(error.line(), file=sys.stderr)
+
+
+def walked(folder: Path) -> dict[str, object]:
+    """What the page's cells say."""
+    (folder / "allocations.xml").write_text(FILE)
+    cluster = LocalCluster(StateFolder(folder / "state"))
+    load: Load | None = None
+    try:
+        spec = ClusterSpec(nodes=2, memory_mb=4096, vcores=16, allocations=str(folder / "allocations.xml"))
+        status = cluster.up(spec, timeout_s=300)
+        file, rest = Path(status.scheduler_folder) / "fair-scheduler.xml", status.address.rest
+        before = file.read_bytes()
+        walk, load = Walk(folder, rest, file), Load(rest)
+        load.start()
+        cells: dict[str, object] = {"file": before.decode(), "guard_s": GUARD_S}
+        cells["shadow_config"] = walk.configure(mode="shadow")
+        threading.Timer(35, load.queues.extend, [["root.b", "root.c"]]).start()
+        cells["shadow_log"], cells["shadow_top"] = walk.serve(75, meanwhile=("top", "--once"))
+        if file.read_bytes() != before:
+            raise RuntimeError("the shadow wrote")
+        walk.configure(mode="bounded")
+        cells["dry_run"] = walk.rm("enforce", "--dry-run")
+        cells["bounded_log"], cells["bounded_explain"] = walk.serve(60, meanwhile=("explain", "b"))
+        walk.configure(mode="full")
+        cells["full_log"], cells["full_top"] = walk.serve(40, meanwhile=("top", "--once"))
+        if file.read_bytes() != before:
+            raise RuntimeError("a stop did not give the file back")
+        walk.configure(guards={"longest_wait_s": GUARD_S})
+        cells["guard_log"], _ = walk.serve(120, until="warning guard")
+        cells["resume"] = walk.call("enforce", "--resume")
+        walk.configure(guards=None)
+        walk.serve(15, end=signal.SIGKILL)
+        cells["release_dry_run"] = walk.call("enforce", "--release", "--dry-run")
+        cells["release"] = walk.rm("enforce", "--release")
+        if file.read_bytes() != before:
+            raise RuntimeError("--release did not give the file back")
+        cells["same"] = "the same"
+        return cells
+    finally:
+        if load is not None:
+            load.ended.set()
+            load.join(timeout=30)
+        cluster.down()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(prog="python -m studies.walk", description=__doc__)
+    parser.add_argument("-o", "--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="walk-") as folder:
+        cells = walked(Path(folder))
+    page = PAGE.format(**cells)
+    given.out.write_text(re.sub(r"[^\S\n]+$", "", page, flags=re.MULTILINE))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
