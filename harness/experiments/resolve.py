@@ -258,6 +258,7 @@ def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
         del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
     if spec.actuation.max_ratio is None:
         del document["actuation"]["max_ratio"]  # the same
+    _without_own_orders(document["queues"])
     for group in document["cluster"]["nodes"]:
         if group["price_hour"] is None:
             del group["price_hour"]  # nodes without a price are what they were before there were prices
@@ -271,6 +272,16 @@ def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
             **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
         }
     return document
+
+
+def _without_own_orders(queues: dict[str, Any]) -> None:
+    """Queues without a quantum, rounds or weights of their own are what they were before there were such."""
+    for queue in queues.values():
+        if queue is not None:
+            for name in ("quantum_s", "round_s", "application_weights"):
+                if queue[name] is None or queue[name] == {}:
+                    del queue[name]
+            _without_own_orders(queue["children"] or {})
 
 
 def allocation_file(spec: Experiment) -> AllocationFile:
@@ -291,7 +302,7 @@ def allocation_file(spec: Experiment) -> AllocationFile:
                 max_resources=ResourceLimit(most) if most is not None else None,
                 max_running_apps=queue.max_running_apps,
                 max_am_share=queue.max_am_share,
-                scheduling_policy=queue.scheduling_policy,
+                scheduling_policy=None if queue.scheduling_policy == "ltrf" else queue.scheduling_policy,
             )
             if queue.children:
                 # As Hadoop notes them when it reads the file: a parent after all below it.

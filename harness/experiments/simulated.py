@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.experiments.orders import queue_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
@@ -28,6 +29,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         allocations=allocation_file(spec),
         jobs=jobs,
         entitlements=dict(experiment.weights),
+        queue_orders=queue_orders(spec),
         policy=make_policy(variant.policy, variant.settings),
         mode=variant.mode,
         period_s=variant.period_s,

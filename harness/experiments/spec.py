@@ -57,7 +57,12 @@ class QueueSpec(Strict):
     max_resources: LimitSpec | None = None
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
     max_am_share: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    scheduling_policy: Literal["fair", "drf", "fifo"] | None = None
+    #: Between a leaf's applications or a parent's children: as Hadoop has it, or ``ltrf``, long-term (simulator).
+    scheduling_policy: Literal["fair", "drf", "fifo", "ltrf"] | None = None
+    #: Its own time quantum Q and length of rounds L (LTYARN 6.2.3), and the weights of its applications by name.
+    quantum_s: Seconds | None = None
+    round_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    application_weights: dict[str, Weight] = Field(default_factory=dict, max_length=1000)
     children: dict[QueueName, QueueSpec | None] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")

@@ -87,6 +87,21 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueOrder:
+    """How one queue divides among its applications or children (LTYARN 6.2.3, thesis 5.5.2.3).
+
+    ``policy``: between a leaf's applications ``fifo``, ``fair`` or ``drf`` (memoryless), or ``ltrf``; between a
+    parent's children ``fair`` or ``drf`` as Hadoop has them, or ``ltrf``, which is what the run's own order says. None:
+    not said. ``quantum_s``, ``round_s``: its own Q_0 and L. ``weights``: name of an application -> omega_i (others 1).
+    """
+
+    policy: SchedulingPolicy | None = None
+    quantum_s: float | None = None
+    round_s: float | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A policy's answer to one snapshot. Queues are full paths; what is not named is left as it is.
 

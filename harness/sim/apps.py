@@ -32,6 +32,7 @@ from harness.sim.fair.longterm import settle
 from harness.sim.fair.state import NEED_ROOM
 from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
+from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
@@ -207,8 +208,8 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
         begin(S, W, j)
     S.a[app].tag = j
     S.a[app].tag2 = 0
-    job.more_mb = 0.0
-    job.more_vc = 0.0
+    if S.x[job.queue].by_apps == 1:
+        joins(S, W, j, now)
     settle(S, job.queue, now)
     if unmanaged:
         am_up(W, j, now)
@@ -284,6 +285,8 @@ def finish(S: Any, W: Any, j: int, now: int) -> Any:
         job.state = J_ENDED
         drain(S, W, now)
         settle(S, job.queue, now)
+        if S.x[job.queue].by_apps == 1:
+            leaves(S, W, j, now)
         if S.xg[0].quantum == 1:
             leave(S, W, j)
             assume(S, W, j, now)

@@ -43,6 +43,7 @@ class Feed:
     user_of : index of a leaf, name of a user -> index of the user.
     nodes : what a demand must fit into (one of them).
     row_of : called with each job that is read; its row in the result.
+    weight_of : a job's weight among its leaf's applications.
     """
 
     def __init__(
@@ -54,10 +55,12 @@ class Feed:
         user_of: Callable[[int, str], int],
         nodes: Sequence[NodeSpec],
         row_of: Callable[[JobSpec], int],
+        weight_of: Callable[[JobSpec], float] = lambda _: 1.0,
     ) -> None:
         self._ordered = isinstance(jobs, Sequence)
         self._jobs: Iterator[JobSpec] = iter(_in_order(jobs)) if isinstance(jobs, Sequence) else iter(jobs)
         self._seed, self.queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
+        self._weight_of = weight_of
         self._nodes = nodes
         self._sizes = sorted({(n.memory_mb, n.vcores) for n in nodes}, reverse=True)
         self._fits: set[tuple[int, int]] = set()
@@ -154,6 +157,7 @@ class Feed:
             ("ex_head", -1),
             ("stages", len(stages)),
             ("am_first", 1),
+            ("omega", self._weight_of(job)),
             ("endless", int(endless)),
         ):
             record[_JOB[name]] = value

@@ -68,10 +68,26 @@ def long_term_arrays(
     if ledger.window_s is not None:
         xg["part_ms"] = ledger.window_s * 1000.0 / WINDOW_PARTS
         win = np.zeros((size, WINDOW_PARTS + 1))
-    if ledger.quantum_s is not None:
-        xg["quantum"], xg["q0_ms"], xg["adaptive"] = 1, ledger.quantum_s * 1000.0, int(ledger.adaptive_quantum)
-        xg["q_ended"] = int(ledger.quantum_over == "all")
+    at = dict(zip((queue.path for queue in tree), order, strict=True))
+    quanta = {path: own.quantum_s for path, own in setup.queue_orders.items() if own.quantum_s is not None}
+    if ledger.quantum_s is not None or quanta:
+        # Without a Q of the policy's others' tasks are charged as they run: with a Q of 0.
+        xg["quantum"], xg["q0_ms"] = 1, (ledger.quantum_s or 0.0) * 1000.0
+        xg["adaptive"], xg["q_ended"] = int(ledger.adaptive_quantum), int(ledger.quantum_over == "all")
         x["q_ms"] = -1.0
+        for path, quantum_s in quanta.items():
+            x["q_ms"][at[path]] = quantum_s * 1000.0
+    x["app_round_ms"] = xg["round_ms"]
+    for path, own in setup.queue_orders.items():
+        row = x[at[path] : at[path] + 1]
+        row["stock"] = int(own.policy in ("fair", "drf") and not tree[path].leaf)
+        if own.round_s is not None:
+            length = max(round(own.round_s * 1000), 1)
+            if tree[path].leaf:
+                row["app_round_ms"] = length
+            else:
+                row["own_round_ms"] = row["own_end_ms"] = length
+                xg["own_end_ms"] = min(length, int(xg["own_end_ms"][0]) or length)
     # A horizon compares what is counted with what the cluster gives yet, which its plan does not know by node.
     uneven = any(node.speed != 1.0 for node in setup.nodes) and not rule.horizon_s > 0
     xg["weighted"] = int(setup.mode == "inside" and ledger.node_weight == "speed" and uneven)

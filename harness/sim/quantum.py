@@ -123,6 +123,8 @@ def assume(S: Any, W: Any, j: int, now: int) -> None:
             _count(S, W, j, W.stages[j, s].run_head, now)
     x.ahead_a += job.ahead_a
     x.ahead_b += job.ahead_b
+    S.a[job.app].ahead_a = job.ahead_a
+    S.a[job.app].ahead_b = job.ahead_b
     if x.ahead_b < 0.5e-9:
         x.ahead_a = 0.0
         x.ahead_b = 0.0

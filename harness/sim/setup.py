@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.model.jobs import JobSpec, NodeSpec, TaskFaults
-from harness.model.plan import ResourceName, SchedulingPolicy
+from harness.model.plan import QueueOrder, ResourceName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,8 +99,8 @@ class SimSetup:
     max_ratio: float | None = None
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
-    #: Leaf path -> policy between its applications (``fair``, ``drf``, ``fifo``, ``ltrf``) instead of the file's.
-    leaf_policies: Mapping[str, SchedulingPolicy] = field(default_factory=dict)
+    #: Queue path -> how it divides among its applications or children, where it has a choice of its own.
+    queue_orders: Mapping[str, QueueOrder] = field(default_factory=dict)
     delays: Delays = field(default_factory=Delays)
     faults: TaskFaults = field(default_factory=TaskFaults)
     resource: ResourceName = "memory"

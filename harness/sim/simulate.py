@@ -109,6 +109,7 @@ class Simulation:
             user_of=self._user_of,
             nodes=setup.nodes,
             row_of=self._add_job,
+            weight_of=self._weight_of,
         )
         self.world = w.new_world(
             len(setup.nodes),
@@ -135,9 +136,9 @@ class Simulation:
             mode, leaves = self._order_mode(), self._ltrf_leaves()
             return Scheduler(conf, self.allocations, self.setup.nodes, order_mode=mode, leaf_policies=leaves)
         check_capacity(self.plan, self.setup.mode)
-        if self._ltrf_leaves() or self.setup.record_script:
+        if self.setup.queue_orders or self.setup.record_script:
             raise InputError(
-                "leaf policies and recorded scripts are the Fair Scheduler's",
+                "policies of queues and recorded scripts are the Fair Scheduler's",
                 where="scheduler: capacity",
                 mend="leave them out",
             )
@@ -160,6 +161,10 @@ class Simulation:
                 mend="record a policy from outside, or static, fair or drf",
             )
         return Calls(conf, self.allocations, self.setup.nodes)
+
+    def _weight_of(self, job: JobSpec) -> float:
+        own = self.setup.queue_orders.get(job.queue)
+        return 1.0 if own is None else float(own.weights.get(job.name, 1.0))
 
     def _add_job(self, job: JobSpec) -> int:
         row = self.jobs.add(job)
@@ -211,7 +216,7 @@ class Simulation:
 
     def _ltrf_leaves(self) -> dict[str, int]:
         """Leaves whose applications are ordered by their accumulated resources."""
-        named = dict(self.setup.leaf_policies)
+        named: dict[str, Any] = {path: own.policy for path, own in self.setup.queue_orders.items() if own.policy}
         if self.plan is not None and self.setup.mode == "inside":
             named = {**self.plan.scheduling_policies, **named}
         return {path: LTRF for path, policy in named.items() if policy == "ltrf" and self.tree[path].leaf}
@@ -220,7 +225,8 @@ class Simulation:
         """Arrays of integrals and orders, beside the scheduler's."""
         sched = self.scheduler
         arrays = long_term_arrays(self.setup, self.tree, self.order, self.plan, len(sched.S.q))
-        arrays["xg"]["ltrf_leaves"] = int(bool(self._ltrf_leaves()))
+        for path in self._ltrf_leaves():
+            arrays["x"]["by_apps"][sched.queue_index(path)] = 1
         sched.S.g["hooks"] = 1
         sched.S = sched.S._replace(**arrays)
 

@@ -1,7 +1,8 @@
 """Resources weighted by what their node computes (tang-thesis eq. 5.9), where the scheduler itself counts.
 
-A container counts delta times its size, delta being its node's speed. Kept is what that is beyond the size, per job,
-per leaf and for the cluster, so that nodes of speed 1 add nothing. Callers of `weigh` settle the leaf afterwards.
+A container counts delta times its size, delta being its node's speed. Kept is what that is beyond the size, per
+application, per leaf and for the cluster, so that nodes of speed 1 add nothing. Callers of `weigh`
+settle the leaf afterwards.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def weigh(S: Any, W: Any, c: int, sign: float) -> None:
     run = W.runs[c]
     beyond = sign * (W.nodes[run.node].speed - 1.0)
     job = W.jobs[run.job]
-    x = S.x[job.queue]
-    job.more_mb += beyond * run.mb
-    job.more_vc += beyond * run.vc
+    a, x = S.a[job.app], S.x[job.queue]
+    a.more_mb += beyond * run.mb
+    a.more_vc += beyond * run.vc
     x.more_mb += beyond * run.mb
     x.more_vc += beyond * run.vc
 

@@ -165,8 +165,7 @@ JOB = np.dtype(
         ("ahead_a", "f8"),  # its part of X.ahead_a and X.ahead_b
         ("ahead_b", "f8"),
         ("cross_ms", "i8"),  # when the next of its running tasks will have run for a quantum
-        ("more_mb", "f8"),  # what its containers count beyond their size, by their nodes' weights
-        ("more_vc", "f8"),
+        ("omega", "f8"),  # its weight among its leaf's applications
         ("endless", "i8"),  # a service without a lifetime: the run does not wait for it
     ],
     align=True,

@@ -12,6 +12,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.control.virtual import simulate_outside
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, TaskFaults
+from harness.model.plan import QueueOrder
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
 from harness.sim.setup import Delays
@@ -30,7 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "preemption": {
         "conf": {"yarn.scheduler.fair.preemption": "true", "yarn.scheduler.fair.waitTimeBeforeKill": "2000"}
     },
-    "ltrf between applications": {"leaf_policies": {"root.a": "ltrf"}, "policy": make_policy("ltrf", {})},
+    "ltrf between applications": {"queue_orders": {"root.a": QueueOrder("ltrf")}, "policy": make_policy("ltrf", {})},
 }
 
 

@@ -12,6 +12,7 @@ from harness.clusters import inrm
 from harness.clusters.backends import backend_class
 from harness.control.settings import check_counting
 from harness.experiments.kind import Target
+from harness.experiments.orders import has_own
 from harness.experiments.real.programs import check_memory
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy
@@ -36,6 +37,9 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
         )
     if jobs_of(experiment, spec.seeds[0])[1] is None:
         raise InputError("a trace without an end", where=where(("workloads",)), mend=f"give first: N, or {_SIM}")
+    if own := has_own(spec):
+        what = f"queue {own}: ltrf, quantum_s and round_s of single queues are the simulator's"
+        raise InputError(what, where=where(("queues",)), mend=f"leave them out, or {_SIM}")
     if target.rm is None and backend_class(backend).here:
         check_memory(experiment, free_mb=free_mb)
 

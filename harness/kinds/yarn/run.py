@@ -11,6 +11,7 @@ from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.clusters.backends import BACKENDS, backend_class
 from harness.experiments.kind import NEVER_ENDS, Ended, Kind, Outcome, Runner, Step, Target, by_variant
+from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import held, node_sizes, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
@@ -210,6 +211,8 @@ class Yarn(Kind):
         check_programs(experiment, backend)
         if backend == "sim":
             check_stages(experiment)
+            for variant in variants:
+                check_orders(experiment, variant)
         else:
             from harness.experiments.real.checks import check_experiment, check_policies
             from harness.experiments.real.cluster import check_target

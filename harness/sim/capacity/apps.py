@@ -156,7 +156,7 @@ def _new_attempt(s: S, i: int, now: int) -> None:
     x.serial = g.serial
     x.am_running, x.start_ms, x.cid, x.started = 0, now, 0, 0
     x.used_mb, x.used_vcores, x.reserved_mb, x.reserved_vcores, x.pending_mb, x.pending_vcores = 0, 0, 0, 0, 0, 0
-    x.usage_mb, x.usage_vcores, x.integral, x.integral_ms = 0, 0, 0.0, now
+    x.usage_mb, x.usage_vcores, x.integral, x.integral_ms, x.more_mb, x.more_vc = 0, 0, 0.0, now, 0.0, 0.0
     x.cu, x.cp, x.n_req, x.req_head, x.req_cap = 0, 0, 0, -1, 16
     x.live_head, x.live_tail, x.n_live, x.live_cap, x.held_head, x.n_held = -1, -1, 0, 16, -1, 0
     x.active, x.waiting, x.in_asks, x.stale, x.alive, x.ghost = 0, 0, 0, 0, 1, 0

@@ -103,7 +103,7 @@ A = _record(
     "used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req req_head req_cap live_head "
     "live_tail n_live live_cap n cid active waiting listed in_asks stale act_prev act_next ask_prev ask_next wait_prev "
     "wait_next stale_next held_head n_held started free_next tag tag2 usage_mb usage_vcores integral_ms",
-    floats="integral",
+    floats="integral omega kg phi ahead_a ahead_b more_mb more_vc",
 )
 
 #: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.

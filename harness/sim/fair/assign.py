@@ -208,6 +208,7 @@ def _within_max(s: S, p: int) -> bool:
 def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
     """The child after `last` (-1: the first) in the parent's order, of those with a candidate below them."""
     best = -1
+    keyed = keyed and s.x[parent].stock == 0
     c = s.q[parent].first_child
     while c >= 0:
         x = s.q[c]

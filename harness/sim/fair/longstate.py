@@ -34,7 +34,11 @@ X = np.dtype(
         ("task_ms", "i8"),
         ("apps_done", "i8"),
         ("arrived", "i8"),  # active in this round
-        ("policy_leaf", "i8"),
+        ("by_apps", "i8"),  # 1: its applications are ordered by accumulated resources
+        ("app_round_ms", "i8"),  # L of that; 0: one round for ever
+        ("stock", "i8"),  # 1: its children are ordered as Hadoop does, whatever the order above it
+        ("own_round_ms", "i8"),  # L by which its children are compared, where it is not the ledger's; 0: the ledger's
+        ("own_end_ms", "i8"),  # when that round ends
         ("g", "f8"),
         ("d", "f8"),
         ("share", "f8"),  # S_i / R, level by level: for the fairness integrals
@@ -54,6 +58,8 @@ X = np.dtype(
         ("sum", "f8"),  # scratch
         ("more_mb", "f8"),  # what its containers count beyond their size: sum of (delta - 1) x size (thesis eq. 5.9)
         ("more_vc", "f8"),
+        ("omega", "f8"),  # sum of its applications' weights
+        ("base", "f8"),  # what was counted below it when its parent's own round began
         ("win_at", "i8"),  # of a sliding window: the part that is being filled
     ],
     align=True,
@@ -73,7 +79,6 @@ XG = np.dtype(
         ("pseudo", "i8"),
         ("t_wait_ms", "i8"),  # -1: none
         ("waits", "i8"),  # a node without room for the chosen queue's task gives nothing
-        ("ltrf_leaves", "i8"),  # some leaf orders its applications by accumulated resources
         ("n", "i8"),  # queues
         ("quantum", "i8"),  # 1: running tasks are assumed to take a quantum
         ("adaptive", "i8"),
@@ -84,6 +89,7 @@ XG = np.dtype(
         ("part_ms", "f8"),  # one of the parts of a sliding window; 0: none
         ("r_mb", "f8"),  # capacity, as of the last settlement
         ("r_vc", "f8"),
+        ("own_end_ms", "i8"),  # when the next round of a queue's own ends; 0: there are none
         ("weighted", "i8"),  # 1: the ledger counts a node's resources by its speed
         ("more_mb", "f8"),  # what the nodes that are there count beyond their size
         ("more_vc", "f8"),

@@ -23,7 +23,6 @@ from harness.sim.fair.longstate import (
     RULE_HORIZON,
     RULE_USER,
 )
-from harness.sim.fair.state import LTRF
 from harness.sim.kernel import kernel
 
 _LN2 = math.log(2.0)
@@ -145,6 +144,8 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
 def roll_rounds(s: Any, now: int) -> Any:
     """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
     xg = s.xg[0]
+    if xg.own_end_ms > 0:
+        _roll_own_rounds(s, now)
     if xg.round_ms == 0 or now < xg.round_end_ms:
         return
     rounds = (now - xg.round_end_ms) // xg.round_ms + 1
@@ -156,8 +157,36 @@ def roll_rounds(s: Any, now: int) -> Any:
         x.counted = 0.0
         x.phi = 0.0
         x.arrived = 1 if x.d > 0 else 0
+    for i in range(xg.n):
+        s.x[i].base = 0.0
     xg.round_start_ms = begins
     xg.round_end_ms = begins + xg.round_ms
+
+
+@kernel
+def _roll_own_rounds(s: Any, now: int) -> Any:
+    """Begin the rounds of single queues: their children are compared by what is counted from here on."""
+    xg = s.xg[0]
+    while xg.own_end_ms <= now:
+        begins = xg.own_end_ms
+        for i in range(s.g[0].n_leaves):
+            leaf = s.leaves[i]
+            advance(s, leaf, begins)
+            s.x[leaf].sum = s.x[leaf].counted + s.x[leaf].phi
+        sum_up(s)
+        soonest = begins
+        for p in range(xg.n):
+            at = s.x[p]
+            if at.own_round_ms == 0:
+                continue
+            if at.own_end_ms == begins:
+                for child in range(xg.n):
+                    if s.q[child].parent == p:
+                        s.x[child].base = s.x[child].sum
+                at.own_end_ms += at.own_round_ms
+            if soonest == begins or at.own_end_ms < soonest:
+                soonest = at.own_end_ms
+        xg.own_end_ms = soonest
 
 
 @kernel
@@ -259,8 +288,8 @@ def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
     if not is_am:
         x.running += 1
     settle(s, leaf, now)
-    if s.xg[0].ltrf_leaves == 1:
-        settle_app(s, app, now)
+    if x.by_apps == 1:
+        settle_app(s, leaf, app, now)
 
 
 @kernel
@@ -274,8 +303,8 @@ def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
     if not was_am:
         x.running -= 1
     settle(s, leaf, now)
-    if s.xg[0].ltrf_leaves == 1:
-        settle_app(s, app, now)
+    if x.by_apps == 1:
+        settle_app(s, leaf, app, now)
 
 
 @kernel
@@ -286,24 +315,46 @@ def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
 
 
 @kernel
-def settle_app(s: Any, app: int, now: int) -> Any:
-    """Advance an application's own integral; ``tag2`` holds what it was allocated since."""
-    a = s.a[app]
+def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
+    """Advance an application's own integral (eqs. 5.7 to 5.13 of the thesis, with the leaf's L), and note what it
+    holds now. Its S_i is its weight's part of the leaf's."""
+    a, x, xg = s.a[app], s.x[leaf], s.xg[0]
+    if x.app_round_ms > 0:
+        begins = float(now // x.app_round_ms * x.app_round_ms)
+        if a.integral_ms < begins:
+            a.integral = 0.0
+            a.phi = 0.0
+            a.integral_ms = begins
     dt = now - a.integral_ms
     if dt > 0:
-        a.integral += dt * float(a.tag2)
-    a.integral_ms = now
-    a.tag2 = a.usage_mb if s.xg[0].ledger != 1 else a.usage_vcores
+        rate = a.kg
+        if xg.discount != 1.0 and x.omega > 0.0:
+            due = x.flat_share * counted_whole(s) * a.omega / x.omega
+            if rate > due:
+                rate = due + (rate - due) * xg.discount
+        a.integral += dt * rate
+        a.integral_ms = now
+    a.kg = weighed(s, a.usage_mb + a.more_mb, a.usage_vcores + a.more_vc)
+
+
+@kernel
+def app_total(s: Any, app: int, now: int) -> Any:
+    """f_i / omega_i of an application that has been settled (eqs. 6, 5.11)."""
+    a = s.a[app]
+    total = a.integral + a.phi
+    if a.ahead_b > 0.0:
+        total += max(a.ahead_a - now * a.ahead_b, 0.0)
+    return total / a.omega
 
 
 @kernel
 def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
-    """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources, smallest first."""
+    """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources over weight, smallest first."""
     app = s.q[leaf].run_head
     while app >= 0:
-        a = s.a[app]
-        a.key = a.integral + max(now - a.integral_ms, 0) * float(a.tag2)
-        app = a.run_next
+        settle_app(s, leaf, app, now)
+        s.a[app].key = app_total(s, app, now)
+        app = s.a[app].run_next
 
 
 @kernel
@@ -327,10 +378,6 @@ def refresh_keys(s: Any, now: int) -> Any:
     """Set Q.key of every queue before a choice: smaller is served first."""
     xg = s.xg[0]
     roll_rounds(s, now)
-    if xg.ltrf_leaves == 1:
-        for i in range(s.g[0].n_leaves):
-            if s.q[s.leaves[i]].policy == LTRF:
-                refresh_app_keys(s, s.leaves[i], now)
     rule = xg.rule
     if rule == RULE_USER:
         return
@@ -358,7 +405,7 @@ def _accumulated_keys(s: Any, now: int) -> Any:
         s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
     sum_up(s)
     for i in range(xg.n):
-        s.q[i].key = s.x[i].sum / s.x[i].entitlement
+        s.q[i].key = (s.x[i].sum - s.x[i].base) / s.x[i].entitlement
 
 
 @kernel

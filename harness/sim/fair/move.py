@@ -89,6 +89,14 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
         away = x.n_live - (1 if x.am_running == 1 else 0)
         s.x[old].running -= away
         s.x[target].running += away
+        if s.x[old].by_apps == 1:
+            s.x[old].omega -= x.omega
+        if s.x[target].by_apps == 1:
+            s.x[target].omega += x.omega
+        s.x[old].more_mb -= x.more_mb
+        s.x[old].more_vc -= x.more_vc
+        s.x[target].more_mb += x.more_mb
+        s.x[target].more_vc += x.more_vc
     settle(s, old, now)
     settle(s, target, now)
     if was_runnable:

@@ -93,7 +93,8 @@ Q = _record(
 
 #: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
 #: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
-#: the attempt; ``key``: order in a leaf under LTRF; ``tag``: the driver's own.
+#: the attempt; ``key``: order in a leaf under LTRF, from ``integral`` (up to ``integral_ms``, at ``kg`` since),
+#: its weight ``omega``, and as X's: ``phi``, ``ahead_*``, ``more_*``; ``tag``: the driver's own.
 A = _record(
     "alive q user id name_key attempt serial hash managed am_running am_mb am_vcores start_ms runnable "
     "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks reservable "
@@ -101,7 +102,7 @@ A = _record(
     "run_prev run_next nr_prev nr_next user_prev user_next "
     "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms next_check_ms preempt_mb preempt_vcores "
     "n_reserved started free_next tag tag2",
-    "k0 k1 key integral integral_ms",
+    "k0 k1 key integral integral_ms omega kg phi ahead_a ahead_b more_mb more_vc",
     "weight",
 )
 

@@ -358,13 +358,6 @@ class LiveSimulation(Simulation):
             self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
         if code == REJECTED or code != 0:
             return False
-        if self.scheduler.S.xg["weighted"][0]:
-            before = int(self.world.jobs["queue"][app.slot])
-            for column in ("more_mb", "more_vc"):
-                amount = self.world.jobs[column][app.slot]
-                self.scheduler.S.x[column][before] -= amount
-                self.scheduler.S.x[column][target] += amount
-            settle_all(self.scheduler.S, self.now_ms)
         self.world.jobs["queue"][app.slot] = target
         app.queue = leaf
         return True

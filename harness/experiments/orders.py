@@ -1,0 +1,82 @@
+"""How single queues divide among their applications or children, as an experiment's file says (LTYARN 6.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.base.errors import InputError
+from harness.experiments.resolve import LoadedExperiment, Variant
+from harness.experiments.spec import Experiment, QueueSpec
+from harness.model.plan import QueueOrder
+from harness.model.queues import ROOT
+from harness.policies.registry import make_policy
+
+
+def _queues(queues: Mapping[str, QueueSpec | None], above: str) -> Iterator[tuple[str, QueueSpec]]:
+    for name, given in queues.items():
+        if given is not None:
+            yield f"{above}.{name}", given
+            yield from _queues(given.children or {}, f"{above}.{name}")
+
+
+def queue_orders(spec: Experiment) -> dict[str, QueueOrder]:
+    """Queue path -> its own choice, of those that have one."""
+    return {
+        path: QueueOrder(queue.scheduling_policy, queue.quantum_s, queue.round_s, queue.application_weights)
+        for path, queue in _queues(spec.queues, ROOT)
+        if queue.scheduling_policy or queue.quantum_s is not None or queue.round_s or queue.application_weights
+    }
+
+
+def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
+    """Whether a variant obeys what the queues say. Raises InputError.
+
+    A parent's choice needs an order inside the scheduler that goes level by level; so do its own rounds.
+    """
+    queues = dict(_queues(experiment.spec.queues, ROOT))
+    policy = make_policy(variant.policy, variant.settings)
+    ledger = policy.ledger_settings() if variant.mode == "inside" and not variant.in_rm else None
+    by_levels = ledger is not None and not policy.ignores_tree
+    for path, queue in queues.items():
+        where = experiment.document.where(("queues", *_keys(path)))
+
+        def refuse(what: str, mend: str, where: str = where) -> InputError:
+            return InputError(f"{what} (policy {variant.name})", where=where, mend=mend)
+
+        own = queue.quantum_s is not None or queue.round_s is not None
+        if queue.children:
+            if queue.scheduling_policy == "ltrf" and not by_levels:
+                raise refuse("its children cannot be divided by ltrf", "take naive-hltrf or hltrf, inside")
+            if queue.scheduling_policy and policy.ignores_tree and variant.mode == "inside":
+                raise refuse("the policy orders leaves against each other, whatever stands above", "take naive-hltrf")
+            if own and (not by_levels or queue.scheduling_policy in ("fair", "drf")):
+                raise refuse("quantum_s and round_s are of long-term sharing", "leave them out")
+            if queue.application_weights:
+                raise refuse("application_weights are a leaf's", "leave them out")
+        elif queue.application_weights and queue.scheduling_policy != "ltrf":
+            raise refuse("application_weights need scheduling_policy: ltrf", "add that, or leave them out")
+        elif queue.round_s is not None and queue.scheduling_policy != "ltrf":
+            raise refuse("round_s needs scheduling_policy: ltrf", "add that, or leave it out")
+        elif queue.quantum_s is not None and queue.scheduling_policy != "ltrf" and ledger is None:
+            raise refuse("nothing here counts with its quantum_s", "take a long-term policy inside, or leave it out")
+        fading = ledger is not None and (ledger.half_life_s is not None or ledger.window_s is not None)
+        if queue.round_s is not None and queue.children and fading:
+            raise refuse("rounds of its own go with neither half_life nor window", "leave one out")
+        if variant.scheduler == "capacity" and (own or queue.scheduling_policy == "ltrf"):
+            raise refuse("policies of queues are the Fair Scheduler's", "leave them out")
+
+
+def _keys(path: str) -> list[str]:
+    names = path.split(".")[1:]
+    keys = [names[0]]
+    for name in names[1:]:
+        keys += ["children", name]
+    return keys
+
+
+def has_own(spec: Experiment) -> str | None:
+    """A queue whose choice only the simulator's scheduler has, if there is one."""
+    for path, queue in _queues(spec.queues, ROOT):
+        if queue.scheduling_policy == "ltrf" or queue.quantum_s is not None or queue.round_s is not None:
+            return path
+    return None

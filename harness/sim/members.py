@@ -1,0 +1,42 @@
+"""Applications of a leaf that orders them by accumulated resources, as they come and go (tang-thesis section 5.5.1).
+
+What each is due depends on who else is there, so that all of a leaf's are settled at each arrival and end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.fair.longterm import app_total, settle_app
+from harness.sim.kernel import kernel
+from harness.sim.world import J_RUNNING, J_SUBMITTED
+
+
+@kernel
+def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
+    """Settle the other live applications of a job's leaf; the most that one of them has for its weight."""
+    leaf, highest = W.jobs[j].queue, 0.0
+    for k in range(len(W.jobs)):
+        other = W.jobs[k]
+        if k != j and other.queue == leaf and (other.state == J_SUBMITTED or other.state == J_RUNNING):
+            settle_app(S, leaf, other.app, now)
+            highest = max(highest, app_total(S, other.app, now))
+    return highest
+
+
+@kernel
+def joins(S: Any, W: Any, j: int, now: int) -> None:
+    """A job's application has come: with pseudo accumulated resources it begins where the richest stands (eq. 5.10)."""
+    job = W.jobs[j]
+    highest = _settle_others(S, W, j, now)
+    a = S.a[job.app]
+    a.omega = job.omega
+    a.phi = a.omega * highest if S.xg[0].pseudo == 1 else 0.0
+    S.x[job.queue].omega += a.omega
+
+
+@kernel
+def leaves(S: Any, W: Any, j: int, now: int) -> None:
+    """A job's application has ended."""
+    _settle_others(S, W, j, now)
+    S.x[W.jobs[j].queue].omega -= W.jobs[j].omega
