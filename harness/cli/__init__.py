@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "explain": ("harness.cli.explain:explain", "Why a queue gets what it gets, in plain words and figures."),
         "top": ("harness.cli.top:top", "The live view in the terminal."),
         "assess": ("harness.cli.assess:assess", "Would long-term fairness help this cluster? Yes, no or unsure."),
+        "whatif": ("harness.cli.whatif:whatif", "A page where settings are dragged and the run is computed anew."),
         "record": ("harness.cli.record:record", "A cluster's applications as a trace."),
         "replay": ("harness.cli.replay:replay", "A recorded trace under other policies."),
         "shares": ("harness.cli.shares:shares", "The fair shares that the Fair Scheduler would compute."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,28 @@ def from_run(folder: Path, *, at_s: float | None = None) -> View:
         raise InputError(
             f"no samples of queues: {error}", where=str(path), mend="let the run end, or run it again"
         ) from None
+    return from_table(
+        table, identity, _lines(folder / "decisions.jsonl"), source=str(folder), at_s=at_s, path=str(path)
+    )
+
+
+def from_table(
+    table: Any,
+    identity: Mapping[str, Any],
+    decisions: Iterable[Mapping[str, Any]],
+    *,
+    source: str,
+    at_s: float | None = None,
+    path: str = "",
+) -> View:
+    """As `from_run`, of a run's samples (columns of allocations.parquet), what run.json says, and its decisions.
+
+    Raises InputError where there is no sample so early.
+    """
     if at_s is not None:
         table = table[table["time_s"] <= at_s]
     if not len(table):
-        raise InputError("no sample so early", where=str(path), mend="give a later --at")
+        raise InputError("no sample so early", where=path or source, mend="give a later --at")
     time_s = float(table["time_s"].iloc[-1])
     rows = {str(row.queue): row for row in table[table["time_s"] == time_s].itertuples()}
     names = set(rows)
@@ -52,17 +72,15 @@ def from_run(folder: Path, *, at_s: float | None = None) -> View:
     policy = identity.get("policy") or {}
     view = View(
         time_s=time_s,
-        source=str(folder),
+        source=source,
         policy=str(identity.get("variant") or policy.get("name") or "?"),
         capacity_mb=int(identity.get("capacity_mb") or 0),
         queues=queues,
         began_s=0.0,
         wall_clock=False,
     )
-    decisions, alarms = _decisions(folder / "decisions.jsonl", time_s)
-    return with_changes(
-        with_sums(replace(of_policy(view, str(policy.get("name"))), alarms=tuple(alarms[-3:]))), decisions
-    )
+    made, alarms = _until(decisions, time_s)
+    return with_changes(with_sums(replace(of_policy(view, str(policy.get("name"))), alarms=tuple(alarms[-3:]))), made)
 
 
 def _weight(value: Any) -> float | None:
@@ -82,7 +100,7 @@ def _identity(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _entitlements(identity: dict[str, Any]) -> dict[str, float]:
+def _entitlements(identity: Mapping[str, Any]) -> dict[str, float]:
     found: dict[str, float] = {}
 
     def walk(queues: Any, prefix: str) -> None:
@@ -99,23 +117,28 @@ def _entitlements(identity: dict[str, Any]) -> dict[str, float]:
     return found
 
 
-def _decisions(path: Path, until_s: float) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Decisions and alarms until a moment. A last line that is half written is passed over."""
-    decisions: list[dict[str, Any]] = []
-    alarms: list[tuple[str, str]] = []
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Decisions and alarms as they were written. A last line that is half written is passed over."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                try:
+                with contextlib.suppress(ValueError):
                     said = json.loads(line)
-                    if said["time_s"] > until_s:
-                        break
-                except (ValueError, KeyError, TypeError):
-                    continue
-                if "alarm" in said:
-                    alarms.append((str(said["alarm"]), str(said.get("text", ""))))
-                else:
-                    decisions.append(said)
+                    if isinstance(said, dict) and isinstance(said.get("time_s"), int | float):
+                        yield said
     except OSError:
-        return [], []
+        return
+
+
+def _until(lines: Iterable[Mapping[str, Any]], until_s: float) -> tuple[list[Mapping[str, Any]], list[tuple[str, str]]]:
+    """Decisions and alarms until a moment."""
+    decisions: list[Mapping[str, Any]] = []
+    alarms: list[tuple[str, str]] = []
+    for said in lines:
+        if said["time_s"] > until_s:
+            break
+        if "alarm" in said:
+            alarms.append((str(said["alarm"]), str(said.get("text", ""))))
+        else:
+            decisions.append(said)
     return decisions, alarms

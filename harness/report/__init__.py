@@ -17,6 +17,7 @@
     comparing the page of `compare --html`
     assessment the page of `assess`
     serving   a page on a port of this machine
+    whatif    the page of `whatif`
     live      the page of `top --serve` and of `enforce`
 """
 

@@ -12,6 +12,7 @@ import ipaddress
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -70,7 +71,7 @@ class PageServer:
         self._policy = content_policy(page)
         handler = type("Handler", (_Handler,), {"served": self})
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        server = type("Server", (ThreadingHTTPServer,), {"address_family": family, "daemon_threads": True})
+        server = type("Server", (_Server,), {"address_family": family})
         try:
             self._server: ThreadingHTTPServer = server((host, port), handler)
         except (OSError, OverflowError, UnicodeError) as error:
@@ -123,6 +124,15 @@ class PageServer:
     def policy(self) -> str:
         """Content-Security-Policy."""
         return self._policy
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who goes away before the answer is no error; what is one is for the terminal."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

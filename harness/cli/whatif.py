@@ -1,0 +1,121 @@
+"""``yarnfair whatif``: a page where settings are dragged and the run is computed anew. Parsing and printing only."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.experiments.resolve import LoadedExperiment
+    from harness.experiments.whatif import WhatIf
+
+
+@click.command(short_help="A page where settings are dragged and the run is computed anew.")
+@click.argument("what", metavar="EXPERIMENT|TRACE")
+@click.option("--serve", default="127.0.0.1:0", show_default="this machine alone, a free port", metavar="HOST:PORT")
+@click.option(
+    "--export", type=click.Path(path_type=Path), metavar="FILE", help="Write the page as one file that works offline."
+)
+@click.option("--state", default="", metavar="STATE", help="With --export: what stands in a page's address behind #.")
+@json_option
+def whatif(what: str, serve: str, export: Path | None, state: str, as_json: bool) -> None:
+    """Drag weights, horizon, half-life, T_wait of an EXPERIMENT or a TRACE; two policies side by side, computed anew.
+
+    The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
+    """
+    from harness.base.files import write_text
+    from harness.experiments.whatif import WhatIf
+    from harness.report.serving import PageServer, address_of
+    from harness.report.whatif import page
+
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        what_if = WhatIf(_load(what, Path(folder)))
+        try:
+            if export is not None:
+                write_text(export, page(_exported(what_if, _query(state))))
+                print_json({"file": str(export)}) if as_json else click.echo(f"written: {export}")
+                return
+            answers = {
+                "/about.json": lambda _: what_if.about(),
+                "/run.json": lambda query: what_if.run(_asked(what_if, query)),
+                "/explain.json": lambda query: _words(what_if, query),
+                "/export.json": lambda query: {
+                    "name": f"whatif-{what_if.experiment.name}.html",
+                    "html": page(_exported(what_if, query)),
+                },
+            }
+            server = PageServer(*address_of(serve), page(), answers)
+            print_json({"url": server.url}) if as_json else click.echo(f"what if: {server.url} (Ctrl-C ends it)")
+            sys.stdout.flush()
+            try:
+                while True:
+                    time.sleep(3600)
+            finally:
+                server.close()
+        finally:
+            what_if.close()
+
+
+def _load(what: str, folder: Path) -> LoadedExperiment:
+    """An experiment, or a trace as one."""
+    from harness.experiments.replaying import write_experiment
+    from harness.experiments.resolve import load_experiment
+    from harness.jobs.recorded import read_trace
+
+    path = Path(what)
+    if path.is_dir():
+        path = path / "trace.jsonl"
+    if path.suffix == ".jsonl":
+        return load_experiment(str(write_experiment(read_trace(path), folder)))
+    return load_experiment(what)
+
+
+def _asked(what_if: WhatIf, query: Mapping[str, str]) -> Any:
+    from harness.experiments.whatif import Asked
+
+    return Asked.read(query, what_if.experiment)
+
+
+def _words(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
+    from harness.base.errors import CallError
+
+    try:
+        at_s = float(query.get("at", "0"))
+    except ValueError:
+        raise CallError(f"at is {query['at'][:40]!r}, no number", mend="give seconds") from None
+    return {"words": what_if.words(_asked(what_if, query), query.get("queue", ""), at_s)}
+
+
+def _query(state: str) -> dict[str, str]:
+    from urllib.parse import parse_qsl
+
+    return dict(parse_qsl(state.partition("#")[2] or state, max_num_fields=200))
+
+
+def _exported(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
+    """What an exported page holds: both sides, as ``a.`` and ``b.`` of the query say."""
+    sides: dict[str, dict[str, str]] = {"a": {}, "b": {}}
+    for key, value in query.items():
+        if key[:2] in ("a.", "b."):
+            sides[key[0]][key[2:]] = value
+        elif key.startswith("w."):
+            for side in sides.values():
+                side[key] = value
+    offers = what_if.about()["policies"]
+    sides["a"].setdefault("policy", offers[0])
+    sides["b"].setdefault("policy", "ltrf@outside" if "ltrf@outside" in offers else offers[-1])
+    found = what_if.export([_asked(what_if, sides[side]) for side in ("a", "b")])
+    weights = {key[2:]: float(value) for key, value in sides["a"].items() if key.startswith("w.")}
+
+    def plain_side(side: dict[str, str]) -> dict[str, Any]:
+        return {k: v if k == "policy" else float(v) for k, v in side.items() if not k.startswith("w.")}
+
+    return {**found, "state": {"a": plain_side(sides["a"]), "b": plain_side(sides["b"]), "w": weights}}

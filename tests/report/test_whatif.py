@@ -1,0 +1,223 @@
+"""What if: runs computed anew for what a page asks, its state in the address, and one file that works offline."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+import requests
+
+from harness.base.errors import CallError
+from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import LoadedExperiment, load_experiment
+from harness.experiments.whatif import Asked, WhatIf
+from harness.jobs.recorded import read_trace
+from harness.report.whatif import page
+from tests.browser import Browser, chromium
+from tests.experiments.assessing.loads import contended, recording
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recording(tmp_path_factory.mktemp("whatif"), contended())
+
+
+@pytest.fixture(scope="module")
+def experiment(trace: Path) -> LoadedExperiment:
+    return load_experiment(str(write_experiment(read_trace(trace), trace.parent / "played")))
+
+
+@pytest.fixture
+def what_if(experiment: LoadedExperiment) -> Iterator[WhatIf]:
+    found = WhatIf(experiment, phases=4)
+    yield found
+    found.close()
+
+
+def asked(experiment: LoadedExperiment, **query: str) -> Asked:
+    return Asked.read(query, experiment)
+
+
+def test_weights_are_what_queues_get_and_the_past_is_made_up_for(what_if: WhatIf, experiment: LoadedExperiment) -> None:
+    plain = what_if.whole(asked(experiment, policy="fair"))
+    heavy = what_if.whole(asked(experiment, policy="fair", **{"w.root.bursts": "4"}))
+    ltrf = what_if.whole(asked(experiment, policy="ltrf@outside"))
+    bursts = "root.bursts"
+    assert heavy["mean_s"][bursts] < 0.9 * plain["mean_s"][bursts]
+    assert heavy["curves"][bursts]["entitled"] == 0.8
+    assert ltrf["mean_s"][bursts] < plain["mean_s"][bursts]
+    assert ltrf["loss"] < 0.5 * plain["loss"]
+    for found in (plain, heavy, ltrf):
+        assert found["phases"] == 4
+        low, high = found["band"]["mean_s"][bursts]
+        assert low <= found["mean_s"][bursts] <= high
+        assert low < high, "phases differ"
+        assert len(found["time_s"]) == len(found["curves"][bursts]["share"]) <= 400
+
+
+def test_it_answers_at_once_and_forgets_what_nobody_waits_for(what_if: WhatIf, experiment: LoadedExperiment) -> None:
+    what_if.whole(asked(experiment, policy="fair"))  # compiled and read
+    begun = time.perf_counter()
+    for horizon in range(20, 400, 20):
+        what_if.run(asked(experiment, policy="ltrf@outside", horizon_s=str(horizon)), 0.0)
+    last = asked(experiment, policy="ltrf@outside", horizon_s="380")
+    while "part" in what_if.run(last):
+        pass
+    assert time.perf_counter() - begun < 10, "somebody who drags waits for the last one only"
+
+
+def test_words_are_those_of_explain_at_that_moment(what_if: WhatIf, experiment: LoadedExperiment) -> None:
+    one = asked(experiment, policy="ltrf@outside")
+    what_if.whole(one)
+    early, late = what_if.words(one, "root.bursts", 100.0), what_if.words(one, "root.bursts", 350.0)
+    assert "wants nothing" in early[0]
+    assert "waits" in late[0]
+    assert any("too little" in line for line in late)
+    with pytest.raises(CallError, match="no queue"):
+        what_if.words(one, "root.nowhere", 1.0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"policy": "nonsense"},
+        {"policy": "ltrf@outside", "horizon_s": "soon"},
+        {"policy": "ltrf@outside", "horizon_s": "-1"},
+        {"policy": "ltrf@outside", "max_ratio": "nan"},
+        {"policy": "fair", "w.root.bursts": "0"},
+        {"policy": "ltrf@outside", "period_s": "1e9"},
+    ],
+)
+def test_what_cannot_be_asked(query: dict[str, str], experiment: LoadedExperiment) -> None:
+    with pytest.raises(CallError):
+        Asked.read(query, experiment)
+
+
+def test_settings_that_a_policy_does_not_know_are_left_out(experiment: LoadedExperiment) -> None:
+    assert asked(experiment, policy="fair", horizon_s="20").settings == ()
+    assert asked(experiment, policy="hltrf@outside", t_wait="20").settings == (("t_wait", 20.0),)
+
+
+def test_an_exported_file_ends_no_script_early() -> None:
+    made = page({"about": "</script><script>alert(1)</script>"})
+    assert made.count("<script") == 2
+    assert "\\u003c/script" in made
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', made)
+    assert policy
+    assert "connect-src &#39;none&#39;" in policy[1]
+
+
+@pytest.fixture(scope="module")
+def served(trace: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "harness", "whatif", str(trace), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        text = ""
+        while not text.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, "it ended"
+            text += line
+        try:
+            yield json.loads(text)["url"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
+
+
+def settled(browser: Browser) -> None:
+    browser.until(
+        "!!document.body.dataset.serial && "
+        "['a', 'b'].every(side => document.body.dataset['ready' + side] === document.body.dataset.serial)",
+        60,
+    )
+
+
+@pytest.mark.browser
+def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
+    with chromium(tmp_path / "profile") as browser:
+        browser.open(served, 1280)
+        settled(browser)
+        first = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
+        assert browser.run("document.querySelectorAll('.side .charts svg[role=img]').length") == 4
+        # Somebody drags a weight.
+        browser.run(
+            "(() => { const knob = document.getElementById('w-root.bursts'); knob.value = knob.max;"
+            " knob.dispatchEvent(new Event('input')); })()"
+        )
+        browser.until("document.body.dataset.serial === '2'")
+        settled(browser)
+        assert browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')") != first
+        # ... and takes another horizon, another moment, another queue.
+        browser.run(
+            "(() => { const knob = document.getElementById('b-horizon_s'); knob.value = 5;"
+            " knob.dispatchEvent(new Event('input')); })()"
+        )
+        browser.until("document.body.dataset.serial === '3'")
+        settled(browser)
+        browser.run(
+            "(() => { const at = document.getElementById('at'); at.value = 150; at.dispatchEvent(new Event('input'));"
+            " const queue = document.getElementById('queue'); queue.value = 'root.bursts';"
+            " queue.dispatchEvent(new Event('change')); })()"
+        )
+        words = browser.until("document.querySelector('#words-b p') && document.querySelector('#words-b').textContent")
+        assert "Entitled to" in words
+        state = parse_qs(browser.run("location.hash.slice(1)"))
+        assert state["w.root.bursts"] == ["100"]
+        assert state["b.horizon_s"] == ["80"]
+        assert state["queue"] == ["root.bursts"]
+        browser.until("Number(document.body.dataset.phasesb) === 20", 60)
+        table = browser.run("document.querySelector('#table').textContent")
+        assert "20 phases" in table
+        picture = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
+        # A colleague opens the address.
+        address = browser.run("location.href")
+        browser.open("about:blank")
+        for width, dark in ((400, True), (1280, True), (400, False)):
+            browser.open("about:blank", width, dark=dark)
+            browser.open(address, width, dark=dark)
+            browser.until("document.body.dataset.serial === '1'")
+            settled(browser)
+            browser.until("!!document.querySelector('#words-b p')")
+            assert browser.too_wide() == []
+            assert browser.run("document.documentElement.scrollWidth") <= width
+            assert browser.faint() == []
+        assert (
+            browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')") == picture
+        )
+        browser.picture(tmp_path / "whatif.png")
+        assert browser.console == []
+        asked = {url.partition("?")[0].partition("#")[0] for url in browser.requests}
+        known = {served, *(f"{served}{name}.json" for name in ("about", "run", "explain"))}
+        assert {url for url in asked if not url.startswith(("data:", "about:"))} <= known
+
+
+@pytest.mark.browser
+def test_the_exported_file_works_without_a_server(served: str, tmp_path: Path) -> None:
+    query = {"a.policy": "fair", "b.policy": "ltrf@outside", "b.horizon_s": "80", "w.root.bursts": "2"}
+    found = requests.get(f"{served}export.json", params=query, headers={"X-Yarnfair": "1"}, timeout=120).json()
+    file = tmp_path / found["name"]
+    file.write_text(found["html"])
+    with chromium(tmp_path / "profile") as browser:
+        for width, dark in ((400, True), (1280, False)):
+            browser.open(f"file://{file}", width, dark=dark)
+            browser.until("document.body.dataset.readyb === '0' && !!document.querySelector('#words-b p')")
+            assert browser.too_wide() == []
+            assert browser.faint() == []
+        before = browser.run("document.querySelector('#words-b').textContent")
+        browser.run(
+            "(() => { const at = document.getElementById('at'); at.value = 5;"
+            " at.dispatchEvent(new Event('input')); })()"
+        )
+        browser.until(f"document.querySelector('#words-b').textContent !== {json.dumps(before)}")
+        assert browser.run("document.getElementById('w-root.bursts').disabled")
+        assert browser.console == []
+        assert {url for url in browser.requests if not url.startswith(("file:", "data:", "about:"))} == set()
+        browser.picture(tmp_path / "export.png")
