@@ -1,26 +1,34 @@
-"""``yarnfair render`` and ``yarnfair validate``: allocation files written from a queue tree, and checked."""
+"""``yarnfair render`` and ``yarnfair validate``: a scheduler's file written from a queue tree, and checked."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.base.files import write_bytes
 from harness.cli.output import json_option, print_json
 
+if TYPE_CHECKING:
+    from harness.model.queues import AllocationFile
+
 
 @click.command()
 @click.argument("queues", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
+@click.option(
+    "--scheduler", type=click.Choice(["fair", "capacity"]), default="fair", show_default=True, help="For whose RM."
+)
 @json_option
-def render(queues: Path, output: Path | None, as_json: bool) -> None:
-    """The Fair Scheduler's allocation file for a queue tree in YAML (docs/reference/allocation-file.md).
+def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> None:
+    """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.
 
     What the ResourceManager would accept and get wrong is refused; what is written has been read back and compared.
     """
     from harness.base.documents import read_yaml
     from harness.base.errors import YarnfairError
+    from harness.yarn.capacity.validate import validate_properties
     from harness.yarn.fair.render import render_allocations
     from harness.yarn.fair.spec import read_tree
     from harness.yarn.fair.validate import validate_allocations
@@ -28,10 +36,11 @@ def render(queues: Path, output: Path | None, as_json: bool) -> None:
     document = read_yaml(queues)
     file = read_tree(document.data, document.where)
     try:
-        text = render_allocations(file)
+        text = render_allocations(file) if scheduler == "fair" else _capacities(file)
     except YarnfairError as error:
         raise type(error)(error.what, where=error.where or str(queues), mend=error.mend) from error
-    verdict = validate_allocations(text, source="the rendered file")
+    check = validate_allocations if scheduler == "fair" else validate_properties
+    verdict = check(text, source="the rendered file")
     if verdict.errors:
         from harness.base.errors import InputError
 
@@ -53,19 +62,43 @@ def render(queues: Path, output: Path | None, as_json: bool) -> None:
         click.echo(text, nl=False)
 
 
+def _capacities(file: AllocationFile) -> str:
+    """The tree as a Capacity Scheduler's file. InputError for what it cannot have; its changes are warned of."""
+    from harness.base.errors import InputError
+    from harness.yarn.capacity.convert import convert_allocations, render_properties
+
+    done = convert_allocations(file, fixed_queues=True)
+    if done.lost:
+        raise InputError(
+            f"{done.lost[0].line()}: the Capacity Scheduler has no such thing",
+            mend="leave it out (maxima: in per cent), or render for --scheduler fair",
+        )
+    for note in done.changes:
+        # Without rules in the tree the Capacity Scheduler's own hold: an application names its queue.
+        if file.placement_rules is not None or "Policy>" not in note.what:
+            click.echo(f"yarnfair: warning: {note.line()}", err=True)
+    placing = ("mapping-rule", "queue-mappings")
+    said = done.properties
+    if file.placement_rules is None:
+        said = {name: value for name, value in said.items() if not name.startswith(placing)}
+    return render_properties(said)
+
+
 @click.command()
 @click.argument("file", type=click.Path())
 @json_option
 def validate(file: str, as_json: bool) -> int:
     """Check an allocation FILE for every mistake, above all those that the ResourceManager makes nothing of silently.
 
-    Exit code 1 if there is any.
+    Also capacity-scheduler.xml: which of the two it is, the file says. Exit code 1 if there is any mistake.
     """
+    from harness.yarn.capacity.validate import is_configuration, validate_properties
     from harness.yarn.fair.parse import read_bytes
     from harness.yarn.fair.validate import validate_allocations
     from harness.yarn.fair.values import Finding
 
-    verdict = validate_allocations(read_bytes(file), source=file)
+    data = read_bytes(file)
+    verdict = (validate_properties if is_configuration(data) else validate_allocations)(data, source=file)
 
     def document(findings: list[Finding]) -> list[dict[str, object]]:
         return [{"line": one.line, "queue": one.queue, "what": one.what, "mend": one.mend} for one in findings]

@@ -1,0 +1,391 @@
+"""What is wrong with a capacity-scheduler.xml, all of it, with lines: above all what the RM says nothing of.
+
+An error is anything that the RM refuses, ignores or reads differently from what is written; a warning is what it does
+as written but hardly as meant. Facts: Hadoop 3.4.2 (CapacitySchedulerConfiguration, legacy queue mode), held against
+its own class by tests/oracle/test_capacity_files.py.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable
+
+from harness.base.errors import InputError
+from harness.model.queues import ROOT
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import MOST_WEIGHT, SUM_PRECISION
+from harness.yarn.fair.dom import Element, Text, parse_xml
+from harness.yarn.fair.javanum import float32, parse_float, parse_int, trim
+from harness.yarn.fair.values import ValueCheck, Verdict
+
+_FLAG, _WHOLE, _REAL, _TEXT = "flag", "whole", "real", "text"
+#: The scheduler's own settings.
+_GLOBAL = {
+    "application.fail-fast": _FLAG,
+    "auto-queue-creation-v2.queue-expiration-time": _WHOLE,
+    "global-queue-max-application": _WHOLE,
+    "lazy-preemption-enabled": _FLAG,
+    "legacy-queue-mode.enabled": _FLAG,
+    "mapping-rule-format": _TEXT,
+    "mapping-rule-json": _TEXT,
+    "mapping-rule-json-file": _TEXT,
+    "max-parallel-apps": _WHOLE,
+    "maximum-am-resource-percent": _REAL,
+    "maximum-applications": _WHOLE,
+    "minimum-user-limit-percent": _REAL,
+    "multi-node-placement-enabled": _FLAG,
+    "multi-node-sorting.policy": _TEXT,
+    "multi-node-sorting.policy.names": _TEXT,
+    "node-locality-delay": _WHOLE,
+    "per-node-heartbeat.maximum-container-assignments": _WHOLE,
+    "per-node-heartbeat.maximum-offswitch-assignments": _WHOLE,
+    "per-node-heartbeat.multiple-assignments-enabled": _FLAG,
+    "queue-mappings": _TEXT,
+    "queue-mappings-override.enable": _FLAG,
+    "queue.auto.refresh.monitoring-interval": _WHOLE,
+    "rack-locality-additional-delay": _WHOLE,
+    "rack-locality-full-reset": _FLAG,
+    "reservations-continue-look-all-nodes": _FLAG,
+    "resource-calculator": _TEXT,
+    "schedule-asynchronously.enable": _FLAG,
+    "schedule-asynchronously.maximum-pending-backlogs": _WHOLE,
+    "schedule-asynchronously.maximum-threads": _WHOLE,
+    "schedule-asynchronously.scheduling-interval-ms": _WHOLE,
+    "skip-allocate-on-nodes-with-reserved-containers": _FLAG,
+    "user-limit-factor": _REAL,
+    "user-metrics.enable": _FLAG,
+    "user.max-parallel-apps": _WHOLE,
+    "workflow-priority-mappings": _TEXT,
+    "workflow-priority-mappings-override.enable": _FLAG,
+}
+#: A queue's settings.
+_QUEUE = {
+    "accessible-node-labels": _TEXT,
+    "acl_administer_queue": _TEXT,
+    "acl_administer_reservations": _TEXT,
+    "acl_application_max_priority": _TEXT,
+    "acl_list_reservations": _TEXT,
+    "acl_submit_applications": _TEXT,
+    "acl_submit_reservations": _TEXT,
+    "allow-zero-capacity-sum": _FLAG,
+    "auto-create-child-queue.enabled": _FLAG,
+    "auto-create-child-queue.fail-on-exceeding-parent-capacity": _FLAG,
+    "auto-create-child-queue.management-policy": _TEXT,
+    "auto-create-child-queue.max-queues": _WHOLE,
+    "auto-queue-creation-v2.enabled": _FLAG,
+    "auto-queue-creation-v2.max-queues": _WHOLE,
+    "auto-queue-creation-v2.maximum-queue-depth": _WHOLE,
+    "auto-queue-creation-v2.queue-auto-removal.enable": _FLAG,
+    "average-capacity": _REAL,
+    "capacity": _TEXT,
+    "default-application-lifetime": _WHOLE,
+    "default-application-priority": _WHOLE,
+    "default-node-label-expression": _TEXT,
+    "disable_preemption": _FLAG,
+    "instantaneous-max-capacity": _REAL,
+    "intra-queue-preemption.disable_preemption": _FLAG,
+    "max-parallel-apps": _WHOLE,
+    "maximum-allocation": _TEXT,
+    "maximum-allocation-mb": _WHOLE,
+    "maximum-allocation-vcores": _WHOLE,
+    "maximum-am-resource-percent": _REAL,
+    "maximum-application-lifetime": _WHOLE,
+    "maximum-applications": _WHOLE,
+    "maximum-capacity": _TEXT,
+    "minimum-user-limit-percent": _REAL,
+    "multi-node-sorting.policy": _TEXT,
+    "ordering-policy": _TEXT,
+    "ordering-policy.exclusive-enforced-partitions": _TEXT,
+    "ordering-policy.fair.enable-size-based-weight": _FLAG,
+    "priority": _WHOLE,
+    "queues": _TEXT,
+    "reservable": _FLAG,
+    "reservation-agent": _TEXT,
+    "reservation-enforcement-window": _WHOLE,
+    "reservation-move-on-expiry": _FLAG,
+    "reservation-planner": _TEXT,
+    "reservation-policy": _TEXT,
+    "reservation-window": _WHOLE,
+    "show-reservations-as-queues": _FLAG,
+    "state": _TEXT,
+    "user-limit-factor": _REAL,
+}
+#: Families of settings with a name of the administrator's inside.
+_OPEN = re.compile(
+    r"accessible-node-labels\.[^.]+\.(capacity|maximum-capacity|max(imum)?-am-resource-percent)"
+    r"|user-settings\.\S+\.weight|(leaf-queue-template|auto-queue-creation-v2\.(leaf-|parent-)?template)\..+"
+    r"|ordering-policy\.\S+"
+)
+_OPEN_GLOBAL = re.compile(r"user\..+\.max-parallel-apps|multi-node-sorting\.policy\..+")
+_VECTOR = re.compile(r"\[[\w.,\-_= /]+\]")
+_CALCULATOR = "org.apache.hadoop.yarn.util.resource."
+_LEAF_POLICIES = ("fifo", "fair", "fifo-with-partitions", "fifo-for-pending-apps")
+_PARENT_POLICIES = ("utilization", "priority-utilization")
+
+
+def is_configuration(data: bytes) -> bool:
+    """Whether this is a Hadoop configuration file rather than an allocation file: by its outermost element."""
+    found = re.search(
+        rb"<\s*([A-Za-z_][\w.-]*)", re.sub(rb"<!--.*?-->|<\?.*?\?>|<!.*?>", b"", data[:65_536], flags=re.S)
+    )
+    return found is not None and found[1] == b"configuration"
+
+
+def validate_properties(data: str | bytes, *, source: str = "capacity-scheduler.xml") -> Verdict:
+    """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content."""
+    check = _Check()
+    try:
+        root = parse_xml(data, source=source)
+    except InputError as error:
+        line = re.match(r":(\d+)", (error.where or "").removeprefix(source))
+        check.error(int(line[1]) if line else 1, None, error.what, error.mend or "mend the file")
+        return check.verdict
+    check.file(root)
+    check.verdict.errors.sort(key=lambda found: found.line)
+    check.verdict.warnings.sort(key=lambda found: found.line)
+    return check.verdict
+
+
+class _Check(ValueCheck):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, tuple[str, int]] = {}
+        self.children: dict[str, list[str]] = {}
+        self.top = 1
+
+    def file(self, root: Element) -> None:
+        self.top = root.line
+        if root.tag != "configuration":
+            self.error(root.line, None, f"the root element is <{root.tag[:40]}>", "begin with <configuration>")
+            return
+        self._stray(root, "configuration")
+        for item in root.elements():
+            self._property(item)
+        self._tree(ROOT)
+        if not self.children.get(ROOT):
+            self.error(root.line, None, "no queues below root: the RM does not start", "name some in root.queues")
+        for key, (text, line) in self.values.items():
+            self._setting(key, text, line)
+        for path in self._queues():
+            self._siblings(path)
+
+    # ---- properties
+
+    def _stray(self, element: Element, tag: str) -> None:
+        if any(isinstance(child, Text) and child.data.strip() for child in element.children):
+            self.error(element.line, None, f"text between the elements of <{tag}> is ignored", "remove it")
+
+    def _property(self, item: Element) -> None:
+        if item.tag != "property":
+            mend = "write its properties here" if item.tag.endswith("include") else "write <property>"
+            self.error(item.line, None, f"<{item.tag[:40]}> is not read as a property", mend)
+            return
+        self._stray(item, "property")
+        said: dict[str, str] = dict(item.attributes)
+        for part in item.elements():
+            if part.tag not in ("name", "value", "final", "source", "description", "tag"):
+                self.error(part.line, None, f"<{part.tag[:40]}> is ignored", "write <name> and <value>")
+            said[part.tag] = part.all_text()
+        name = trim(said.get("name", ""))
+        if not name or "value" not in said:
+            self.error(item.line, None, "a property without name or value is ignored", "give it both, or remove it")
+            return
+        if not name.startswith(PREFIX):
+            self.warn(item.line, None, f"{name[:80]} is not the Capacity Scheduler's", "write it into yarn-site.xml")
+            return
+        key = name.removeprefix(PREFIX)
+        if key in self.values:
+            self.error(item.line, None, f"{name[:80]} stands twice, the last counts", "remove one")
+        self.values[key] = (said["value"], item.line)
+
+    def text(self, key: str, default: str = "") -> str:
+        return self.values[key][0] if key in self.values else default
+
+    def at(self, key: str) -> int:
+        return self.values[key][1] if key in self.values else self.top
+
+    # ---- the tree
+
+    def _tree(self, path: str) -> None:
+        key = f"{path}.queues"
+        if key not in self.values or path.count(".") > 64:
+            return
+        text, line = self.values[key]
+        names = [name.strip() for name in text.split(",")]
+        for name in names:
+            if not name:
+                self.error(line, path, "an empty name in its list of queues", "remove the comma")
+            elif "." in name or names.count(name) > 1:
+                what = "has a dot" if "." in name else "stands twice"
+                self.error(line, path, f"child {name[:60]!r} {what}", "name each child once, without its parent")
+        self.children[path] = [name for name in dict.fromkeys(names) if name and "." not in name]
+        for name in self.children[path]:
+            self._tree(f"{path}.{name}")
+
+    def _queues(self) -> list[str]:
+        return [ROOT, *(f"{path}.{name}" for path, names in self.children.items() for name in names)]
+
+    def _parent(self, path: str) -> bool:
+        creates = f"{path}.auto-queue-creation-v2.enabled"
+        return bool(self.children.get(path)) or self.text(creates).strip().lower() == "true"
+
+    def _setting(self, key: str, text: str, line: int) -> None:
+        if key == ROOT or not key.startswith(ROOT + "."):
+            kind = _GLOBAL.get(key)
+            if kind is not None:
+                self._kind(key, text, line, kind, None, key)
+            elif not _OPEN_GLOBAL.fullmatch(key):
+                self._unknown(key, list(_GLOBAL), line, None)
+            return
+        # The longest queue whose path the key begins with.
+        owner = max((path for path in self._queues() if key.startswith(path + ".")), key=len, default=ROOT)
+        name = key.removeprefix(owner + ".")
+        kind = _QUEUE.get(name)
+        if kind is not None:
+            self._kind(key, text, line, kind, owner, name)
+        elif not _OPEN.fullmatch(name):
+            ending = next((known for known in _QUEUE if name.endswith("." + known)), None)
+            if ending is not None:
+                queue = key.removesuffix("." + ending)
+                close = difflib.get_close_matches(queue, self._queues(), 1)
+                mend = f"write {close[0]}" if close else f"name it in {queue.rpartition('.')[0]}.queues"
+                self.error(line, queue, f"no such queue: {ending} is ignored", mend)
+            else:
+                self._unknown(name, list(_QUEUE), line, owner)
+
+    def _unknown(self, name: str, known: list[str], line: int, queue: str | None) -> None:
+        close = difflib.get_close_matches(name, known, 1)
+        mend = f"write {close[0]}" if close else "remove it"
+        self.error(line, queue, f"{name[:80]} is no setting of the Capacity Scheduler, it is ignored", mend)
+
+    # ---- values
+
+    def _kind(self, key: str, text: str, line: int, kind: str, queue: str | None, name: str) -> None:
+        if "${" in text:
+            self.warn(line, queue, f"{name} refers to another property", "write the value, so that it can be checked")
+            return
+        words = trim(text)
+        if kind == _FLAG and words.lower() not in ("true", "false"):
+            self.error(line, queue, f"{name} is {words[:40]!r}, which is taken for its default", "write true or false")
+        elif kind == _WHOLE:
+            self._number(words, line, queue, name, parse_int)
+        elif kind == _REAL:
+            self._number(words, line, queue, name, parse_float)
+        elif name == "capacity" and queue is not None:
+            self._capacity(queue, text, line)
+        elif name == "maximum-capacity" and queue is not None:
+            self._maximum(queue, text, line)
+        elif name == "ordering-policy" and queue is not None:
+            known = _PARENT_POLICIES if self._parent(queue) or queue == ROOT else _LEAF_POLICIES
+            # Another policy is given by its class.
+            if words not in known and "." not in words:
+                self.error(
+                    line, queue, f"ordering-policy {words[:40]!r} is none here", f"write {' or '.join(known[:2])}"
+                )
+        elif name == "state" and words.upper() not in ("RUNNING", "STOPPED"):
+            self.error(line, queue, f"state {words[:40]!r} is none", "write RUNNING or STOPPED")
+        elif name == "resource-calculator" and not words.startswith(_CALCULATOR):
+            self.warn(line, queue, f"resource-calculator {words[:80]} is not Hadoop's own", "check the class's name")
+        elif name.startswith("acl_"):
+            _, _, groups = text.partition(" ")
+            if any(char in text for char in "\t\r\n") or " " in groups.strip(" "):
+                self.error(line, queue, f"{name}: {text[:60]!r} is not 'users groups'", "write 'u1,u2 g1,g2'")
+
+    def _number(self, text: str, line: int, queue: str | None, name: str, parse: Callable[[str], float]) -> None:
+        try:
+            value = parse(text)
+        except ValueError as error:
+            self.error(line, queue, f"{name}: {error}", "write a plain number")
+            return
+        if name == "maximum-am-resource-percent":
+            if not value >= 0:
+                self.error(line, queue, f"{name} {text} lets one ApplicationMaster run at a time", "write 0 to 1")
+            elif value > 1:
+                self.warn(line, queue, f"{name} {text} is above 1: it is a part, not per cent", "1 is the whole queue")
+        elif name == "user-limit-factor" and not (value > 0 or value == -1):
+            self.error(line, queue, f"{name} {text}: no user gets anything", "write -1 for no limit")
+        elif name == "minimum-user-limit-percent" and not 0 <= value <= 100:
+            self.error(line, queue, f"{name} {text} is not within 0 and 100", "write per cent")
+        elif name in ("max-parallel-apps", "user.max-parallel-apps") and value < 1:
+            self.error(line, queue, f"{name} {text}: no application ever runs", "write 1 or more, or remove it")
+        elif name == "maximum-applications" and value <= 0:
+            self.error(line, queue, f"{name} {text}: the RM refuses it", "write 1 or more")
+        elif name == "global-queue-max-application" and value < 1:
+            self.error(line, queue, f"{name} {text} is ignored: the limit follows the share", "write 1 or more")
+
+    def _capacity(self, path: str, text: str, line: int) -> None:
+        if path == ROOT:
+            if trim(text) not in ("100", "100.0") and not text.endswith("w"):
+                self.error(line, path, "root has the whole cluster: another capacity is ignored", "remove it")
+            return
+        words = trim(text)
+        if words.startswith("["):
+            if not _VECTOR.fullmatch(words) or words != text:
+                self.error(line, path, f"capacity {text[:60]!r} is not read", "write [memory=8192,vcores=8]")
+            return
+        try:
+            value = parse_float(words.removesuffix("w"))
+        except ValueError:
+            mend = "write a weight without white space around it" if words.endswith("w") else "write 2w, or 40"
+            self.error(line, path, f"capacity {text[:60]!r} is no number", mend)
+            return
+        if words.endswith("w"):
+            if words != text:
+                self.error(line, path, "white space around a weight: the RM refuses it", f"write {words}")
+            elif math.isnan(value) or value < 0:
+                self.error(line, path, f"weight {words} is taken for none: the queue has no capacity", "write 1w")
+            elif value > MOST_WEIGHT:
+                self.error(line, path, f"weight {words} is above {MOST_WEIGHT:g}: the RM refuses it", "scale them down")
+            elif value == 0:
+                self.warn(line, path, "weight 0: served after all others", "raise it if that is not meant")
+        elif not 0 <= value <= 100:
+            self.error(line, path, f"capacity {words} is not within 0 and 100", "write per cent of the parent")
+
+    def _maximum(self, path: str, text: str, line: int) -> None:
+        words = trim(text)
+        if words.startswith("["):
+            if not self.text(f"{path}.capacity").startswith("["):
+                self.error(line, path, "an absolute maximum beside another capacity is not read as meant", "per cent")
+            return
+        try:
+            value = parse_float(words)
+        except ValueError as error:
+            self.error(line, path, f"maximum-capacity: {error}", "write per cent of the parent")
+            return
+        if not 0 <= value <= 100:
+            self.error(line, path, f"maximum-capacity {words} is not within 0 and 100", "write per cent of the parent")
+            return
+        own = self._plain(path)
+        if own is not None and value < own:
+            self.error(line, path, f"maximum-capacity {words} is below its capacity", "raise it, or lower the other")
+
+    def _plain(self, path: str) -> float | None:
+        """A queue's percentage; None where it has something else, or nothing that can be read."""
+        try:
+            return parse_float(trim(self.text(f"{path}.capacity", "0")))
+        except ValueError:
+            return None
+
+    def _siblings(self, path: str) -> None:
+        names = [f"{path}.{name}" for name in self.children.get(path, [])]
+        kinds: dict[str, list[str]] = {}
+        total = 0.0
+        for child in names:
+            text = trim(self.text(f"{child}.capacity"))
+            kind = "absolute" if text.startswith("[") else "weight" if text.endswith("w") else "percent"
+            if not text:
+                self.error(self.at(f"{path}.queues"), child, "no capacity: the RM gives it none", "give it one")
+            kinds.setdefault(kind, []).append(child)
+            total = float32(total + float32((self._plain(child) or 0.0) / 100))
+        line = self.at(f"{path}.queues")
+        if len(kinds) > 1:
+            what = ", ".join(f"{kind} ({found[0]})" for kind, found in sorted(kinds.items()))
+            self.error(line, path, f"its children mix kinds of capacities: {what}", "give them one kind")
+        elif "percent" in kinds and abs(total - 1) > SUM_PRECISION:
+            zero = self.text(f"{path}.allow-zero-capacity-sum").strip().lower() == "true"
+            if not (total == 0 and (zero or self._plain(path) == 0)):
+                self.error(line, path, f"its children's capacities sum to {100 * total:g}", "make them sum to 100")
+        if "absolute" in kinds and path != ROOT and not self.text(f"{path}.capacity").startswith("["):
+            self.error(line, path, "absolute capacities below one that is not", "write the whole tree in one kind")

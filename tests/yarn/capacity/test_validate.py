@@ -1,0 +1,99 @@
+"""Every mistake in a capacity-scheduler.xml is found, with its line; a good file has none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.yarn.capacity.validate import is_configuration, validate_properties
+
+P = "yarn.scheduler.capacity."
+
+
+def file(*properties: tuple[str, str]) -> str:
+    said = (("root.queues", "a,b"), ("root.a.capacity", "1w"), ("root.b.capacity", "3w"), *properties)
+    lines = [f"<property><name>{P}{name}</name><value>{value}</value></property>" for name, value in said]
+    return "\n".join(["<configuration>", *lines, "</configuration>"])
+
+
+def test_a_good_file_has_none() -> None:
+    good = file(
+        ("root.a.user-settings.alice.weight", "2"),
+        ("user.alice.max-parallel-apps", "3"),
+        ("root.a.acl_submit_applications", "alice,bob ops"),
+        ("root.b.accessible-node-labels.gpu.capacity", "100"),
+        ("root.b.maximum-capacity", "50"),
+        ("root.ordering-policy", "priority-utilization"),
+    )
+    verdict = validate_properties(good)
+    assert (verdict.errors, verdict.warnings) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("root.a.capcity", "1w", "capcity is no setting"),
+        ("root.ab.capacity", "1w", "no such queue"),
+        ("root.a.maximum-capacity", "101", "not within 0 and 100"),
+        ("root.a.user-limit-factor", "x", "not a number"),
+        ("root.a.user-limit-factor", "-2", "no user gets anything"),
+        ("root.a.reservable", "on", "taken for its default"),
+        ("root.a.state", "OPEN", "state 'OPEN' is none"),
+        ("root.a.queues", "x,,x", "an empty name"),
+        ("root.b.capacity", "4w", "stands twice"),
+        ("root.a.maximum-capacity", "[memory=1,vcores=1]", "absolute maximum"),
+        ("root.a.acl_submit_applications", "a  b  c", "is not 'users groups'"),
+        ("global-queue-max-application", "0", "is ignored"),
+        ("root.ordering-policy", "fifo", "ordering-policy 'fifo' is none here"),
+    ],
+)
+def test_a_mistake_is_found_with_its_line(name: str, value: str, words: str) -> None:
+    verdict = validate_properties(file((name, value)))
+    assert any(words in found.what for found in verdict.errors), verdict.errors
+    assert all(found.line in (2, 5) for found in verdict.errors)
+
+
+@pytest.mark.parametrize(
+    ("xml", "words"),
+    [
+        ("<configuration><propety/></configuration>", "is not read as a property"),
+        ("<configuration><property><nam>x</nam><value>1</value></property></configuration>", "without name or value"),
+        ("<configuration>words</configuration>", "text between"),
+        ("<configuration/>", "no queues below root"),
+        ("<configuration>", "no element found"),
+        ("<!DOCTYPE x><configuration/>", "DOCTYPE"),
+    ],
+)
+def test_xml_that_is_read_otherwise(xml: str, words: str) -> None:
+    assert any(words in found.what for found in validate_properties(xml).errors)
+
+
+def test_the_two_kinds_of_file_are_told_apart() -> None:
+    assert is_configuration(b"<?xml version='1.0'?>\n<!-- <allocations> -->\n<configuration/>")
+    assert not is_configuration(b"<!-- <configuration> --><allocations/>")
+    assert not is_configuration(b"\xff\xfe")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    return int(str(stop.value.code)), out, err
+
+
+def test_what_is_rendered_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = tmp_path / "q.yaml"
+    tree.write_text("queues: {a: {weight: 2, max_resources: {memory_percent: 50}}, g: {children: {x: {}, y: {}}}}\n")
+    to = tmp_path / "c.xml"
+    code, _, err = run(capsys, "render", str(tree), "--scheduler", "capacity", "-o", str(to))
+    assert code == 0, err
+    code, out, _ = run(capsys, "validate", str(to), "--json")
+    assert (code, json.loads(out)["valid"]) == (0, True)
+    tree.write_text("queues: {a: {min_resources: {memory_mb: 5, vcores: 1}}}\n")
+    code, _, err = run(capsys, "render", str(tree), "--scheduler", "capacity")
+    assert code == 1
+    assert "root.a: its minimum share" in err
+    assert "Traceback" not in err
