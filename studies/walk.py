@@ -248,6 +248,8 @@ def walked(folder: Path) -> dict[str, object]:
         walk.configure(guards={"longest_wait_s": GUARD_S})
         cells["guard_log"], _ = walk.serve(120, until="warning guard")
         cells["resume"] = walk.call("enforce", "--resume")
+        if "warning guard" not in str(cells["guard_log"]):
+            raise RuntimeError("no guard released")
         walk.configure(guards=None)
         walk.serve(15, end=signal.SIGKILL)
         cells["release_dry_run"] = walk.call("enforce", "--release", "--dry-run")

@@ -11,12 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import yaml
 
+from harness.base.errors import RunInvalid
 from harness.cli import main
+from harness.cli.run import verdict
+from harness.experiments.kind import NEVER_ENDS, Ended
 from harness.report.data import load_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,3 +250,12 @@ def test_a_job_of_more_stages_than_the_simulator_takes_is_refused_before_anythin
     assert "has 64 stages" in said
     assert f"{path}:" in said
     assert not (tmp_path / "out" / "fair").exists()
+
+
+@pytest.mark.parametrize(
+    ("why", "mend"), [("2 jobs failed", "look at jobs.parquet there"), (f"{NEVER_ENDS}: lower max_am_share", None)]
+)
+def test_a_run_that_can_never_end_says_its_own_mend(why: str, mend: str | None) -> None:
+    with pytest.raises(RunInvalid) as caught:
+        verdict([Ended(SimpleNamespace(name="fair"), Path("run"), exit_code=4, why=why)])
+    assert caught.value.mend == mend

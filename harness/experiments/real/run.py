@@ -22,14 +22,13 @@ from harness.base.errors import InputError, RunInvalid, YarnfairError
 from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
-from harness.control.settings import MAX_RATIO, ControlSettings
 from harness.control.wall import Controller
 from harness.experiments.kind import Outcome, Step
 from harness.experiments.mrorder import Holding
 from harness.experiments.real.cluster import RealCluster, file_text
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
-from harness.experiments.real.start import MOST_TRIES, client_of, options_of, plan_for
+from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of, plan_for
 from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
@@ -179,14 +178,7 @@ class RealRun:
         )
 
     def _start_controller(self) -> None:
-        actuation = self.experiment.spec.actuation
-        settings = ControlSettings(
-            period_s=self.variant.period_s,
-            entitlements=self.experiment.weights,
-            refresh="poll" if actuation.poll_s or self.variant.poll else "rpc",
-            mode="full" if actuation.max_ratio is None else "bounded",
-            max_ratio=actuation.max_ratio or MAX_RATIO,
-        )
+        settings = control_settings(self.experiment, self.variant)
         ledger = self.directory.path / "ledger.sqlite"
         for path in ledger.parent.glob("ledger.sqlite*"):
             path.unlink()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.base.errors import CallError, InputError
+from harness.control.settings import MAX_RATIO, ControlSettings
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import LostMaster
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
@@ -156,3 +157,15 @@ def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
                 time.sleep(0.2)
             replayer.kill_all()
         raise InputError("no small job gets through", where=cluster.address.rest, mend="ask `yarnfair cluster doctor`")
+
+
+def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlSettings:
+    """How the controller of a run from outside works."""
+    actuation = experiment.spec.actuation
+    return ControlSettings(
+        period_s=variant.period_s,
+        entitlements=experiment.weights,
+        refresh="poll" if actuation.poll_s or variant.poll else "rpc",
+        mode="full" if actuation.max_ratio is None else "bounded",
+        max_ratio=actuation.max_ratio or MAX_RATIO,
+    )

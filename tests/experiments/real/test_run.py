@@ -22,7 +22,7 @@ from harness.experiments.kind import Target, kind_of
 from harness.experiments.real.cluster import cluster_spec, file_text, open_cluster
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real.run import RealRun
-from harness.experiments.real.start import real_policies, real_variants
+from harness.experiments.real.start import control_settings, real_policies, real_variants
 from harness.experiments.recording import _by_integrals, delays_of, run_jobs
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.recorded import JobLine, NodeLine
@@ -493,3 +493,14 @@ def test_a_job_that_the_history_does_not_know() -> None:
         assert History(server.url).mapreduce("application_1700000000000_0007") is None
     with FakeServer(http(200, {"tasks": {}}), http(200, CONF)) as server:
         assert History(server.url).mapreduce("application_1700000000000_0007") is None
+
+
+@pytest.mark.parametrize(("max_ratio", "found"), [(None, "full"), (2.5, "bounded")])
+def test_a_real_controller_obeys_the_bound_of_the_experiment(max_ratio: float | None, found: str) -> None:
+    experiment = load_experiment("outside-real")
+    actuation = experiment.spec.actuation.model_copy(update={"max_ratio": max_ratio})
+    experiment = replace(experiment, spec=experiment.spec.model_copy(update={"actuation": actuation}))
+    variant = next(one for one in variants_of(experiment) if one.mode == "outside")
+    settings = control_settings(experiment, variant)
+    assert settings.mode == found
+    assert max_ratio is None or settings.max_ratio == max_ratio
