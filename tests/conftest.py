@@ -29,6 +29,7 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "docker": [("docker",)],
     "sshd": [("sshd", "/usr/sbin/sshd")],
     "acl": [("setfacl",), ("getfacl",)],
+    "systemd": [("systemd-analyze",)],
 }
 
 #: Groups of tests that one worker runs, the longest first: one that is started last is waited for.
