@@ -51,7 +51,8 @@ class Checks:
         self._identity: dict[str, str] = {}
         self._gap: dict[str, float] = {}
         self._good_s: dict[str, float] = {}
-        self._over_mb_s = 0.0
+        self._sums: dict[tuple[str, str], float] = {}
+        self._empty: dict[str, bool] = {}
 
     def lose(self, mb_s: float) -> None:
         """An RM will never show so much."""
@@ -140,6 +141,9 @@ class Checks:
             raise Violated(f"{process.name} saw nothing and raised no alarm")
         if report.snapshot is not None:
             self._good_s[process.name] = world.agenda.now_s
+        self._emptied(process, kinds)
+        if report.record is not None and process.settings.mode == "bounded":
+            self._apart(process, report.record.attributes.weights)
         self._log(process, report)
         self._accounts(process, report)
         self._in_force(process, report, kinds)
@@ -154,6 +158,17 @@ class Checks:
                 if seen[:1] == [world.active.base] and seen[2] != world.active.started_ms:
                     raise Violated(f"{process.name} has not noticed that {rm} answers")
             self._identity[process.name] = rm
+
+    def _emptied(self, process: Process, kinds: set[str]) -> None:
+        """A list of applications that cannot be empty, or that is for the first time, is doubted aloud."""
+        wire, accounts = self.world.wire, process.controller.accounts
+        emptied = 0 < wire.lists == wire.emptied
+        new, self._empty[process.name] = not self._empty.get(process.name, False), emptied
+        if not emptied or kinds & {"observation", "rm"} or not (accounts.apps or self.world.cluster.apps):
+            return
+        shown = any(self.world.active.held(app)[0] for app in self.world.cluster.apps.values())
+        if shown or (new and process.looked and not process.died_since_tick):
+            raise Violated(f"{process.name} takes an empty list of applications, and raises no alarm")
 
     def _log(self, process: Process, report: TickReport) -> None:
         """An alarm that lasts is not a line in every period."""
@@ -189,6 +204,9 @@ class Checks:
             if now < self._reported.get(key, 0.0) - 1e-3 and not process.died_since_tick:
                 raise Violated(f"{process.name}: what {queue} has used fell from {self._reported[key]} to {now}")
             self._reported[key] = now
+            if account.memory_mb_s < self._sums.get(key, 0.0) - 1e-3 and not process.died_since_tick:
+                raise Violated(f"{process.name}: what {queue} was shown to have used fell")
+            self._sums[key] = account.memory_mb_s
             if now < account.memory_mb_s - 1e-3:
                 raise Violated(f"{process.name}: {queue} is reported less than it was shown")
         process.died_since_tick = False
@@ -339,12 +357,17 @@ class Checks:
                 raise Violated(f"{path} has {has.get(path)} in force, {holder.name} wants {weight:g}")
             if path in file and file[path].weight != edits.float32(weight):
                 raise Violated(f"{path} has {file[path].weight} in the file, {holder.name} wants {weight:g}")
-        if holder.settings.mode != "bounded":
-            return
-        theirs = {path: queue.weight for path, queue in edits.read(world.pristine).items()}
+        if controller.core.written.weights and not wanted:
+            raise Violated(f"{holder.name} has not read back what is in force")
+        if holder.settings.mode == "bounded":
+            self._apart(holder, {path: has[path] for path in has.keys() & wanted.keys()})
+
+    def _apart(self, holder: Process, weights: Mapping[str, float]) -> None:
+        """Weights of siblings are no further apart than the bound lets them, by their entitlements."""
+        theirs = holder.controller.owner.configured_weights()
         levels: dict[str, list[float]] = {}
-        for path in has.keys() & wanted.keys():
-            levels.setdefault(path.rpartition(".")[0], []).append(has[path] / max(theirs.get(path, 1.0), 1e-9))
+        for path in weights:
+            levels.setdefault(path.rpartition(".")[0], []).append(weights[path] / max(theirs.get(path, 1.0), 1e-9))
         for parent, parts in levels.items():
             if max(parts) > min(parts) * holder.settings.max_ratio * 1.002:
                 raise Violated(f"below {parent or 'root'} weights are {max(parts) / min(parts):.3f} apart")

@@ -26,7 +26,8 @@ class Killed(BaseException):
 class Disk:
     """What one machine's calls meet. ``on_replaced`` is told of every file that was moved to its place."""
 
-    def __init__(self, wait: Callable[[float], None], on_replaced: Callable[[Path], None]) -> None:
+    def __init__(self, name: str, wait: Callable[[float], None], on_replaced: Callable[[Path], None]) -> None:
+        self._name = name
         self._wait, self._on_replaced = wait, on_replaced
         self._numbers = itertools.count()
         #: The operation at which the process is killed (None: none), counted down; whether power goes too.
@@ -89,7 +90,7 @@ class Disk:
     def mkstemp(self, *, dir: Any, prefix: str, suffix: str = "") -> tuple[int, str]:
         self.step()
         self.check("read-only" if self.file_error == "read-only" else "")
-        path = os.path.join(str(dir), f"{prefix}{next(self._numbers):08d}{suffix}")
+        path = os.path.join(str(dir), f"{prefix}{self._name}-{next(self._numbers):06d}{suffix}")
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._unsynced[path] = None
         return handle, path

@@ -117,7 +117,7 @@ class Process:
         self.disk = self._new_disk()
 
     def _new_disk(self) -> Disk:
-        disk = Disk(self.world.agenda.pass_by, self.world.replaced)
+        disk = Disk(f"{self.name}{self.deaths}-{self.ticks}", self.world.agenda.pass_by, self.world.replaced)
         disk.rng = random.Random(f"{self.world.seed} {self.name} {self.deaths}")
         disk.on_kill = self._copy_ledger
         disk.file_error, disk.ledger_error, disk.slow_s = self.file_error, self.ledger_error, self.slow_s
@@ -199,7 +199,8 @@ class Process:
         if not self.running or self.ticking:
             return
         world, begun_s = self.world, self.world.agenda.now_s
-        self.ticking, world.wire.lies, world.changed_in_tick = True, 0, False
+        self.ticking, world.changed_in_tick = True, False
+        world.wire.begin_tick()
         with world.acting(self):
             try:
                 report = self.controller.tick()

@@ -71,9 +71,13 @@ class Wire:
         #: Asker -> application -> its figure as an undisturbed list told it last; the same of the last list of all.
         self.shown: dict[str, dict[str, tuple[int, int]]] = {}
         self.last_list: dict[str, Mapping[str, tuple[int, int]]] = {}
-        #: Wrong answers since a controller's tick began.
-        self.lies = 0
+        self.begin_tick()
         self.asked = 0
+
+    def begin_tick(self) -> None:
+        """A controller's tick begins."""
+        #: Wrong answers since then; lists of applications, and how many of them were emptied.
+        self.lies = self.lists = self.emptied = 0
 
     def ticked(self) -> None:
         """A controller's tick is over."""
@@ -113,8 +117,10 @@ class Wire:
             return Reply(307, b"standby", headers, "Temporary Redirect")
         fault = next((one for one in self.faults if one.page in (page, "any")), None)
         document, figures = self._page(rm, page, params)
+        self.lists += page == "apps"
         if fault is not None:
             fault.hit += 1
+            self.emptied += page == "apps" and fault.kind in ("no-apps", "empty-object")
             self.lies += 1
             return self._wrong(fault, page, document, params, timeout_s)
         data = json.dumps(document).encode()

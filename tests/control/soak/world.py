@@ -201,7 +201,7 @@ class World:
     def _lost_at_restart(self) -> None:
         """What applications' ended containers used since they were last shown nobody will show."""
         period_s = self.plan.settings.period_s
-        away_s = 60.0 + 7 * period_s + 6.0 + max((self.checks.silent_s(p) for p in self.processes), default=0.0)
+        away_s = 20.0 + 3 * period_s + max((self.checks.silent_s(p) for p in self.processes), default=0.0)
         self.checks.lose(self.cluster.capacity_mb * away_s)
 
     def forget_ended(self) -> float:
