@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.control.reports import TickReport
 from tests.control.soak import edits
 from tests.control.soak.process import Process
+from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
     from tests.control.soak.world import World
@@ -23,10 +24,6 @@ _EXCUSES = frozenset({"not-in-force", "actuation", "observation", "rm", "foreign
 #: What an application may have used since its figure was kept.
 _CACHE_S = 3.0
 _WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): mended)\n")
-
-
-class Violated(Exception):
-    """Something that must hold does not."""
 
 
 class Checks:
@@ -53,6 +50,7 @@ class Checks:
         self._good_s: dict[str, float] = {}
         self._sums: dict[tuple[str, str], float] = {}
         self._empty: dict[str, bool] = {}
+        self._told_rootless: set[str] = set()
 
     def lose(self, mb_s: float) -> None:
         """An RM will never show so much."""
@@ -142,6 +140,7 @@ class Checks:
         if report.snapshot is not None:
             self._good_s[process.name] = world.agenda.now_s
         self._emptied(process, kinds)
+        self._rootless(process, kinds)
         if report.record is not None and process.settings.mode == "bounded":
             self._apart(process, report.record.attributes.weights)
         self._log(process, report)
@@ -169,6 +168,15 @@ class Checks:
         shown = any(self.world.active.held(app)[0] for app in self.world.cluster.apps.values())
         if shown or (new and process.looked and not process.died_since_tick):
             raise Violated(f"{process.name} takes an empty list of applications, and raises no alarm")
+
+    def _rootless(self, process: Process, kinds: set[str]) -> None:
+        """That the root's element has gone is said: an RM that reads such a file may end."""
+        if not self.root_dropped:
+            self._told_rootless.discard(process.name)
+        elif process.turns > 1 and process.begun_s > self.world.file.since_s and process.controller.holds:
+            if process.name not in self._told_rootless and not kinds & {"foreign", "file"}:
+                raise Violated(f"the root's element is gone, and {process.name} raises no alarm")
+            self._told_rootless.add(process.name)
 
     def _log(self, process: Process, report: TickReport) -> None:
         """An alarm that lasts is not a line in every period."""
@@ -248,6 +256,11 @@ class Checks:
             key = (process.name, leaf)
             if value < self._counted.get(key, 0.0) * (1 - 1e-9) - 1e-3:
                 raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.0f}, now {value:.0f}")
+        if ledger.settings.resource == "memory":
+            for leaf, value in ledger.plain().items():
+                account = process.controller.accounts.queues.get(leaf)
+                if value > (0.0 if account is None else account.reported[0]) * (1 + 1e-9) + 1e-3:
+                    raise Violated(f"{process.name}: {leaf} has counted {value:.0f}, more than it has used")
         if not any(alarm.kind == "ledger" for alarm in report.alarms):
             self._counted.update({(process.name, leaf): value for leaf, value in counted.items()})
         active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}

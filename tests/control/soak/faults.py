@@ -412,7 +412,9 @@ def _root(world: World, rng: random.Random) -> End:
     if b'name="root"' not in data or world.broken:
         return False
     world.checks.root_dropped = True
-    return world.break_file(rng, data.replace(b'<queue name="root">', b"").replace(b"  </queue>\n</alloc", b"</alloc"))
+    data = data.replace(b'<queue name="root"><maxRunningApps>1000</maxRunningApps>', b"")
+    end = data.rindex(b"  </queue>\n")
+    return world.break_file(rng, data[:end] + data[end + len(b"  </queue>\n") :])
 
 
 @kind("user-comes")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from unittest import mock
 
 from tests.control.soak.clock import DatetimeClass, MachineClock, TimeModule
 from tests.control.soak.disk import Disk, OsModule, SqliteModule, TempfileModule
+from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
     from tests.control.soak.world import World
@@ -50,3 +53,26 @@ def installed(world: World) -> Iterator[None]:
         for name, value in replaced.items():
             stack.enter_context(mock.patch(name, value))
         yield
+
+
+#: A seed that takes longer hangs, seconds.
+HANGS_S = 150
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """What waits for ever is a violation."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise Violated(f"it hangs: no end after {HANGS_S} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(HANGS_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

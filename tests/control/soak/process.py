@@ -98,6 +98,9 @@ class Process:
     running: bool = False
     ticking: bool = False
     ticks: int = 0
+    #: Ticks since it was started, and when the last one began.
+    turns: int = 0
+    begun_s: float = 0.0
     deaths: int = 0
     folder: Path = Path()
     log: Sink = field(default_factory=Sink)
@@ -166,7 +169,7 @@ class Process:
             except Killed:
                 self._died()
                 return
-        self.running = True
+        self.running, self.turns = True, 0
         self.turn()
 
     def _open(self) -> None:
@@ -199,7 +202,7 @@ class Process:
         if not self.running or self.ticking:
             return
         world, begun_s = self.world, self.world.agenda.now_s
-        self.ticking, world.changed_in_tick = True, False
+        self.ticking, world.changed_in_tick, self.begun_s = True, False, begun_s
         world.wire.begin_tick()
         with world.acting(self):
             try:
@@ -210,6 +213,7 @@ class Process:
                 return
             self.ticking = False
             self.ticks += 1
+            self.turns += 1
             self.on_report(self, report)
         world.wire.ticked()
         if self.running:

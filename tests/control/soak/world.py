@@ -20,12 +20,13 @@ from typing import Any
 
 from harness.control.reports import TickReport
 from tests.control.soak import edits, faults
-from tests.control.soak.checks import Checks, Violated
+from tests.control.soak.checks import Checks
+from tests.control.soak.violated import Violated
 from tests.control.soak.clock import Agenda, MachineClock
 from tests.control.soak.cluster import NODE_MB, Cluster
 from tests.control.soak.disk import Killed
 from tests.control.soak.faults import Fault
-from tests.control.soak.installed import installed
+from tests.control.soak.installed import installed, watched
 from tests.control.soak.process import Plan, Process
 from tests.control.soak.rm import POLL_S, Rm, SharedFile
 from tests.control.soak.wire import Wire
@@ -312,7 +313,7 @@ class World:
     def run(self) -> History:
         history = self.history
         try:
-            with installed(self):
+            with installed(self), watched():
                 self._run()
         except Violated as error:
             history.violation = str(error)
