@@ -137,6 +137,8 @@ class Checks:
         kinds = {alarm.kind for alarm in report.alarms}
         if report.snapshot is None and not kinds & {"observation", "policy"}:
             raise Violated(f"{process.name} saw nothing and raised no alarm")
+        if process.controller.owner.baseline and not world.wire.asked_since and not kinds & {"policy"}:
+            raise Violated(f"{process.name} has not looked at the RM: {sorted(kinds)}")
         if report.snapshot is not None:
             self._good_s[process.name] = world.agenda.now_s
         self._emptied(process, kinds)
@@ -306,7 +308,8 @@ class Checks:
         kept_s = 300.0 + 2 * controller.settings.full_look_every_s + 100.0 + self.silent_s(process)
         shown = [app for app in ended[-world.active.retained :] if app.id not in world.active.forgotten]
         gone = [app for app in ended if (app.ended_s or 0.0) > now_s - kept_s]
-        most = len({app.id for app in (*shown, *gone)}) + len(world.cluster.apps) + 20 + world.extra_apps
+        most = len({app.id for app in (*shown, *gone)}) + len(world.cluster.apps) + 20
+        most += sum(count for at_s, count in world.forgotten if at_s > now_s - kept_s)
         if len(controller.accounts.apps) > most:
             raise Violated(f"{process.name} remembers {len(controller.accounts.apps)} applications, {most} are enough")
         final = controller._look._watcher._final or {}
@@ -370,7 +373,11 @@ class Checks:
                 raise Violated(f"{path} has {has.get(path)} in force, {holder.name} wants {weight:g}")
             if path in file and file[path].weight != edits.float32(weight):
                 raise Violated(f"{path} has {file[path].weight} in the file, {holder.name} wants {weight:g}")
-        if controller.core.written.weights and not wanted:
+        written = controller.core.written.weights
+        for path in written.keys() & file.keys() if not world.cluster.ad_hoc else ():
+            if file[path].weight != edits.float32(written[path]):
+                raise Violated(f"{path} has {file[path].weight:g} in the file, {holder.name} wrote {written[path]:g}")
+        if written and not wanted:
             raise Violated(f"{holder.name} has not read back what is in force")
         if holder.settings.mode == "bounded":
             self._apart(holder, {path: has[path] for path in has.keys() & wanted.keys()})

@@ -72,12 +72,13 @@ class Wire:
         self.shown: dict[str, dict[str, tuple[int, int]]] = {}
         self.last_list: dict[str, Mapping[str, tuple[int, int]]] = {}
         self.begin_tick()
-        self.asked = 0
 
     def begin_tick(self) -> None:
         """A controller's tick begins."""
         #: Wrong answers since then; lists of applications, and how many of them were emptied.
         self.lies = self.lists = self.emptied = 0
+        #: Whether anybody was asked anything.
+        self.asked_since = False
 
     def ticked(self) -> None:
         """A controller's tick is over."""
@@ -93,7 +94,7 @@ class Wire:
 
     def _reach(self, rm: Rm, timeout_s: float) -> str:
         """Time passes; how the way ends: "" at an RM that answers."""
-        self.asked += 1
+        self.asked_since = True
         self.wait(self.rng.uniform(0.001, 0.01) + self.slow_s * self.rng.random())
         if not rm.up:
             return "refused"

@@ -21,7 +21,6 @@ from typing import Any
 from harness.control.reports import TickReport
 from tests.control.soak import edits, faults
 from tests.control.soak.checks import Checks
-from tests.control.soak.violated import Violated
 from tests.control.soak.clock import Agenda, MachineClock
 from tests.control.soak.cluster import NODE_MB, Cluster
 from tests.control.soak.disk import Killed
@@ -29,6 +28,7 @@ from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
 from tests.control.soak.process import Plan, Process
 from tests.control.soak.rm import POLL_S, Rm, SharedFile
+from tests.control.soak.violated import Violated
 from tests.control.soak.wire import Wire
 
 #: Rounds of chaos and calm, and how long chaos lasts, periods.
@@ -80,7 +80,9 @@ class World:
         self._acting: list[Process] = []
         self.endings: dict[int, Callable[[], None]] = {}
         self.broken = self.intruded = self.changed_in_tick = False
-        self.poll_misses = self.new_queues = self.extra_apps = 0
+        self.poll_misses = self.new_queues = 0
+        #: When the RM forgot applications, and how many.
+        self.forgotten: list[tuple[float, int]] = []
         self.most_assumed_mb_s = 0.0
         self.most_decisions = 40
         self.writer = ""
@@ -207,17 +209,18 @@ class World:
 
     def forget_ended(self) -> float:
         """The RM forgets who has ended; what of it was not shown to each controller, MiB-seconds."""
-        hidden = 0.0
+        hidden, count = 0.0, 0
         for app in self.cluster.ended:
             if app.id in self.active.forgotten:
                 continue
             for rm in self.rms:
                 rm.forgotten.add(app.id)
-            self.extra_apps += 1
+            count += 1
             used = app.truth(self.agenda.now_s)[0]
             told = [self.wire.shown.get(p.name, {}).get(app.id, (0, 0))[0] for p in self.processes]
             if any(used != shown for shown in told):
                 hidden += used + NODE_MB * len(self.cluster.alive) * 10.0
+        self.forgotten.append((self.agenda.now_s, count))
         return hidden
 
     def spare_life(self, process: Process) -> None:
