@@ -33,7 +33,6 @@ from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import node_sizes
 from harness.model.jobs import JobSpec
-from harness.policies.mrorder import MROrder
 from harness.policies.ordering import Estimate, Slots, estimate, estimate_tasks
 from harness.policies.registry import make_policy
 from studies.result import write
@@ -141,9 +140,9 @@ def compare(experiment: LoadedExperiment, folder: Path) -> dict[str, Any]:
     Raises InputError for a folder without runs of this experiment that ended well.
     """
     jobs = _listed(experiment)
-    policy = make_policy("mrorder", {})
-    assert isinstance(policy, MROrder)
-    slots = slots_of(policy, jobs, node_sizes(experiment))
+    queue = make_policy("mrorder", {}).dispatching_queue()
+    assert queue is not None
+    slots = slots_of(queue, jobs, node_sizes(experiment))
     names = [order_name(order) for order in permutations(range(len(jobs)))]
     ran = [name for name in names if (folder / name / "run.json").is_file() and _well(folder / name, experiment)]
     if not ran:

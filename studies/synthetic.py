@@ -6,34 +6,44 @@ python -m studies.synthetic -o docs/records/qknober-synthetic.json
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.jobs.google import synthetic
+from harness.sim.vector import VectorRun, simulate
 from studies.result import write
 
-#: Which knobs each policy is run with; the first run is what speed-ups are over.
-CALLS = (
-    "--policy static --policy drf",
-    "--policy tetris --knob 0.5 --knob 0",
-    "--policy qknober --knob 0 --knob 0.2 --knob 0.5 --knob 1",
+#: (policy, knob) of each run; the first is what speed-ups are over.
+RUNS = (
+    ("static", None),
+    ("drf", None),
+    ("tetris", 0.5),
+    ("tetris", 0.0),
+    ("qknober", 0.0),
+    ("qknober", 0.2),
+    ("qknober", 0.5),
+    ("qknober", 1.0),
 )
-KEPT = ("policy", "knob", "makespan_s", "mean_completion_s", "utilisation_while_submitted", "soft_fairness", "theta")
+LOAD: dict[str, Any] = {"machines": 1000, "hours": 24.0, "load": 1.2, "seed": 1, "users": 100}
 
 
-def _called(arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "harness", "vectors", *arguments.split(), "--json"]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def row(name: str, knob: float | None, run: VectorRun) -> dict[str, Any]:
+    """One run as plain data."""
+    return {
+        "policy": name,
+        "knob": knob,
+        "makespan_s": round(run.makespan_s, 3),
+        "mean_completion_s": round(run.mean_completion_s, 1),
+        "utilisation_while_submitted": [round(x, 4) for x in run.busy],
+        "soft_fairness": round(run.soft_fairness, 4),
+        "theta": round(run.estimated_soft_fairness, 4) if name == "qknober" else None,
+    }
 
 
-def values(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The runs of all calls together, with each one's speed-up over static, over DRF and over QKnober at 1."""
-    runs = [run for document in documents for run in document["runs"]]
+def values(tasks: int, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The load and its runs, with each one's speed-up over static, over DRF and over QKnober at 1."""
     by_name = {(run["policy"], run["knob"]): run["makespan_s"] for run in runs}
     references = {
         "speedup": ("static", None),
@@ -41,11 +51,9 @@ def values(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "speedup_over_drf": ("drf", None),
     }
     return {
-        "load": documents[0]["load"],
+        "load": {"synthetic": True, **LOAD, "tasks": tasks},
         "runs": [
-            {key: run[key] for key in KEPT}
-            | {name: round(by_name[of] / run["makespan_s"], 3) for name, of in references.items()}
-            for run in runs
+            run | {name: round(by_name[of] / run["makespan_s"], 3) for name, of in references.items()} for run in runs
         ],
     }
 
@@ -55,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.synthetic", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    command = "; ".join(f"yarnfair vectors {call} --json" for call in CALLS)
-    found = values([_called(call) for call in CALLS])
-    write(given.out, command, found)
+    load = synthetic(**LOAD)
+    runs = [row(name, knob, simulate(load, name, knob or 0.0)) for name, knob in RUNS]
+    write(given.out, "python -m studies.synthetic", values(len(load.user), runs))
     return 0
 
 

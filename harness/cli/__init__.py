@@ -43,7 +43,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Research": {
         "allocate": ("harness.cli.allocate:allocate", "A scenario on paper: who gets what, step by step."),
         "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
-        "vectors": ("harness.cli.vectors:vectors", "Several resources on servers: QKnober and its alternatives."),
         "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
         "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
         "sql": ("harness.cli.sql:sql", "An SQL query over run directories."),

@@ -18,9 +18,8 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.earlier_runs import EarlierRuns, earlier_runs
 from harness.model.jobs import JobSpec, Stage
 from harness.model.resources import Resource
-from harness.policies.mrorder import MROrder
 from harness.policies.ordering import MapReduceJob, Slots
-from harness.policies.ordering.online import Dispatcher, Submission, dispatch
+from harness.policies.ordering.online import Dispatcher, DispatchingQueue, Submission, dispatch
 from harness.results.metrics import expected_s
 
 #: Jobs of one round are submitted so far apart, in this order: FIFO goes by time, and the clock counts milliseconds.
@@ -30,14 +29,16 @@ GAP_MS = 1
 HAND_ON_S = 10.0
 
 
-def hold(policy: MROrder, jobs: Iterable[JobSpec], nodes: Sequence[Resource]) -> tuple[list[JobSpec], dict[str, float]]:
-    """The jobs with the submissions that the policy gives them, and when each arrived (seconds by id).
+def hold(
+    queue: DispatchingQueue, jobs: Iterable[JobSpec], nodes: Sequence[Resource]
+) -> tuple[list[JobSpec], dict[str, float]]:
+    """The jobs with the submissions that the queue gives them, and when each arrived (seconds by id).
 
     ``nodes``: the size of each node, which the numbers of slots follow from (`slots_of`).
 
     Raises InputError for jobs that wait for another's end, CallError where a policy's setting needs a live cluster.
     """
-    if policy.settings.eager:
+    if queue.when.eager:
         what = "eager needs to be told when jobs end, and submissions in the simulator are planned beforehand"
         raise CallError(what, where="--set eager", mend="leave it out; it is for a real cluster's driver")
     found = sorted(jobs, key=lambda job: job.submit_s)
@@ -47,30 +48,30 @@ def hold(policy: MROrder, jobs: Iterable[JobSpec], nodes: Sequence[Resource]) ->
         if job.after_job is not None:
             what = f"it comes after {job.after_job}, whose end mrorder would have to know beforehand"
             raise InputError(what, where=f"job {job.id}", mend="submit at fixed times (every_s)")
-    slots = slots_of(policy, found, nodes)
+    slots = slots_of(queue, found, nodes)
     by_id = {job.id: job for job in found}
-    estimate = estimates(policy)
+    estimate = estimates(queue)
     arrivals = [(estimate(job), Fraction(str(job.submit_s))) for job in found]
     out: list[JobSpec] = []
     last_ms = -1
-    for submission in dispatch(arrivals, slots, policy.dispatching(), policy.ordering()):
+    for submission in dispatch(arrivals, slots, queue.when, queue.ordering):
         last_ms = max(-(-submission.submitted_s * 1000 // 1), last_ms + GAP_MS)
         out.append(replace(by_id[submission.job.name], submit_s=float(last_ms) / 1000.0))
     return out, {job.id: job.submit_s for job in found}
 
 
-def history_of(policy: MROrder) -> EarlierRuns | None:
+def history_of(queue: DispatchingQueue) -> EarlierRuns | None:
     """What the setting ``history`` names (paths with commas between), read; None where it is empty.
 
     Raises InputError for what cannot be read.
     """
-    paths = [Path(part.strip()) for part in str(policy.settings.history).split(",") if part.strip()]
+    paths = [Path(part.strip()) for part in queue.history.split(",") if part.strip()]
     return earlier_runs(paths) if paths else None
 
 
-def estimates(policy: MROrder) -> Callable[[JobSpec], MapReduceJob]:
-    """How the policy sees a job."""
-    found = history_of(policy)
+def estimates(queue: DispatchingQueue) -> Callable[[JobSpec], MapReduceJob]:
+    """How the queue sees a job."""
+    found = history_of(queue)
     return as_mapreduce if found is None else found.estimate
 
 
@@ -80,13 +81,13 @@ class Holding:
     ``arrived``: when each job came, seconds from the start of the run. ``decisions``: one line a round.
     """
 
-    def __init__(self, policy: MROrder, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> None:
-        self.history = history_of(policy)
+    def __init__(self, queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> None:
+        self.history = history_of(queue)
         self.arrived: dict[str, float] = {}
         self.decisions: list[dict[str, Any]] = []
         self._estimate = as_mapreduce if self.history is None else self.history.estimate
         self._specs = {job.id: job for job in jobs}
-        self._machine = Dispatcher(slots_of(policy, jobs, nodes), policy.dispatching(), policy.ordering())
+        self._machine = Dispatcher(slots_of(queue, jobs, nodes), queue.when, queue.ordering)
         self._ready: deque[str] = deque()
         self._last: tuple[str, float] | None = None  # the job that was handed on last, and when
 
@@ -144,7 +145,7 @@ class Holding:
         }
 
 
-def slots_of(policy: MROrder, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Slots:
+def slots_of(queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Slots:
     """Map and reduce slots of the estimates: as set, or as many of the first job's tasks as the nodes hold at once.
 
     A task lies on one node. Tasks inside executors that ask for nothing themselves: as many as the executors that fit
@@ -160,8 +161,8 @@ def slots_of(policy: MROrder, jobs: Sequence[JobSpec], nodes: Sequence[Resource]
     first = [(job, stage) for job, stage in stages if not stage.after] or stages
     later = [(job, stage) for job, stage in stages if stage.after] or stages
     return Slots(
-        int(policy.settings.map_slots) or fits(*first[0]),
-        int(policy.settings.reduce_slots) or fits(*later[0]),
+        queue.map_slots or fits(*first[0]),
+        queue.reduce_slots or fits(*later[0]),
     )
 
 

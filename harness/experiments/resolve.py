@@ -17,11 +17,12 @@ from typing import Any, Literal
 from harness.base.documents import YamlDocument, read_yaml, validated
 from harness.base.errors import CallError, InputError, nearest
 from harness.experiments.kind import Kind, kind_of
+from harness.experiments.loads import QueueLoad, resolved_document, sizes_of
 from harness.experiments.policy_file import is_policy_file, read_policy_file
 from harness.experiments.selection import check_given, check_names, chosen, times_seeds, with_given
 from harness.experiments.spec import Experiment, PolicyUse, QueueSpec
 from harness.jobs.workloads import build_jobs, check_scale, load_workload, workload_of
-from harness.jobs.workloads.base import LoadedWorkload, Scale
+from harness.jobs.workloads.base import Scale
 from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
@@ -32,16 +33,6 @@ from harness.policies.registry import make_policy, settings_of
 Mode = Literal["inside", "outside"]
 #: yarn.resource-types.*.increment-allocation of the Fair Scheduler, unless conf says otherwise.
 INCREMENT = Resource(1024, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueLoad:
-    """One leaf's workload, start and scale."""
-
-    queue: str  # full path
-    workload: LoadedWorkload
-    start_s: float
-    scale: Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +127,7 @@ def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedEx
     if twice is not None:
         raise InputError(f"queue {twice} has two workloads", where=document.where(("workloads",)), mend="keep one")
     _check_demands(spec, document, loads)
-    resolved = _resolved(spec, loads)
+    resolved = resolved_document(spec, loads)
     digest = hashlib.sha256(json.dumps(resolved, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     return LoadedExperiment(spec, document, loads, weights, tuple(leaves), resolved, digest)
 
@@ -213,7 +204,7 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
     step, nodes = _increment(spec), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
     largest = max(nodes, key=lambda node: (node.memory_mb, node.vcores))
     for load in loads:
-        for what, size in _sizes(load):
+        for what, size in sizes_of(load):
             rounded = Resource(
                 -(-size.memory_mb // step.memory_mb) * step.memory_mb, -(-size.vcores // step.vcores) * step.vcores
             )
@@ -225,63 +216,6 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
                     where=load.workload.where().removesuffix(": "),
                     mend="ask for less, or give the cluster larger nodes",
                 )
-
-
-def _sizes(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
-    """(what it is, size) of every kind of container that a workload asks for."""
-    yield from load.workload.spec.demands()
-    if load.workload.spec.lists_tasks:
-        for job in build_jobs(load.workload, queue=load.queue, seed=0):
-            yield f"job {job.id}, am", job.am
-            for stage in job.stages:
-                yield f"job {job.id}, {stage.name}", stage.demand
-
-
-def _file_hash(path: Path) -> str:
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
-    return digest.hexdigest()
-
-
-def _resolved(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
-    document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
-    if spec.slots is None:
-        del document["slots"]  # experiments on containers are what they were before there were slots
-    if spec.actuation.task_lengths == "work":
-        del document["actuation"]["task_lengths"]  # what it was before it could be chosen
-    if spec.scheduler == "fair" and not spec.capacity:
-        del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
-    if spec.actuation.max_ratio is None:
-        del document["actuation"]["max_ratio"]  # the same
-    _without_own_orders(document["queues"])
-    for group in document["cluster"]["nodes"]:
-        if group["price_hour"] is None:
-            del group["price_hour"]  # nodes without a price are what they were before there were prices
-    document["workloads"] = {}
-    for load in loads:
-        trace = load.workload.trace()
-        document["workloads"][load.queue] = {
-            "start_s": load.start_s,
-            "scale": {"tasks": load.scale.tasks, "durations": load.scale.durations, "gaps": load.scale.gaps},
-            "workload": load.workload.spec.model_dump(mode="json", exclude_none=True),
-            **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
-        }
-    return document
-
-
-def _without_own_orders(queues: dict[str, Any]) -> None:
-    """Queues without a quantum, rounds or weights of their own are what they were before there were such."""
-    for queue in queues.values():
-        if queue is not None:
-            for name in ("quantum_s", "round_s", "application_weights"):
-                if queue[name] is None or queue[name] == {}:
-                    del queue[name]
-            _without_own_orders(queue["children"] or {})
 
 
 def allocation_file(spec: Experiment) -> AllocationFile:

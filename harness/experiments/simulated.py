@@ -9,7 +9,6 @@ from harness.experiments.orders import queue_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
-from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 
 if TYPE_CHECKING:
@@ -73,12 +72,12 @@ def held(
     variant: Variant, jobs: Iterable[JobSpec], nodes: Sequence[Resource]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:
     """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are."""
-    policy = make_policy(variant.policy, variant.settings)
-    if not isinstance(policy, MROrder):
+    queue = make_policy(variant.policy, variant.settings).dispatching_queue()
+    if queue is None:
         return jobs, {}
     from harness.experiments.mrorder import hold
 
-    return hold(policy, jobs, nodes)
+    return hold(queue, jobs, nodes)
 
 
 def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:

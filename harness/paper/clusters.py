@@ -14,12 +14,11 @@ from typing import Any
 
 import yaml
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import InputError
 from harness.paper.reader import Fields, Reader, read_top, shown
 from harness.policies.base import Policy
-from harness.policies.fawkes import FawkesPolicy, Metrics
 from harness.policies.fawkes_manager import Command, Manager, Remove, Resize, Start
-from harness.policies.fawkes_shares import Number
+from harness.policies.fawkes_shares import Metrics, Number, Weighting
 
 #: A scenario's instants, and samples of one MR-cluster, at most together: some ten seconds.
 MAX_LOOKS = 100_000
@@ -189,7 +188,7 @@ _REMOVED, _LOADED, _REQUEST, _SAMPLE, _UPDATE = range(5)
 
 
 class _World:
-    def __init__(self, scenario: ClustersScenario, policy: FawkesPolicy) -> None:
+    def __init__(self, scenario: ClustersScenario, policy: Weighting) -> None:
         self.scenario, self.policy = scenario, policy
         self.manager = Manager(scenario.nodes, policy)
         self.clusters = {cluster.name: cluster for cluster in scenario.clusters}
@@ -307,13 +306,8 @@ def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAll
     Raises CallError for a policy that does not divide nodes among MR-clusters, InputError for a scenario without end or
     with samples further apart than updates.
     """
-    if not isinstance(policy, FawkesPolicy):
-        raise CallError(
-            f"{policy.name} does not divide nodes among MR-clusters",
-            where="--policy",
-            mend="give a fawkes-... policy for a scenario with clusters",
-        )
-    period_s = policy.exact["period"]
+    weighting = policy.weighting()
+    period_s = weighting.exact["period"]
     if scenario.sample_s > period_s:
         raise InputError(
             f"sample_s is {float(scenario.sample_s):g}, the policy's period {float(period_s):g} s: an update without a "
@@ -321,4 +315,4 @@ def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAll
             where=scenario.sample_at,
             mend="give a sample_s of at most the period",
         )
-    return _World(scenario, policy).run()
+    return _World(scenario, weighting).run()

@@ -18,6 +18,8 @@ from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from harness.policies.fawkes_shares import Weighting
+    from harness.policies.ordering.online import DispatchingQueue
     from harness.policies.rates import Choose
     from harness.policies.slots import Rules
     from harness.policies.vectors import Division, VectorScenario
@@ -143,6 +145,16 @@ class Policy(ABC):
             where="--policy",
             mend="static, drf, tetris and qknober do; or give capacity as a number of units",
         )
+
+    def weighting(self) -> Weighting:
+        """How nodes are divided among MR-clusters: FAWKES' policies answer this."""
+        raise CallError(
+            f"{self.name} does not divide nodes among MR-clusters", where="--policy", mend="give a fawkes-... policy"
+        )
+
+    def dispatching_queue(self) -> DispatchingQueue | None:
+        """What holds arriving jobs back and hands them on in another order. None: jobs are submitted as they come."""
+        return None
 
     def slot_rules(self, *, speculation: bool) -> Rules | None:
         """How MRv1's map and reduce slots are given out. None: the policy has no rule for them.

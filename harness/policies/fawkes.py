@@ -20,36 +20,10 @@ from harness.model.resources import UNBOUNDED, ZERO, Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number
 from harness.policies.fair import entitlement_weights
-from harness.policies.fawkes_shares import Number, global_discrimination, ideal_shares, weights_of
+from harness.policies.fawkes_shares import Metrics, Number, Weighting, global_discrimination, ideal_shares, weights_of
 from harness.policies.limits import limit_of
 from harness.policies.static import largest_remainder
 from harness.policies.tree import Tree, tree_of
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """What is sampled of an MR-cluster at one instant, or since the sample before (``completed_...``).
-
-    ``processor`` and ``disk`` are parts of what it has (slots in use; output data over storage capacity), from 0 to 1.
-    ``slowdown``: mean over running and waiting jobs of time since submission over execution time on the reference
-    MR-cluster; 0 when there is no such job.
-    """
-
-    waiting_jobs: Number = 0
-    waiting_gb: Number = 0
-    waiting_tasks: Number = 0
-    running_jobs: Number = 0
-    running_tasks: Number = 0
-    processor: Number = 0
-    disk: Number = 0
-    slowdown: Number = 0
-    completed_jobs: Number = 0
-    completed_tasks: Number = 0
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing runs or waits."""
-        return not (self.waiting_jobs or self.waiting_tasks or self.running_jobs or self.running_tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +56,9 @@ class FawkesPolicy(Policy):
     Settings: ClassVar[type] = FawkesSettings
     #: None: MR-clusters stay at their minimum shares.
     resizes: ClassVar[bool] = True
+
+    def weighting(self) -> Weighting:
+        return self
 
     @abstractmethod
     def value(self, metrics: Metrics) -> Number:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from harness.policies.fawkes import FawkesPolicy, Metrics
 from harness.policies.fawkes_shares import (
+    Metrics,
     Number,
+    Weighting,
     global_discrimination,
     make_room,
     temporal_discrimination,
@@ -99,7 +100,7 @@ class Manager:
     that moves nodes (deployments and removals are not counted, section 7.3).
     """
 
-    def __init__(self, capacity: int, policy: FawkesPolicy) -> None:
+    def __init__(self, capacity: int, policy: Weighting) -> None:
         self.capacity, self.policy = capacity, policy
         self.tau: Number = policy.exact.get("tau", policy.settings.tau)
         self.members: dict[str, Member] = {}

@@ -8,12 +8,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 #: Fractions on paper, floats in a simulation.
 Number = Fraction | float
 K = TypeVar("K", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """What is sampled of an MR-cluster at one instant, or since the sample before (``completed_...``).
+
+    ``processor`` and ``disk`` are parts of what it has (slots in use; output data over storage capacity), from 0 to 1.
+    ``slowdown``: mean over running and waiting jobs of time since submission over execution time on the reference
+    MR-cluster; 0 when there is no such job.
+    """
+
+    waiting_jobs: Number = 0
+    waiting_gb: Number = 0
+    waiting_tasks: Number = 0
+    running_jobs: Number = 0
+    running_tasks: Number = 0
+    processor: Number = 0
+    disk: Number = 0
+    slowdown: Number = 0
+    completed_jobs: Number = 0
+    completed_tasks: Number = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits."""
+        return not (self.waiting_jobs or self.waiting_tasks or self.running_jobs or self.running_tasks)
+
+
+class Weighting(Protocol):
+    """What divides nodes among MR-clusters: one of FAWKES' weighting policies (`harness.policies.fawkes`)."""
+
+    name: ClassVar[str]
+    settings: Any
+    exact: Mapping[str, Fraction]
+    #: False: MR-clusters stay at their minimum shares.
+    resizes: ClassVar[bool]
+
+    def values(self, metrics: Metrics) -> tuple[Number, ...]:
+        """What is averaged over the samples of an interval."""
+
+    def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
+        """w of every MR-cluster (eq. 4) from the means of its `values`."""
 
 
 def weights_of(samples: Mapping[K, Number]) -> dict[K, Number]:

@@ -1,7 +1,7 @@
 """``mrorder``: arriving jobs are held back and handed to a FIFO queue in a better order (tang-thesis section 3.4).
 
 In the scheduler it is the stock order with FIFO leaves, which any YARN can be set to. When which job is submitted is
-decided before it, by harness.policies.ordering.online, which is what `dispatching` and `ordering` set up.
+decided before it, by harness.policies.ordering.online, which is what `dispatching_queue` sets up.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from harness.model.plan import Order, Plan, SchedulingPolicy
 from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, text, word
 from harness.policies.fair import entitlement_weights
-from harness.policies.ordering.engines import Ordering, engine
-from harness.policies.ordering.online import Dispatching, When
+from harness.policies.ordering.engines import engine
+from harness.policies.ordering.online import Dispatching, DispatchingQueue, When
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,17 @@ class MROrder(Policy):
         leaves: Mapping[str, SchedulingPolicy] = {name: "fifo" for name, q in snapshot.queues.items() if q.leaf}
         return Plan(Order(measure="stock"), entitlement_weights(snapshot), scheduling_policies=leaves)
 
-    def dispatching(self) -> Dispatching:
-        """The policy module's settings."""
-        s = self.settings
-        most = float(s.most)
-        return Dispatching(
-            cast(When, s.when), s.interval_s, int(s.jobs), inf if most == inf else int(most), bool(s.eager)
-        )
+    def dispatching_queue(self) -> DispatchingQueue:
+        """The policy module and its ordering engine.
 
-    def ordering(self) -> Ordering:
-        """The ordering engine. Raises CallError or InputError for a user's ordering that cannot be used."""
-        return engine(self.settings.target, int(self.settings.threshold), self.settings.ordering)
+        Raises CallError or InputError for a user's ordering that cannot be used.
+        """
+        s = self.settings
+        most = inf if float(s.most) == inf else int(s.most)
+        return DispatchingQueue(
+            Dispatching(cast(When, s.when), s.interval_s, int(s.jobs), most, bool(s.eager)),
+            engine(s.target, int(s.threshold), s.ordering),
+            str(s.history),
+            int(s.map_slots),
+            int(s.reduce_slots),
+        )

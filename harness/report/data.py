@@ -7,7 +7,6 @@ A directory whose run did not end is read as far as it goes and carries its stat
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,9 @@ from numpy.typing import NDArray
 
 from harness.base.errors import InputError
 from harness.report.curves import longest_true_s
+from harness.report.reading import Floats, column, json_object, parquet_table, text_of
 from harness.results.metrics import fairness_degree
 from harness.results.runs import find_runs
-
-Floats = NDArray[np.float64]
 
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
@@ -106,7 +104,7 @@ class Run:
     def experiment(self) -> str | None:
         """The name of its experiment."""
         described = self.info.get("experiment")
-        return _text(described, "experiment") or None if isinstance(described, Mapping) else None
+        return text_of(described, "experiment") or None if isinstance(described, Mapping) else None
 
     def beside(self, other: Run) -> bool:
         """Whether only the policy tells the two apart: one experiment, backend, seed, repeat."""
@@ -129,12 +127,12 @@ class Run:
     def resource(self) -> str:
         """What its integrals are of: memory (MiB·s), vcores (vcore·s), or dominant (MiB·s of the dominant share)."""
         described = self.info.get("experiment")
-        return _text(described, "resource", default="memory") if isinstance(described, Mapping) else "memory"
+        return text_of(described, "resource", default="memory") if isinstance(described, Mapping) else "memory"
 
     @property
     def counted_resource(self) -> str:
         """What the policy itself counts."""
-        return _text(self.settings, "resource", default="memory")
+        return text_of(self.settings, "resource", default="memory")
 
     def capacity(self) -> float | None:
         """The cluster in the unit of the integrals, without the seconds; None when it is not known."""
@@ -246,43 +244,6 @@ def short(queue: str) -> str:
     return queue.removeprefix("root.")
 
 
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(
-            "not a run directory (it has no run.json)",
-            where=str(path.parent),
-            mend="give directories that `yarnfair run` has written",
-        ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"not readable: {error}", where=str(path), mend="run it again") from None
-    if not isinstance(document, dict):
-        raise InputError("not a JSON object", where=str(path), mend="run it again")
-    return document
-
-
-def _parquet(path: Path) -> pd.DataFrame | None:
-    """A table, or None when the file is not there (yet)."""
-    if not path.exists():
-        return None
-    try:
-        return pd.read_parquet(path)
-    except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
-        raise InputError(
-            f"not a readable parquet file ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
-            where=str(path),
-            mend="run it again",
-        ) from None
-
-
-def _column(table: pd.DataFrame, name: str, path: Path) -> Floats:
-    try:
-        return table[name].to_numpy(dtype=np.float64, na_value=math.nan)
-    except (TypeError, ValueError):
-        raise InputError(f"column {name} does not hold numbers", where=str(path), mend="run it again") from None
-
-
 def _series(table: pd.DataFrame, path: Path) -> dict[str, Series]:
     lacking = [name for name in NEEDED_COLUMNS if name not in table.columns]
     if lacking:
@@ -290,7 +251,7 @@ def _series(table: pd.DataFrame, path: Path) -> dict[str, Series]:
     out: dict[str, Series] = {}
     for queue, part in table.groupby("queue", sort=False, observed=True):
         columns = {
-            name: _column(part, name, path)
+            name: column(part, name, path)
             for name in (*NEEDED_COLUMNS, *FURTHER_COLUMNS)
             if name != "queue" and name in part.columns
         }
@@ -335,13 +296,6 @@ def _settings(value: object) -> dict[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
 
 
-def _text(info: Mapping[str, Any], *names: str, default: str = "") -> str:
-    for name in names:
-        if isinstance(info.get(name), str):
-            return str(info[name])
-    return default
-
-
 def _state(info: Mapping[str, Any], path: Path) -> str:
     exit_code = info.get("exit")
     if exit_code is None:
@@ -350,7 +304,7 @@ def _state(info: Mapping[str, Any], path: Path) -> str:
         raise InputError(f"exit is {str(exit_code)[:40]!r}, not an exit code", where=str(path), mend="run it again")
     meaning = {0: "finished", 4: "not valid (jobs failed)", 5: "timed out", 130: "interrupted"}
     state = meaning.get(exit_code, f"ended with an error (exit code {exit_code})")
-    why = _text(info, "why")
+    why = text_of(info, "why")
     return f"{state}: {why}" if why and exit_code else state
 
 
@@ -388,9 +342,9 @@ def load_run(path: Path) -> Run:
         raise InputError(
             "no such run directory", where=str(path), mend="give directories that `yarnfair run` has written"
         )
-    info = _json_object(path / "run.json")
+    info = json_object(path / "run.json")
     summary_path = path / "summary.json"
-    summary = _json_object(summary_path) if summary_path.exists() else {}
+    summary = json_object(summary_path) if summary_path.exists() else {}
     queues = summary.get("queues", {})
     parts = {"queues": queues, "utilisation": summary.get("utilisation") or {}}
     parts |= {f"queues.{str(name)[:80]}": own for name, own in (queues.items() if isinstance(queues, Mapping) else ())}
@@ -403,11 +357,11 @@ def load_run(path: Path) -> Run:
         state = "unfinished (summary.json is missing)"
     policy = info.get("policy")
     described = policy if isinstance(policy, Mapping) else {}
-    name = _text(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
+    name = text_of(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
     experiment = info.get("experiment")
     kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
     # Runs of another kind have tables of their own, which their pages read.
-    table = _parquet(path / "allocations.parquet") if kind is None else None
+    table = parquet_table(path / "allocations.parquet") if kind is None else None
     series = _series(table, path / "allocations.parquet") if table is not None else {}
     if table is None and kind is None:
         problems.append("allocations.parquet is missing: nothing is drawn of it.")
@@ -418,11 +372,11 @@ def load_run(path: Path) -> Run:
     seed = info.get("seed")
     return Run(
         path=path,
-        label=_text(info, "variant", "label") or name,
+        label=text_of(info, "variant", "label") or name,
         info=info,
         summary=summary,
         policy=name,
-        mode=_text(described, "mode") or _text(info, "mode", default="inside"),
+        mode=text_of(described, "mode") or text_of(info, "mode", default="inside"),
         settings=_settings(described.get("settings") or info.get("settings")),
         seed=seed if isinstance(seed, int) else None,
         state=state,
@@ -430,7 +384,7 @@ def load_run(path: Path) -> Run:
         parents=parents,
         series=series,
         capacity_mb=_capacity(series),
-        jobs=_parquet(path / "jobs.parquet"),
+        jobs=parquet_table(path / "jobs.parquet"),
         decisions=decisions,
         problems=tuple(problems),
         kind=kind if isinstance(kind, str) else None,
@@ -442,7 +396,7 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
 
     Raises InputError when it is damaged, or a column is missing.
     """
-    table = _parquet(path)
+    table = parquet_table(path)
     lacking = [name for name in needed if table is not None and name not in table.columns]
     if lacking:
         raise InputError(f"columns {', '.join(lacking)} are missing", where=str(path), mend="run it again")

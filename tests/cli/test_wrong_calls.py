@@ -35,7 +35,6 @@ def code_of(*arguments: object) -> int:
         ("top", "--rm", "http://127.0.0.1:1", "--every", "nan"),
         ("replay", "none.jsonl", "--sample", "nan"),
         ("baseline", "none", "-o", "b.json", "--margin", "nan"),
-        ("vectors", "--hours", "nan"),
         ("cluster", "up", "--timeout", "nan"),
         ("order", "x.csv", "--map-slots", "1", "--reduce-slots", "1", "--algorithm", "optimal", "--time-limit", "nan"),
         ("decide", "--record", "ltyarn", "--until", "nan"),

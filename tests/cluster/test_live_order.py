@@ -148,8 +148,9 @@ def test_mrorder_holds_jobs_and_orders_them_by_earlier_runs(slotted: Slotted, tm
     experiment = load_experiment(str(path))
     jobs = list(jobs_of(experiment, 1)[0])
     by_id = {job.id: job for job in jobs}
-    policy = make_policy("mrorder", {"target": "tct"})
-    slots = slots_of(policy, jobs, node_sizes(experiment))  # type: ignore[arg-type]
+    queue = make_policy("mrorder", {"target": "tct"}).dispatching_queue()
+    assert queue is not None
+    slots = slots_of(queue, jobs, node_sizes(experiment))
     known = earlier_runs([history])
     for found in rounds:
         # Each round is what the engine makes of the earlier run's times.

@@ -18,8 +18,8 @@ from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, write_t
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy
-from harness.policies.mrorder import MROrder
 from harness.policies.ordering import Slots
+from harness.policies.ordering.online import DispatchingQueue
 
 NODES = [Resource(8192, 8)]
 
@@ -40,9 +40,9 @@ def job(number: int, name: str, maps: int = 8, reduces: int = 2, map_s: float = 
     )
 
 
-def policy(**settings: str) -> MROrder:
-    found = make_policy("mrorder", settings)
-    assert isinstance(found, MROrder)
+def policy(**settings: str) -> DispatchingQueue:
+    found = make_policy("mrorder", settings).dispatching_queue()
+    assert found is not None
     return found
 
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from harness.base.errors import InputError
-from harness.experiments.recording import _by_integrals, am_share_of, job_of, nodes_of, run_header, sizes_document
+from harness.experiments.real.trace import run_header, sizes_document
+from harness.experiments.recording import _by_integrals, am_share_of, job_of, nodes_of
 from harness.experiments.resolve import LoadedExperiment, load_experiment
 from harness.jobs.recorded import JobLine, NodeLine
 from harness.model.jobs import NodeSpec

@@ -17,7 +17,8 @@ from harness.kinds.slots.run import slot_job, slot_run
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy
-from harness.policies.mrorder import MROrder
+from harness.policies.base import Policy
+from harness.policies.ordering.online import DispatchingQueue
 
 SMALL = """
 experiment: small-slots
@@ -186,11 +187,16 @@ def mapreduce(name: str, maps: int, map_s: float, reduces: int, reduce_s: float,
     return JobSpec(name, "root.a", "mapreduce", size, tuple(stages), submit_s=at_s)
 
 
+def queue_of(policy: Policy) -> DispatchingQueue:
+    found = policy.dispatching_queue()
+    assert found is not None
+    return found
+
+
 def test_mrorder_holds_and_orders() -> None:
     jobs = [mapreduce("J1", 10, 4, 2, 8, 0), mapreduce("J2", 4, 2, 4, 2, 1), mapreduce("J3", 2, 6, 4, 10, 2)]
     policy = make_policy("mrorder", {"interval_s": "5", "map_slots": "8", "reduce_slots": "4", "threshold": "0"})
-    assert isinstance(policy, MROrder)
-    held, arrived = hold(policy, jobs, [Resource(8192, 8)])
+    held, arrived = hold(queue_of(policy), jobs, [Resource(8192, 8)])
     assert [(job.id, job.submit_s) for job in held] == [("J2", 5.0), ("J3", 5.001), ("J1", 5.002)]
     assert arrived == {"J1": 0, "J2": 1, "J3": 2}
     found = as_mapreduce(jobs[0])
@@ -199,13 +205,11 @@ def test_mrorder_holds_and_orders() -> None:
 
 def test_mrorder_refuses_what_it_cannot_plan() -> None:
     jobs = [mapreduce("J1", 1, 1, 0, 0, 0)]
-    eager = make_policy("mrorder", {"eager": "true"})
-    assert isinstance(eager, MROrder)
+    eager = queue_of(make_policy("mrorder", {"eager": "true"}))
     with pytest.raises(CallError, match="eager"):
         hold(eager, jobs, [Resource(8192, 8)])
     after = [*jobs, JobSpec("J2", "root.a", "mapreduce", Resource(1, 1), jobs[0].stages, after_job="J1")]
-    plain = make_policy("mrorder")
-    assert isinstance(plain, MROrder)
+    plain = queue_of(make_policy("mrorder"))
     with pytest.raises(InputError, match="comes after J1"):
         hold(plain, after, [Resource(8192, 8)])
     assert hold(plain, [], []) == ([], {})

@@ -10,8 +10,9 @@ import pytest
 
 from harness.cli import main
 from harness.policies import make_policy
-from harness.policies.fawkes import FawkesPolicy, Metrics, throughput_weight
+from harness.policies.fawkes import FawkesPolicy, throughput_weight
 from harness.policies.fawkes_shares import (
+    Metrics,
     global_discrimination,
     temporal_discrimination,
     variance,

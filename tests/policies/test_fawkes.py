@@ -15,9 +15,9 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.paper import clusters as paper_clusters
 from harness.paper.clusters import allocate_clusters, read_clusters_scenario
 from harness.policies import CountedLedger, make_policy
-from harness.policies.fawkes import FawkesPolicy, Metrics
+from harness.policies.fawkes import FawkesPolicy
 from harness.policies.fawkes_manager import Manager, Remove, Resize, Start
-from harness.policies.fawkes_shares import ideal_shares, make_room, weights_of, whole_nodes
+from harness.policies.fawkes_shares import Metrics, ideal_shares, make_room, weights_of, whole_nodes
 
 NAMES = ["a", "b", "c", "d", "e"]
 AMOUNTS = st.fractions(0, 1000, max_denominator=50)

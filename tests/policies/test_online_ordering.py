@@ -190,7 +190,9 @@ def test_users_own_ordering(tmp_path: Path) -> None:
     )
     assert named(f"{path}:fewest_maps")(FOUR, SLOTS) == (2, 1, 0, 3)
     policy = make_policy("mrorder", {"ordering": f"{path}:fewest_maps", "when": "tp-fti"})
-    assert policy.ordering()(FOUR, SLOTS) == (2, 1, 0, 3)  # type: ignore[attr-defined]
+    queue = policy.dispatching_queue()
+    assert queue is not None
+    assert queue.ordering(FOUR, SLOTS) == (2, 1, 0, 3)
     for name, message in (("wrong", "is no order"), ("broken", "KeyError")):
         with pytest.raises(InputError, match=message):
             named(f"{path}:{name}")(FOUR, SLOTS)
@@ -202,6 +204,10 @@ def test_users_own_ordering(tmp_path: Path) -> None:
 
 
 def test_policy_settings() -> None:
-    how = make_policy("mrorder", {"when": "pnj", "jobs": "4", "most": "9"}).dispatching()  # type: ignore[attr-defined]
+    queue = make_policy("mrorder", {"when": "pnj", "jobs": "4", "most": "9"}).dispatching_queue()
+    assert queue is not None
+    how = queue.when
     assert (how.when, how.jobs, how.most, how.interval_s) == ("pnj", 4, 9, 10)
-    assert make_policy("mrorder").dispatching() == Dispatching()  # type: ignore[attr-defined]
+    plain = make_policy("mrorder").dispatching_queue()
+    assert plain is not None
+    assert plain.when == Dispatching()

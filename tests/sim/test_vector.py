@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from harness.base.errors import InputError
 from harness.cli import main
@@ -215,16 +216,24 @@ def test_a_part_of_googles_trace(trace: Path) -> None:
         load_trace(trace, 3, Part(start_h=5))
 
 
-def test_the_commands_part_of_a_trace_is_what_is_simulated(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*more: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["vectors", "--trace", str(trace), "--users", "3", "--policy", "drf", *more])
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out + said.err
+def run_file(folder: Path, capsys: pytest.CaptureFixture[str], **keys: object) -> tuple[int, str]:
+    """Runs an experiment of vectors: exit code, and what it says."""
+    file = folder / "some.yaml"
+    file.write_text(yaml.safe_dump({"kind": "vectors", "experiment": "some", "policies": ["drf"], **keys}))
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(file), "--out", str(folder / "runs")])
+    said = capsys.readouterr()
+    return int(stop.value.code or 0), said.out + said.err
 
-    assert "3 users, 1 tasks, 2 machines" in run("--hours", "0.0125")[1]
-    assert run("--machines", "9")[0] == 1
-    assert run("--load", "1")[0] == 2
+
+def test_a_files_part_of_a_trace_is_what_is_simulated(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = run_file(trace.parent, capsys, trace=str(trace), users=3, hours=0.0125)
+    assert (code, "trace, 2 servers" in said) == (0, True)
+    (summary,) = (trace.parent / "runs").rglob("summary.json")
+    assert json.loads(summary.read_text())["tasks"] == 1
+    assert run_file(trace.parent, capsys, trace=str(trace), users=3, machines=9)[0] == 1
+    assert run_file(trace.parent, capsys, trace=str(trace), users=3, load=1)[0] == 1
+    assert "has no machine_events" in run_file(trace.parent, capsys, trace=str(trace.parent))[1]
 
 
 @pytest.mark.parametrize(
@@ -264,28 +273,3 @@ def test_names_are_utf_8_whatever_the_locale(trace: Path, monkeypatch: pytest.Mo
     with gzip.open(trace / "task_events" / "part-0.csv.gz", "wt", encoding="utf-8") as file:
         file.write("0,,7,0,,0,\u00e4nne,2,9,0.25,0.1,0.01,0\n")
     assert load_trace(trace, users=1).user.tolist() == [0]
-
-
-def test_the_command(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["vectors", "--users", "6", "--machines", "10", "--hours", "0.5", "--knob", "0.2", "--json"])
-    out, err = capsys.readouterr()
-    found = json.loads(out)
-    assert stop.value.code == 0
-    assert found["load"]["synthetic"] is True
-    assert [(row["policy"], row["knob"]) for row in found["runs"]] == [
-        ("static", None),
-        ("drf", None),
-        ("tetris", 0.2),
-        ("qknober", 0.2),
-    ]
-    assert "running qknober 0.2" in err
-    with pytest.raises(SystemExit) as stop:
-        main(["vectors", "--trace", str(trace), "--users", "2", "--policy", "drf"])
-    out = capsys.readouterr().out
-    assert stop.value.code == 0
-    assert "trace: 2 users, 2 tasks, 2 machines" in out
-    assert max(map(len, out.splitlines())) <= 80
-    with pytest.raises(SystemExit) as stop:
-        main(["vectors", "--trace", str(trace / "nothing")])
-    assert (stop.value.code, "has no machine_events" in capsys.readouterr().err) == (1, True)

@@ -59,7 +59,7 @@ def _pretend(
 def test_estimates_are_compared_with_what_runs_took(tmp_path: Path) -> None:
     experiment = load_experiment("estimator")
     jobs = list(jobs_of(experiment, 1)[0])
-    slots = slots_of(MROrder(), jobs, node_sizes(experiment))
+    slots = slots_of(MROrder().dispatching_queue(), jobs, node_sizes(experiment))
     assert slots == Slots(6, 2)
     for order in estimator.chosen(4, 4):
         _pretend(tmp_path / estimator.order_name(order), order, jobs, experiment.hash, slots, 1.25)

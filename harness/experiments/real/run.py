@@ -29,7 +29,8 @@ from harness.experiments.real.cluster import RealCluster, file_text
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of, plan_for
-from harness.experiments.recording import nodes_of, run_header, run_jobs, sizes_document
+from harness.experiments.real.trace import run_header, run_jobs, sizes_document
+from harness.experiments.recording import nodes_of
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
 from harness.jobs.recorded import write_trace
@@ -38,7 +39,6 @@ from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
-from harness.policies.mrorder import MROrder
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
 from harness.results.store import Pace, RunDirectory
@@ -74,8 +74,9 @@ class RealRun:
         #: Those of this run that compute; the other jobs are replayed.
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
-        jobs, policy = list(jobs_of(experiment, variant.seed)[0]), make_policy(variant.policy, variant.settings)
-        self.holding = Holding(policy, jobs, node_sizes(experiment)) if isinstance(policy, MROrder) else None
+        jobs = list(jobs_of(experiment, variant.seed)[0])
+        queue = make_policy(variant.policy, variant.settings).dispatching_queue()
+        self.holding = Holding(queue, jobs, node_sizes(experiment)) if queue is not None else None
         self.jobs = [JobRun(spec, None if spec.after_job else spec.submit_s) for spec in jobs]
         self.by_id = {job.spec.id: job for job in self.jobs}
         self.followers: dict[str, list[JobRun]] = {}

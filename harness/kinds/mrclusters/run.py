@@ -29,7 +29,7 @@ from harness.kinds.mrclusters.spec import (
     read_applications,
     read_experiment,
 )
-from harness.policies.fawkes import FawkesPolicy
+from harness.policies.fawkes_shares import Weighting
 from harness.policies.registry import make_policy, settings_of
 from harness.results.metrics import percentile
 from harness.sim.mrclusters import ClusterSetup, Constants, MRJob, Profile, Result, Setup, simulate
@@ -137,15 +137,11 @@ def mr_variants(
     return times_seeds(found, seeds, spec.seed)
 
 
-def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> FawkesPolicy:
-    policy = make_policy(name, settings)
-    if not isinstance(policy, FawkesPolicy):
-        raise CallError(
-            f"{name} does not divide nodes among MR-clusters",
-            where=loaded.document.where(("policies",)),
-            mend="give fawkes-... policies",
-        )
-    return policy
+def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> Weighting:
+    try:
+        return make_policy(name, settings).weighting()
+    except CallError as error:
+        raise CallError(error.what, where=loaded.document.where(("policies",)), mend=error.mend) from None
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------

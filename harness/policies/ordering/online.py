@@ -23,6 +23,23 @@ When = Literal["pnj", "tp-fti", "tp-ati"]
 
 
 @dataclass(frozen=True, slots=True)
+class DispatchingQueue:
+    """Jobs are held back and handed on as `when` says, each round in the order of `ordering`.
+
+    history
+        Earlier runs or traces that the estimates come from, commas between them; empty: the declared mean times.
+    map_slots, reduce_slots
+        Of the estimates; 0: what fits the cluster at once.
+    """
+
+    when: Dispatching
+    ordering: Ordering
+    history: str = ""
+    map_slots: int = 0
+    reduce_slots: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Dispatching:
     """How the policy module decides.
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from harness.policies.fawkes import Metrics
+from harness.policies.fawkes_shares import Metrics
 from harness.sim.mrclusters.model import ClusterSetup, Constants, MRJob, NodeKind
 
 MAP, REDUCE = 0, 1

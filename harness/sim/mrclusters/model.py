@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from harness.policies.fawkes import FawkesPolicy
+from harness.policies.fawkes_shares import Weighting
 
 #: core: input and output data; transient-core: output data only; transient: none (section 3.2).
 NodeKind = Literal["core", "transient-core", "transient"]
@@ -110,7 +110,7 @@ class Setup:
 
     nodes: int
     clusters: tuple[ClusterSetup, ...]
-    policy: FawkesPolicy | None
+    policy: Weighting | None
     growth: Growth = "transient-core"
     constants: Constants = field(default_factory=Constants)
     sample_s: float = 10.0

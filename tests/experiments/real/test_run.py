@@ -23,7 +23,8 @@ from harness.experiments.real.cluster import cluster_spec, file_text, open_clust
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, tasks_table
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import control_settings, real_policies, real_variants
-from harness.experiments.recording import _by_integrals, delays_of, run_jobs
+from harness.experiments.real.trace import delays_of, run_jobs
+from harness.experiments.recording import _by_integrals
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
 from harness.jobs.recorded import JobLine, NodeLine
 from harness.jobs.replay import JobRecord, TaskRecord

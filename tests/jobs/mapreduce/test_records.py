@@ -10,7 +10,7 @@ import pytest
 
 from harness.experiments.real.curves import JobRun, tasks_table
 from harness.experiments.real.programs import ProgramLoad, container_overhead_s
-from harness.experiments.recording import run_jobs
+from harness.experiments.real.trace import run_jobs
 from harness.jobs.engines.attempts import Attempt
 from harness.jobs.engines.base import ProgramJob
 from harness.jobs.mapreduce.history import record_of

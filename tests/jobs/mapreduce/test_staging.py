@@ -15,7 +15,7 @@ from lxml import etree
 
 from harness.base.errors import CallError, InputError
 from harness.experiments.real.curves import JobRun
-from harness.experiments.recording import run_jobs
+from harness.experiments.real.trace import run_jobs
 from harness.jobs.engines.base import ProgramJob
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob

@@ -1,0 +1,82 @@
+"""A queue's workload in an experiment: what it asks for, and what the experiment's hash is made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.experiments.spec import Experiment
+from harness.jobs.workloads import build_jobs
+from harness.jobs.workloads.base import LoadedWorkload, Scale
+from harness.model.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """One leaf's workload, start and scale."""
+
+    queue: str  # full path
+    workload: LoadedWorkload
+    start_s: float
+    scale: Scale
+
+
+def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
+    """(what it is, size) of every kind of container that a workload asks for."""
+    yield from load.workload.spec.demands()
+    if load.workload.spec.lists_tasks:
+        for job in build_jobs(load.workload, queue=load.queue, seed=0):
+            yield f"job {job.id}, am", job.am
+            for stage in job.stages:
+                yield f"job {job.id}, {stage.name}", stage.demand
+
+
+def _file_hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    return digest.hexdigest()
+
+
+def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
+    document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
+    if spec.slots is None:
+        del document["slots"]  # experiments on containers are what they were before there were slots
+    if spec.actuation.task_lengths == "work":
+        del document["actuation"]["task_lengths"]  # what it was before it could be chosen
+    if spec.scheduler == "fair" and not spec.capacity:
+        del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
+    if spec.actuation.max_ratio is None:
+        del document["actuation"]["max_ratio"]  # the same
+    _without_own_orders(document["queues"])
+    for group in document["cluster"]["nodes"]:
+        if group["price_hour"] is None:
+            del group["price_hour"]  # nodes without a price are what they were before there were prices
+    document["workloads"] = {}
+    for load in loads:
+        trace = load.workload.trace()
+        document["workloads"][load.queue] = {
+            "start_s": load.start_s,
+            "scale": {"tasks": load.scale.tasks, "durations": load.scale.durations, "gaps": load.scale.gaps},
+            "workload": load.workload.spec.model_dump(mode="json", exclude_none=True),
+            **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
+        }
+    return document
+
+
+def _without_own_orders(queues: dict[str, Any]) -> None:
+    """Queues without a quantum, rounds or weights of their own are what they were before there were such."""
+    for queue in queues.values():
+        if queue is not None:
+            for name in ("quantum_s", "round_s", "application_weights"):
+                if queue[name] is None or queue[name] == {}:
+                    del queue[name]
+            _without_own_orders(queue["children"] or {})

@@ -1,0 +1,148 @@
+"""A run on a real cluster as a trace: every task with its own time, and what the cluster's parts took.
+
+Of applications that are not ours: harness.experiments.recording. The format, and reading it: harness.jobs.recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.experiments.real.curves import JobRun
+from harness.experiments.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
+from harness.experiments.resolve import LoadedExperiment
+from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, job_line
+from harness.jobs.replay import durations_ms, stages_in_order
+
+
+def delays_of(
+    experiment: LoadedExperiment,
+    measured: Mapping[str, Mapping[str, float]],
+    response_heartbeats: int = 1,
+    *,
+    given: Mapping[str, str] | None = None,
+) -> DelaysLine:
+    """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
+
+    ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the properties of a cluster that
+    was there already and keeps its own heartbeats of nodes and updates (Hadoop's defaults where they are not known).
+    A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
+    reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
+    """
+    said = experiment.spec.delays
+    node_ms = said.node_heartbeat_ms if given is None else whole_property(given, NODE_HEARTBEAT)
+    node_ms = node_ms or 1000
+    am_ms = said.am_heartbeat_ms or 1000
+
+    def mean(name: str) -> float | None:
+        found = measured.get(name)
+        return None if found is None else found["mean"]
+
+    end = mean("end_heard_ms")
+    around = None if end is None else max(round(end - (node_ms + am_ms) / 2), 0)
+    am_start = mean("am_start_ms")
+    return DelaysLine(
+        node_heartbeat_ms=node_ms,
+        am_heartbeat_ms=am_ms,
+        am_response_heartbeats=response_heartbeats
+        if said.am_response_heartbeats is None
+        else said.am_response_heartbeats,
+        am_start_ms=None if am_start is None else max(round(am_start), 0),
+        container_start_ms=around,
+        update_ms=said.update_ms if given is None else whole_property(given, UPDATE),
+    )
+
+
+def run_header(
+    experiment: LoadedExperiment,
+    source: str,
+    measured: Mapping[str, Mapping[str, float]],
+    response_heartbeats: int = 1,
+    *,
+    nodes: Sequence[NodeLine],
+    given: Mapping[str, str] | None,
+) -> Header:
+    """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
+
+    ``given``: the properties of a cluster that was there already, on which the experiment's ``conf`` was not set.
+    """
+    spec = experiment.spec
+    conf = spec.conf if given is None else scheduler_properties(given)
+    limits = {path: queue.max_running_apps for path, queue in _queue_specs(spec.queues, "root") if queue is not None}
+    return Header(
+        source=source,
+        nodes=list(nodes),
+        queues={
+            path: QueueLine(weight=weight, max_running_apps=limits.get(path))
+            for path, weight in experiment.weights.items()
+            if path != "root"
+        },
+        max_am_share=spec.max_am_share,
+        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()},
+        delays=delays_of(experiment, measured, response_heartbeats, given=given),
+    )
+
+
+def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
+    """What ``run.json`` says of a cluster's nodes: how many, of which sizes; one size (None: they differ), MiB."""
+    memory, vcores = {node.memory_mb for node in nodes}, {node.vcores for node in nodes}
+    return {
+        "nodes": sum(node.count for node in nodes),
+        "memory_mb": memory.pop() if len(memory) == 1 else None,
+        "vcores": vcores.pop() if len(vcores) == 1 else None,
+        "sizes": [node.model_dump() for node in nodes],
+    }
+
+
+def _queue_specs(queues: Mapping[str, Any], above: str) -> Iterable[tuple[str, Any]]:
+    for name, queue in queues.items():
+        yield f"{above}.{name}", queue
+        if queue is not None and queue.children:
+            yield from _queue_specs(queue.children, f"{above}.{name}")
+
+
+def run_jobs(jobs: Sequence[JobRun], seed: int) -> list[JobLine]:
+    """The jobs of a run that were submitted: the time that each task worked, what its container and the job's master
+    took to start.
+
+    A task that never ended (a run that was cut) has the time that it was to take; so has one that may begin before what
+    it waits for has ended, because its own time would hold its waiting.
+    """
+    lines = []
+    for job in jobs:
+        if math.isnan(job.submitted_s):
+            continue
+        drawn = durations_ms(job.spec, seed)
+        ordered = stages_in_order(job.spec)
+        times = {stage.name: [ms / 1000.0 for [(ms, _)] in drawn[at]] for at, stage in enumerate(ordered)}
+        starts = {stage.name: [0.0] * stage.tasks for stage in ordered}
+        for task in job.record.tasks:
+            stage = ordered[task.stage]
+            if task.outcome == "finished" and not (stage.after and stage.slow_start < 1):
+                times[stage.name][task.task] = max(task.ended_ms - task.started_ms, 0) / 1000.0
+            if task.outcome == "finished" and job.spec.kind != "spark":
+                starts[stage.name][task.task] = max(task.started_ms - task.heard_ms, 0) / 1000.0
+        spec = job.spec
+        lines.append(
+            job_line(
+                replace(spec, submit_s=max(job.submitted_s, 0.0), am_start_s=am_start_s(job)),
+                [times[stage.name] for stage in spec.stages],
+                None if spec.kind == "spark" else [starts[stage.name] for stage in spec.stages],
+                started_s=_seconds(job.started_s),
+                finished_s=_seconds(job.finished_s) if job.ended else None,
+            )
+        )
+    return lines
+
+
+def am_start_s(job: JobRun) -> float | None:
+    """From the launch of the master's container to its first heartbeat, seconds; None where it did not come so far."""
+    if job.status is None or not job.status.launched_ms or not job.record.first_heartbeat_ms:
+        return None
+    return max(job.record.first_heartbeat_ms - job.status.launched_ms, 0) / 1000.0
+
+
+def _seconds(value: float) -> float | None:
+    return None if math.isnan(value) else round(max(value, 0.0), 3)

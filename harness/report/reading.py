@@ -1,0 +1,61 @@
+"""Files of a run directory as plain values; what is broken is an `InputError` that names the file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from harness.base.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            "not a run directory (it has no run.json)",
+            where=str(path.parent),
+            mend="give directories that `yarnfair run` has written",
+        ) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"not readable: {error}", where=str(path), mend="run it again") from None
+    if not isinstance(document, dict):
+        raise InputError("not a JSON object", where=str(path), mend="run it again")
+    return document
+
+
+def parquet_table(path: Path) -> pd.DataFrame | None:
+    """A table, or None when the file is not there (yet)."""
+    if not path.exists():
+        return None
+    try:
+        return pd.read_parquet(path)
+    except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
+        raise InputError(
+            f"not a readable parquet file ({type(error).__name__}: {str(error).splitlines()[0][:120]})",
+            where=str(path),
+            mend="run it again",
+        ) from None
+
+
+def column(table: pd.DataFrame, name: str, path: Path) -> Floats:
+    try:
+        return table[name].to_numpy(dtype=np.float64, na_value=math.nan)
+    except (TypeError, ValueError):
+        raise InputError(f"column {name} does not hold numbers", where=str(path), mend="run it again") from None
+
+
+def text_of(info: Mapping[str, Any], *names: str, default: str = "") -> str:
+    for name in names:
+        if isinstance(info.get(name), str):
+            return str(info[name])
+    return default
