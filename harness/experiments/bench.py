@@ -140,6 +140,35 @@ def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
     return replace(setup, allocations=allocations, jobs=jobs, scheduler="capacity", capacity=capacity, conf=conf)
 
 
+def _many_queues(setup: Any, queues: int) -> Any:
+    """The same load and features on so many leaves in groups of 32, a job in each (160 jobs' sizes in turn)."""
+    from harness.yarn.fair.parse import parse_allocations
+
+    def leaf(i: int) -> str:
+        more = ""
+        if i % 4 == 0:
+            more += f"<minResources>{2048 * (1 + i % 3)} mb, {1 + i % 3} vcores</minResources>"
+        if i % 5 == 1:
+            more += "<maxResources>16384 mb, 16 vcores</maxResources>"
+        if i % 8 == 2:
+            more += "<maxRunningApps>30</maxRunningApps>"
+        if i % 16 == 3:
+            more += "<schedulingPolicy>fifo</schedulingPolicy><maxAMShare>0.6</maxAMShare>"
+        return f'<queue name="q{i}"><weight>{1 + i % 7}</weight>{more}</queue>'
+
+    groups = [range(at, min(at + 32, queues)) for at in range(0, queues, 32)]
+    rows = "".join(
+        f'<queue name="g{n}"><weight>{1 + n % 3}</weight>{"".join(map(leaf, group))}</queue>'
+        for n, group in enumerate(groups)
+    )
+    tail = LOADED[LOADED.index("  <default") :]
+    jobs = [
+        replace(setup.jobs[i % 160], id=f"j{i}", queue=f"root.g{i // 32}.q{i}", submit_s=0.01 * i)
+        for i in range(queues)
+    ]
+    return replace(setup, allocations=parse_allocations(f"<allocations>{rows}{tail}", source="bench"), jobs=jobs)
+
+
 def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000) -> dict[str, Any]:
     """Container starts and ends per second of processor time, once the cluster is full; the best of three stretches."""
     from harness.policies.registry import make_policy
@@ -148,7 +177,10 @@ def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events:
     if policy.startswith("capacity"):
         setup = _capacity_load(int(policy.partition("_")[2] or len(LOADED_LEAVES)), nodes, warm_s)
     else:
-        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(policy, {}), nodes, warm_s)
+        name, _, queues = policy.partition("_") if policy != "user_policy" else (policy, "", "")
+        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(name, {}), nodes, warm_s)
+        if queues:
+            setup = _many_queues(setup, int(queues))
     simulation = Simulation(setup)
     g = simulation.world.g
     simulation.run()

@@ -114,3 +114,14 @@ def wait_ms(order: Order) -> int:
     if order.t_wait_s is None or order.t_wait_s >= 1e12:
         return -1
     return round(order.t_wait_s * 1000)
+
+
+#: With more leaves than these the order of accumulated resources is followed in time, match by match; with fewer all
+#: keys are made at each choice.
+FOLLOWED = 32
+
+
+def keys_move(xg: Any, leaves: int) -> bool:
+    """Whether the scheduler follows the queues' keys in time: where they are straight lines between two changes."""
+    straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
+    return bool(xg["rule"] == RULE_ACCUMULATED and straight and leaves > FOLLOWED)

@@ -31,8 +31,9 @@ from harness.sim.events import E_JOIN, E_LEAVE, push
 from harness.sim.fair.api import Scheduler
 from harness.sim.fair.longstate import RULE_USER
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
+from harness.sim.fair.turns import seat_all
 from harness.sim.feed import Feed
-from harness.sim.longterm import long_term_arrays, shares_of, wait_ms
+from harness.sim.longterm import keys_move, long_term_arrays, shares_of, wait_ms
 from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
@@ -229,6 +230,9 @@ class Simulation:
             arrays["x"]["by_apps"][sched.queue_index(path)] = 1
         sched.S.g["hooks"] = 1
         sched.S = sched.S._replace(**arrays)
+        if self.setup.scheduler == "fair":
+            sched.S.g["moving"] = self._order_mode() != STOCK and keys_move(arrays["xg"][0], len(sched.S.leaves))
+            seat_all(sched.S)
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world
@@ -366,6 +370,7 @@ class Simulation:
         for queue, index in zip(self.tree, self.order, strict=True):
             key = keys.get(queue.path)
             column[index] = 1e300 if key is None or key != key else min(max(float(key), -1e300), 1e300)
+        seat_all(S)
 
     def _parts(self) -> None:
         """Fill the queues' parts over the horizon anew: the policies' own definition, once an update."""

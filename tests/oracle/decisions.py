@@ -53,6 +53,7 @@ RECORDED: dict[str, tuple[int, str]] = {
     "preemption": (4013, "weights,min,max,fifo,am,bigasks,reservations,preemption,restart,hashes,ties"),
     "preemption_drf": (4010, "weights,min,drf,am,preemption,cleanup,increments,keys,hashes,late,sizeweight"),
     "fetched": (4014, "weights,am,preemption,manual,bigasks,reservations,release,reload,loss"),
+    "zero": (4020, "weights,zero,drf,am,release,increments"),
     "neverlaunched": (4012, "weights,am,preemption,neverlaunched,bigasks,reservations,min"),
 }
 

@@ -17,6 +17,7 @@ from typing import Any
 #: feature -> what it adds to a script
 FEATURES = {
     "weights": "uneven weights (without: all 1)",
+    "zero": "weights of 0: under drf Hadoop's comparator is no order then",
     "min": "minResources on some queues",
     "max": "maxResources on some queues, absolute and in per cent",
     "drf": "drf on the root and some subtrees",
@@ -79,12 +80,16 @@ RARE = {
     "files": 0.33,
     "late": 0.5,
     "userlimit": 0.5,
+    "zero": 0.12,
 }
 
 
 @dataclass
 class Plan:
-    """What a script is to be like; sizes in nodes, applications, seconds, tasks of a typical ask."""
+    """What a script is to be like; sizes in nodes, applications, seconds, tasks of a typical ask.
+
+    `queues`: so many leaves (0: a small tree).
+    """
 
     seed: int
     features: frozenset[str]
@@ -95,6 +100,7 @@ class Plan:
     heartbeat_ms: int = 1000
     update_ms: int = 500
     shares: str = "none"
+    queues: int = 0
 
 
 def random_plan(seed: int, **sizes: Any) -> Plan:
@@ -121,7 +127,7 @@ class _Writer:
         #: A container that ends before its AM has fetched it never ends for the scheduler.
         self.unfetched_ms = 4000 if self.has("manual") else 0
         self._cluster()
-        self.root = self._tree("root", 0, self.has("drf"))
+        self.root = self._wide() if plan.queues else self._tree("root", 0, self.has("drf"))
         self.leaves: list[str] = []
         self._collect(self.root, "root")
 
@@ -153,6 +159,27 @@ class _Writer:
             queue.policy = "fifo"
         return queue
 
+    def _wide(self) -> _Queue:
+        """Many leaves: most beside each other in a few parents, the others at the ends of deep paths."""
+        rng = self.rng
+        drf = self.has("drf")
+        root = _Queue("root", 0, "drf" if drf else "fair")
+        left, group = self.plan.queues, 0
+        while left > 0:
+            parent = _Queue(f"g{group}", 1, "drf" if drf and rng.random() < 0.6 else "fair")
+            root.children.append(parent)
+            for depth in range(rng.choice((0, 0, 1, 8))):
+                below = _Queue(f"d{depth}", min(2 + depth, 3), parent.policy)
+                parent.children.append(below)
+                parent = below
+            count = min(left, rng.choice((1, 7, 40, 130)))
+            for i in range(count):
+                fifo = self.has("fifo") and rng.random() < 0.1
+                parent.children.append(_Queue(f"q{group}x{i}", 3, "fifo" if fifo else "fair"))
+            left -= count
+            group += 1
+        return root
+
     def _collect(self, queue: _Queue, path: str) -> None:
         if not queue.children:
             self.leaves.append(path)
@@ -178,6 +205,8 @@ class _Writer:
             share = (0.5, 0.25, 0.12)[queue.level - 1]
             if self.has("weights"):
                 weight = rng.choice(("1.0", "2.0", "3.0", "0.5", "1.5", f"{rng.uniform(0.2, 6):.2f}"))
+                if self.has("zero") and rng.random() < 0.3:
+                    weight = "0.0"
                 x.append(f"<weight>{weight}</weight>")
             if self.has("min") and rng.random() < 0.35:
                 mb = int(self.mb * share * rng.uniform(0.1, 0.7)) // 128 * 128

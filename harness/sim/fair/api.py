@@ -19,6 +19,7 @@ from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.fair.nodes import cluster_changed
 from harness.sim.fair.shares import steady_shares
+from harness.sim.fair.turns import seat_all
 from harness.sim.pools import NodeLike, extended, node_hash, zeros
 from harness.yarn.fair.manager import QueueManager
 
@@ -118,6 +119,13 @@ class Scheduler:
             np.zeros(0, np.int64),
             zeros(1, NO_X.dtype),
             zeros(1, NO_XG.dtype),
+            zeros(0, st.SEAT),
+            zeros(st.SIZES, st.SIZE),
+            zeros(st.VIEWS, st.VIEW),
+            empty,
+            empty,
+            empty,
+            empty,
             NO_WINDOW.copy(),
         )
         self._extend("a", "free_app", "n_free_app", "free_next", apps)
@@ -318,6 +326,7 @@ class Scheduler:
             self.S.q[slot]["weight"] = np.float32(weight)
         self.S.g[0]["shares_dirty"] = 1
         steady_shares(self.S)
+        seat_all(self.S)
 
     def check(self) -> None:
         """What Hadoop's reload thread does every 10 s: ad hoc queues that are empty go."""
@@ -383,7 +392,47 @@ class Scheduler:
         self.S.g[0]["n_queues"], self.S.g[0]["n_leaves"] = len(order), len(leaves)
         self._size_heaps(2)
         self._size_work()
+        self._lay_out_turns(slots)
         cluster_changed(self.S)
+
+    def _lay_out_turns(self, slots: list[int]) -> None:
+        """Room for each parent's tournament of its children; flat, for one of all leaves at the root."""
+        q = self.S.q
+        seat = zeros(len(q), st.SEAT)
+        seat[: len(self.S.seat)] = self.S.seat
+        for field, value in (("up", -1), ("at", 0), ("off", 0), ("cap", 0), ("late_at", 0)):
+            seat[field] = value
+        size = 0
+
+        def tournament(children: list[int]) -> tuple[int, int]:
+            nonlocal size
+            off, cap = size, 1 << max(len(children) - 1, 0).bit_length()
+            size += 2 * cap
+            return off, cap
+
+        leaves = [int(leaf) for leaf in self.S.leaves]
+        below: dict[int, list[int]] = {slot: [] for slot in slots if not q[slot]["leaf"]}
+        flat = self.S.g[0]["order_mode"] == st.KEYED_FLAT
+        if flat:
+            below = {0: leaves}
+        else:
+            for slot in slots:
+                if q[slot]["parent"] >= 0:
+                    below[int(q[slot]["parent"])].append(slot)
+        for parent, children in below.items():
+            seat["off"][parent], seat["cap"][parent] = tournament(children)
+            seat["up"][children], seat["at"][children] = parent, np.arange(len(children))
+        g = self.S.g[0]
+        g["span"] = size
+        size *= st.VIEWS
+        g["late_off"] = g["late_cap"] = 0
+        if g["order_mode"] != st.STOCK:
+            g["late_off"], g["late_cap"] = tournament(leaves)
+            seat["late_at"][leaves] = np.arange(len(leaves))
+        empty = np.full(size, -1, np.int64)
+        aside = np.zeros(len(q) + 1, np.int64)
+        inside = np.zeros(st.VIEWS * len(q), np.int64)
+        self.S = self.S._replace(seat=seat, inside=inside, tree=empty, due=empty.copy(), aside=aside)
 
     def _new_queue(self, slot: int, queue: Queue) -> None:
         q = self.S.q[slot : slot + 1]

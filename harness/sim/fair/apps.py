@@ -25,6 +25,7 @@ from harness.sim.fair.containers import (
 )
 from harness.sim.fair.order import place
 from harness.sim.fair.state import APP_END, IGNORED, INVALID_ASK, NEED_ROOM, REJECTED, S
+from harness.sim.fair.turns import seat
 from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
@@ -355,6 +356,7 @@ def stops_running(s: S, i: int) -> None:
     if x.am_running == 1:
         q.am_mb -= x.am_mb
         q.am_vcores -= x.am_vcores
+    seat(s, x.q)
     s.u[x.user].n_run -= 1
     p = x.q
     while p >= 0:

@@ -20,10 +20,9 @@ from harness.sim.fair.order import (
     heap_insert,
     heap_remove,
     is_starved,
-    keyed_before,
-    queue_before,
 )
 from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
+from harness.sim.fair.turns import is_up, next_turn, put_aside, take_back, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -205,82 +204,58 @@ def _within_max(s: S, p: int) -> bool:
 
 
 @kernel
-def _next_child(s: S, parent: int, last: int, keyed: bool) -> int:
-    """The child after `last` (-1: the first) in the parent's order, of those with a candidate below them."""
-    best = -1
-    keyed = keyed and s.x[parent].stock == 0
-    c = s.q[parent].first_child
-    while c >= 0:
-        x = s.q[c]
-        if x.n_cand > 0 and c != last:
-            if keyed:
-                if (last < 0 or keyed_before(s, last, c)) and (best < 0 or keyed_before(s, c, best)):
-                    best = c
-            elif (last < 0 or queue_before(s, parent, last, c)) and (best < 0 or queue_before(s, parent, c, best)):
-                best = c
-        c = x.next_sibling
-    return best
+def _is_held(s: S, p: int) -> bool:
+    """Whether a queue above p is over its maximum (those in a tournament of their own are not)."""
+    p = s.q[p].parent
+    while p >= 0:
+        if not _within_max(s, p):
+            return True
+        p = s.q[p].parent
+    return False
 
 
 @kernel
-def _serve_flat(s: S, ni: int, now: int) -> int:
-    """All leaves by their keys, ancestors' limits still holding."""
-    g = s.g[0]
-    last = -1
-    while True:
-        best = -1
-        for k in range(g.n_leaves):
-            c = s.leaves[k]
-            if s.q[c].n_cand == 0 or c == last or (last >= 0 and not keyed_before(s, last, c)):
-                continue
-            if best < 0 or keyed_before(s, c, best):
-                best = c
-        if best < 0:
-            return NOTHING
-        p, allowed = best, True
-        while p >= 0:
-            if not _within_max(s, p):
-                allowed = False
-                break
-            p = s.q[p].parent
-        if allowed:
-            answer = _serve_leaf(s, best, ni, now)
-            if answer != NOTHING:
-                return answer
-            if _waits(s, best, ni):
-                return NOTHING
-        last = best
+def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
+    """The child of p that is tried next, or -1; a lifted leaf and those above it come before their like."""
+    c = next_turn(s, v, p, now)
+    if lifted < 0 or c < 0:
+        return c
+    k = lifted
+    while k >= 0 and s.seat[k].up != p:
+        k = s.q[k].parent
+    return k if k >= 0 and is_up(s, v, k) and s.seat[k].tier <= s.seat[c].tier else c
 
 
 @kernel
 def serve_root(s: S, ni: int, now: int) -> int:
     """FSParentQueue.assignContainer from the root: one container, or one reservation, or nothing."""
-    g = s.g[0]
+    g, node = s.g[0], s.n[ni]
     if s.q[0].n_cand == 0 or not _within_max(s, 0):
         return NOTHING
-    keyed = g.order_mode != STOCK
-    if keyed:
-        refresh_keys(s, now)
-        if g.order_mode == KEYED_FLAT:
-            return _serve_flat(s, ni, now)
-    p, last = 0, -1
-    while True:
-        c = _next_child(s, p, last, keyed)
+    v = view_of(s, node.avail_mb, node.avail_vcores)
+    if v < 0:
+        return NOTHING
+    keyed, flat = g.order_mode != STOCK, g.order_mode == KEYED_FLAT
+    lifted = refresh_keys(s, now) if keyed else -1
+    p, answer, stopped = 0, NOTHING, False
+    while not stopped:
+        c = _turn(s, v, p, lifted, now)
         if c < 0:
             if p == 0:
-                return NOTHING
-            last, p = p, s.q[p].parent
-        elif not _within_max(s, c):
-            last = c
-        elif s.q[c].leaf == 1:
-            answer = _serve_leaf(s, c, ni, now)
-            if answer != NOTHING:
-                return answer
-            if keyed and _waits(s, c, ni):
-                return NOTHING
-            last = c
+                break
+            put_aside(s, v, p)
+            p = s.q[p].parent
+        elif s.q[c].leaf == 0:
+            p = c
         else:
-            p, last = c, -1
+            if not (flat and _is_held(s, c)):
+                answer = _serve_leaf(s, c, ni, now)
+                stopped = answer != NOTHING or (keyed and _waits(s, c, ni))
+            if answer == NOTHING:
+                put_aside(s, v, c)
+    if g.n_aside > 0:
+        take_back(s, v)
+    return answer
 
 
 @kernel

@@ -19,6 +19,7 @@ from harness.sim.fair.state import (
     UNRESERVED,
     S,
 )
+from harness.sim.fair.turns import seat_late, seat_path
 from harness.sim.kernel import kernel
 
 
@@ -44,6 +45,7 @@ def change_usage(s: S, i: int, now: int, mb: int, vcores: int) -> None:
         q.usage_mb += mb
         q.usage_vcores += vcores
         p = q.parent
+    seat_path(s, x.q)
     s.g[0].alloc_mb += mb
     s.g[0].alloc_vcores += vcores
     mark_dirty(s, i)
@@ -59,6 +61,7 @@ def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
     x.pending_vcores += vcores
     s.q[x.q].pending_mb += mb
     s.q[x.q].pending_vcores += vcores
+    seat_late(s, x.q)
     mark_dirty(s, i)
 
 
@@ -325,6 +328,16 @@ def give_back(s: S, c: int, now: int) -> None:
 def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
     """An ask of this size may be outstanding in application i's leaf."""
     q = s.q[s.a[i].q]
-    q.ask_min_mb, q.ask_min_vcores = min(q.ask_min_mb, mb), min(q.ask_min_vcores, vcores)
-    if s.a[i].managed == 1 and s.a[i].am_running == 0:
+    lower = False
+    p = s.a[i].q
+    while p >= 0:
+        above = s.q[p]
+        if mb < above.ask_min_mb or vcores < above.ask_min_vcores:
+            above.ask_min_mb, above.ask_min_vcores = min(above.ask_min_mb, mb), min(above.ask_min_vcores, vcores)
+            lower = True
+        p = above.parent
+    if s.a[i].managed == 1 and s.a[i].am_running == 0 and (mb < q.am_min_mb or vcores < q.am_min_vcores):
         q.am_min_mb, q.am_min_vcores = min(q.am_min_mb, mb), min(q.am_min_vcores, vcores)
+        lower = True
+    if lower:
+        seat_path(s, s.a[i].q)

@@ -23,6 +23,7 @@ from harness.sim.fair.longstate import (
     RULE_HORIZON,
     RULE_USER,
 )
+from harness.sim.fair.turns import latest, pass_over, seat_all, seat_counted, seat_late
 from harness.sim.kernel import kernel
 
 _LN2 = math.log(2.0)
@@ -161,6 +162,9 @@ def roll_rounds(s: Any, now: int) -> Any:
         s.x[i].base = 0.0
     xg.round_start_ms = begins
     xg.round_end_ms = begins + xg.round_ms
+    if s.g[0].moving == 1:
+        for i in range(s.g[0].n_leaves):
+            _seat_counted(s, s.leaves[i])
 
 
 @kernel
@@ -237,6 +241,14 @@ def settle(s: Any, leaf: int, now: int) -> Any:
         x.pending = asking
     if xg.pseudo == 1 and x.arrived == 0 and x.d > 0:
         _arrive(s, leaf, now)
+    if s.g[0].moving == 1:
+        _seat_counted(s, leaf)
+
+
+@kernel
+def _seat_counted(s: Any, leaf: int) -> Any:
+    x = s.x[leaf]
+    seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
 
 
 @kernel
@@ -375,12 +387,17 @@ def sum_up(s: Any) -> Any:
 
 @kernel
 def refresh_keys(s: Any, now: int) -> Any:
-    """Set Q.key of every queue before a choice: smaller is served first."""
+    """Before a choice: Q.key of every queue, unless keys move by themselves; smaller is served first.
+
+    The leaf that is to come first with its path, or -1: where keys move it is not written into them.
+    """
     xg = s.xg[0]
     roll_rounds(s, now)
     rule = xg.rule
+    if s.g[0].moving == 1:
+        return _starved(s, now) if xg.t_wait_ms >= 0 else -1
     if rule == RULE_USER:
-        return
+        return -1  # made before the heartbeat
     if rule == RULE_ACCUMULATED:
         _accumulated_keys(s, now)
     elif rule == RULE_HORIZON:
@@ -389,6 +406,8 @@ def refresh_keys(s: Any, now: int) -> Any:
         _arrival_keys(s)
     if xg.t_wait_ms >= 0:
         _lift_starved(s, now)
+    seat_all(s)
+    return -1
 
 
 @kernel
@@ -492,3 +511,27 @@ def _lift_starved(s: Any, now: int) -> Any:
     while at >= 0:
         s.q[at].key = FIRST
         at = s.q[at].parent
+
+
+@kernel
+def _starved(s: Any, now: int) -> Any:
+    """`_lift_starved` where keys move: the leaf to be lifted, or -1."""
+    found = -1
+    g = s.g[0]
+    while found < 0:
+        leaf = latest(s, now)
+        if leaf < 0:
+            break
+        if _may_grow(s, leaf) == 1:
+            found = leaf
+        else:
+            pass_over(s, leaf)
+            s.aside[g.n_aside] = leaf
+            g.n_aside += 1
+    for i in range(g.n_aside):
+        seat_late(s, s.aside[i])
+    g.n_aside = 0
+    if found < 0:
+        return -1
+    begun = max(s.x[found].backlog_ms, s.x[found].last_start_ms)
+    return found if now - begun >= s.xg[0].t_wait_ms else -1

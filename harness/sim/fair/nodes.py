@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
-from harness.sim.fair.assign import attempt, can_run_am
+from harness.sim.fair.assign import attempt
 from harness.sim.fair.containers import complete, unlink_preempted, unreserve
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
 from harness.sim.fair.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
+from harness.sim.fair.turns import seat_all, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -44,6 +45,7 @@ def cluster_changed(s: S) -> None:
     for k in range(g.n_leaves):
         s.q[s.leaves[k]].asks_dirty = 1
         place_all(s, s.leaves[k])
+    seat_all(s)
 
 
 @kernel
@@ -125,21 +127,7 @@ def can_skip(s: S, ni: int) -> bool:
     node = s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.pre_head >= 0:
         return False
-    if s.q[0].n_cand == 0:
-        return True
-    if s.g[0].n_reservable > 0:
-        return False
-    for k in range(s.g[0].n_leaves):
-        q = s.q[s.leaves[k]]
-        # Where all wait for their masters, the AM share may let none through.
-        if (
-            q.n_cand > 0
-            and node.avail_mb >= q.ask_min_mb
-            and node.avail_vcores >= q.ask_min_vcores
-            and (q.heap0_n > 0 or can_run_am(s, s.leaves[k], q.am_min_mb, q.am_min_vcores))
-        ):
-            return False
-    return True
+    return s.q[0].n_cand == 0 or view_of(s, node.avail_mb, node.avail_vcores) < 0
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Who comes first: the comparators of the scheduling policies, and the heaps that keep applications in their order.
+"""Which application comes first: the scheduling policies' comparators, and the heaps that keep a leaf's order.
 
 Facts: FairSharePolicy, DominantResourceFairnessPolicy (two resources), FifoPolicy of Hadoop 3.4.2. Hadoop sorts all
 applications with demand into a TreeSet at each assignment; here each leaf keeps two heaps under the same comparator,
@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
+from harness.sim.fair.turns import seat
 from harness.sim.kernel import kernel
 
 
@@ -162,10 +163,13 @@ def place(s: S, i: int) -> None:
         and (x.demand_mb != x.usage_mb or x.demand_vcores != x.usage_vcores)
     ):
         want = 1 if x.managed == 1 and x.am_running == 0 else 0
+    before = s.q[x.q].n_reservable
     if x.reservable == 1 or (want >= 0 and s.g[0].reservations_allowed > 0):
         _set_reservable(s, i, want >= 0)
     had = x.heap
     if want < 0 and had < 0:
+        if before != s.q[x.q].n_reservable:
+            seat(s, x.q)
         return
     if had >= 0 and had != want:
         heap_remove(s, i)
@@ -185,6 +189,8 @@ def place(s: S, i: int) -> None:
         while p >= 0:
             s.q[p].n_cand += change
             p = s.q[p].parent
+    if had != want or (before > 0) != (s.q[x.q].n_reservable > 0):
+        seat(s, x.q)
 
 
 @kernel
@@ -246,89 +252,3 @@ def is_starved(s: S, i: int) -> bool:
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
         return True
     return compare(s, s.q[x.q].policy, x.usage_mb, x.usage_vcores, x.fair_mb, x.fair_vcores, True) < 0
-
-
-@kernel
-def _fair_before(q: np.ndarray, i: int, j: int) -> int:
-    x, y = q[i], q[j]
-    if x.demand_mb == 0 and y.demand_mb > 0:
-        return 1
-    if y.demand_mb == 0 and x.demand_mb > 0:
-        return -1
-    min_x, min_y = min(x.min_mb, x.demand_mb), min(y.min_mb, y.demand_mb)
-    needy_x, needy_y = x.usage_mb < min_x, y.usage_mb < min_y
-    if needy_x and not needy_y:
-        return -1
-    if needy_y and not needy_x:
-        return 1
-    if needy_x:
-        ratio_x, ratio_y = np.float64(x.usage_mb), np.float64(y.usage_mb)
-        if min_x > 1:
-            ratio_x /= min_x
-        if min_y > 1:
-            ratio_y /= min_y
-        res = _sign(ratio_x - ratio_y)
-        if res != 0:
-            return res
-    w_x, w_y = np.float64(x.weight), np.float64(y.weight)
-    if w_x > 0 and w_y > 0:
-        return _sign(x.usage_mb / w_x - y.usage_mb / w_y)
-    if w_x == w_y:
-        return _sign(np.float64(x.usage_mb) - np.float64(y.usage_mb))
-    return _sign(w_y - w_x)
-
-
-@kernel
-def _ratio(x: float, y: float) -> float:
-    """Java's division of doubles: infinite or NaN by zero."""
-    if y != 0:
-        return x / y
-    return np.nan if x == 0 or x != x else (np.inf if x > 0 else -np.inf)
-
-
-@kernel
-def _drf_before(g: np.ndarray, q: np.ndarray, i: int, j: int) -> int:
-    x, y = q[i], q[j]
-    mb_x, vc_x = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
-    mb_y, vc_y = _ratio(y.usage_mb, g.cluster_mb), _ratio(y.usage_vcores, g.cluster_vcores)
-    by_vc_x, by_vc_y = vc_x > mb_x, vc_y > mb_y
-    needy_x = x.usage_vcores < x.min_vcores if by_vc_x else x.usage_mb < x.min_mb
-    needy_y = y.usage_vcores < y.min_vcores if by_vc_y else y.usage_mb < y.min_mb
-    if needy_x and not needy_y:
-        return -1
-    if needy_y and not needy_x:
-        return 1
-    if needy_x:
-        mb_x, vc_x = _ratio(x.usage_mb, x.min_mb), _ratio(x.usage_vcores, x.min_vcores)
-        mb_y, vc_y = _ratio(y.usage_mb, y.min_mb), _ratio(y.usage_vcores, y.min_vcores)
-    else:
-        w_x, w_y = np.float64(x.weight), np.float64(y.weight)
-        mb_x, vc_x = _ratio(mb_x, w_x), _ratio(vc_x, w_x)
-        mb_y, vc_y = _ratio(mb_y, w_y), _ratio(vc_y, w_y)
-    first_x, second_x = (vc_x, mb_x) if by_vc_x else (mb_x, vc_x)
-    first_y, second_y = (vc_y, mb_y) if by_vc_y else (mb_y, vc_y)
-    res = _sign(first_x - first_y)
-    return res if res != 0 else _sign(second_x - second_y)
-
-
-@kernel
-def queue_before(s: S, parent: int, i: int, j: int) -> bool:
-    """Whether child i of `parent` is tried before child j."""
-    res = _drf_before(s.g[0], s.q, i, j) if s.q[parent].policy == DRF else _fair_before(s.q, i, j)
-    if res != 0:
-        return res < 0
-    if s.g[0].mutations & MUT_TIES:
-        return s.q[i].rank > s.q[j].rank
-    return s.q[i].rank < s.q[j].rank
-
-
-@kernel
-def keyed_before(s: S, i: int, j: int) -> bool:
-    """The same in the KEYED modes: queues below their minimum share first, then by key, ties by name."""
-    x, y = s.q[i], s.q[j]
-    needy_x, needy_y = x.usage_mb < min(x.min_mb, x.demand_mb), y.usage_mb < min(y.min_mb, y.demand_mb)
-    if needy_x != needy_y:
-        return needy_x
-    if x.key != y.key:
-        return x.key < y.key
-    return x.rank < y.rank

@@ -14,6 +14,7 @@ import numpy as np
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import DRF, FIFO, S
+from harness.sim.fair.turns import seat
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -257,7 +258,10 @@ def _demands(s: S) -> None:
                 q.sum_mb += s.q[c].demand_mb
                 q.sum_vcores += s.q[c].demand_vcores
                 c = s.q[c].next_sibling
-        q.demand_mb, q.demand_vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
+        mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
+        if mb != q.demand_mb or vcores != q.demand_vcores:
+            q.demand_mb, q.demand_vcores = mb, vcores
+            seat(s, p)
 
 
 @kernel
@@ -276,6 +280,25 @@ def _ask_bounds(s: S, leaf: int) -> None:
             q.ask_min_mb, q.ask_min_vcores = min(q.ask_min_mb, s.r[r].mb), min(q.ask_min_vcores, s.r[r].vcores)
             r = s.r[r].next
         i = x.run_next
+    seat(s, leaf)
+
+
+@kernel
+def _bounds_above(s: S) -> None:
+    """The smallest asks below each parent, after those of leaves have been looked at."""
+    for k in range(s.g[0].n_queues - 1, -1, -1):
+        p = s.order[k]
+        q = s.q[p]
+        if q.leaf == 1:
+            continue
+        mb, vcores = _LONG_MAX, _LONG_MAX
+        c = q.first_child
+        while c >= 0:
+            mb, vcores = min(mb, s.q[c].ask_min_mb), min(vcores, s.q[c].ask_min_vcores)
+            c = s.q[c].next_sibling
+        if mb != q.ask_min_mb or vcores != q.ask_min_vcores:
+            q.ask_min_mb, q.ask_min_vcores = mb, vcores
+            seat(s, p)
 
 
 @kernel
@@ -299,9 +322,14 @@ def update(s: S, now: int) -> int:
                 _app_shares(s, p)
                 if g.reservations_allowed > 0:
                     place_all(s, p)
+                seat(s, p)
+    dirty = False
     for k in range(g.n_leaves):
         if s.q[s.leaves[k]].asks_dirty == 1:
             _ask_bounds(s, s.leaves[k])
+            dirty = True
+    if dirty:
+        _bounds_above(s)
     g.avail_mb, g.avail_vcores = g.cluster_mb - g.alloc_mb, g.cluster_vcores - g.alloc_vcores
     find_starved(s, now)
     return 0

@@ -71,7 +71,7 @@ G = _record(
     "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
     "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
     "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
-    "last_mb last_vcores last_c n_running heap_top hooks",
+    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views n_looks",
     "period_ms",
     "reservable_ratio utilisation_threshold",
 )
@@ -90,6 +90,20 @@ Q = _record(
     "pct_mb pct_vcores key weight_now integral integral_ms",
     "weight max_am_share fair_threshold",
 )
+
+#: A queue's place among its siblings (turns.py). ``up``, ``at``: whose tournament it takes part in, and where (-1:
+#: none); ``off``, ``cap``: its own children's; ``there``: a bit for each view in which it does; ``size``: of its
+#: smallest ask (S.sizes; -1: none that it could be given); ``tier``, ``k0``, ``k1``, ``rank``: what it is ordered by;
+#: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1; ``late_at``:
+#: place among all leaves that ask; ``odd``, ``n_odd``: a share that is no number, children with one.
+SEAT = _record("up at off cap there size tier rank since_ms late_at odd n_odd", "k0 k1 amount rate weight")
+
+#: Kinds of smallest asks, and how many leaves have them. The first one stands for all that have no room here.
+SIZE = _record("mb vcores n")
+
+#: Views: who takes part where asks of these kinds fit (a bit mask), and when each was wanted last.
+VIEW = _record("mask seen")
+VIEWS, SIZES = 4, 32
 
 #: Applications (the current attempt). ``usage``, ``pending`` live; ``demand``, ``fair`` as of the last update;
 #: ``name_key``: order of the application's name; ``n``: containers assigned so far; ``cid``: container ids used up by
@@ -161,6 +175,13 @@ class _Fields(NamedTuple):
     work: np.ndarray  # int64 scratch
     x: np.ndarray  # long-term figures of each queue (longstate.X)
     xg: np.ndarray  # and their globals (longstate.XG)
+    seat: np.ndarray  # of each queue
+    sizes: np.ndarray
+    views: np.ndarray
+    inside: np.ndarray  # int64, by view and queue: its children that take part
+    tree: np.ndarray  # int64, the queues' tournaments, view by view: a parent's matches and, behind them, its children
+    due: np.ndarray  # int64, until when (exclusive, ms) a match and those below it are sure
+    aside: np.ndarray  # int64 queue indices, tried in vain by the present choice
     win: np.ndarray  # float64, sliding windows of each queue (longstate.NO_WINDOW)
 
 
@@ -187,5 +208,12 @@ class S(Arrays, _Fields):  # type: ignore[misc]
         "work": (_I8, 1),
         "x": (X, 1),
         "xg": (XG, 1),
+        "seat": (SEAT, 1),
+        "sizes": (SIZE, 1),
+        "views": (VIEW, 1),
+        "inside": (_I8, 1),
+        "tree": (_I8, 1),
+        "due": (_I8, 1),
+        "aside": (_I8, 1),
         "win": (np.dtype(np.float64), 2),
     }

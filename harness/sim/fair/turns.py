@@ -1,0 +1,476 @@
+"""Whose turn it is among queues: each parent keeps a tournament of the children that could be given something.
+
+Facts: FSParentQueue.assignContainer, FairSharePolicy, DominantResourceFairnessPolicy (two resources) of Hadoop 3.4.2.
+Hadoop sorts all children into a TreeSet at each assignment. Here a change of one child costs the logarithm of their
+number, and only when somebody is chosen: `seat` notes what a queue is ordered by and marks its matches as stale,
+`next_turn` plays those anew.
+
+Left out are children that could be given nothing: nobody below them asks, the smallest ask would exceed the queue's
+maximum, all wait for a master that the AM share does not let in, or no ask fits the node and nobody may reserve it.
+Hadoop tries them and gets nothing. What fits differs from node to node: for each set of sizes that fit there is a view,
+tournaments of its own.
+
+Under long-term fairness keys move with time. A match then has an end, the instant up to which its winner surely wins,
+and is played anew after that (a kinetic tournament); that is done where queues are many (``G.moving``).
+
+Where weights of 0 make Hadoop's dominant shares no numbers, its comparator is no order any more; the TreeSet is then
+built as Java builds it (harness.sim.fair.treeset).
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from harness.sim.fair.state import DRF, MUT_TIES, STOCK, S
+from harness.sim.fair.treeset import first_in_treeset
+from harness.sim.java import to_long
+from harness.sim.kernel import kernel
+
+_NEVER = 1 << 62
+_STALE = -1
+#: Two keys that move so nearly alike, relatively, are looked at anew after so long; rounding is far below that.
+_ALIKE, _ALIKE_MS = 1e-12, 60_000
+
+
+# --- what a queue is ordered by
+
+
+@kernel
+def _ratio(x: float, y: float) -> float:
+    """Java's division of doubles: infinite or NaN by zero."""
+    if y != 0:
+        return x / y
+    return np.nan if x == 0 or x != x else (np.inf if x > 0 else -np.inf)
+
+
+@kernel
+def _fair_key(s: S, k: int) -> None:
+    """FairShareComparator: without demand last; below its minimum first, by how far; then usage by weight."""
+    x, e = s.q[k], s.seat[k]
+    low = min(x.min_mb, x.demand_mb)
+    needy = x.usage_mb < low
+    e.tier = 0 if needy else (2 if x.demand_mb == 0 else 1)
+    e.k0 = x.usage_mb / np.float64(max(low, 1)) if needy else 0.0
+    weight = np.float64(x.weight)
+    # Weight 0 comes after all others, by usage.
+    e.k1 = x.usage_mb / weight if weight > 0 else (1.0 + x.usage_mb) * 1e200
+
+
+@kernel
+def _drf_key(s: S, k: int) -> None:
+    """DominantResourceFairnessComparator2: dominant share first, of the minimum or by weight."""
+    g, x, e = s.g[0], s.q[k], s.seat[k]
+    mb, vcores = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
+    by_vcores = vcores > mb
+    needy = x.usage_vcores < x.min_vcores if by_vcores else x.usage_mb < x.min_mb
+    e.tier = 0 if needy else 1
+    if needy:
+        mb, vcores = _ratio(x.usage_mb, x.min_mb), _ratio(x.usage_vcores, x.min_vcores)
+    else:
+        weight = np.float64(x.weight)
+        mb, vcores = _ratio(mb, weight), _ratio(vcores, weight)
+    e.k0, e.k1 = (vcores, mb) if by_vcores else (mb, vcores)
+    odd = 1 if mb != mb or vcores != vcores else 0
+    if odd != e.odd:
+        s.seat[e.up].n_odd += odd - e.odd
+        e.odd = odd
+
+
+@kernel
+def _set_key(s: S, k: int) -> None:
+    g, x, e = s.g[0], s.q[k], s.seat[k]
+    if g.order_mode == STOCK:
+        if s.q[e.up].policy == DRF:
+            _drf_key(s, k)
+        else:
+            _fair_key(s, k)
+        return
+    e.tier = 0 if x.usage_mb < min(x.min_mb, x.demand_mb) else 1
+    if g.moving == 0:
+        e.k0, e.k1 = x.key, 0.0
+
+
+@kernel
+def _am_held(s: S, leaf: int) -> bool:
+    """Whether the AM share surely lets no master of this leaf in that waits for one, and all do."""
+    q = s.q[leaf]
+    if q.heap0_n > 0 or abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+        return False
+    share = np.float64(q.max_am_share)
+    return (q.fair_mb != 0 and q.am_min_mb > to_long(np.ceil(q.fair_mb * share)) - q.am_mb) or (
+        q.fair_vcores != 0 and q.am_min_vcores > to_long(np.ceil(q.fair_vcores * share)) - q.am_vcores
+    )
+
+
+# --- the tournaments
+
+
+@kernel
+def _mark(s: S, off: int, at: int) -> None:
+    """The matches above a place are stale."""
+    at >>= 1
+    while at >= 1 and s.due[off + at] != _STALE:
+        s.due[off + at] = _STALE
+        at >>= 1
+
+
+@kernel
+def _size_of(s: S, mb: int, vcores: int) -> int:
+    """The kind of smallest ask; where there are too many kinds, the first one, which every view takes in."""
+    g = s.g[0]
+    for i in range(1, g.n_sizes):
+        if s.sizes[i].mb == mb and s.sizes[i].vcores == vcores:
+            return i
+    if g.n_sizes < len(s.sizes):
+        i = g.n_sizes
+        g.n_sizes = i + 1
+    else:
+        i = 1
+        while i < len(s.sizes) and s.sizes[i].n > 0:
+            i += 1
+        if i == len(s.sizes):
+            return 0
+        for v in range(g.n_views):
+            s.views[v].mask = -1  # of other kinds than it says
+    s.sizes[i].mb, s.sizes[i].vcores, s.sizes[i].n = mb, vcores, 0
+    return i
+
+
+@kernel
+def _is_open(s: S, k: int) -> bool:
+    """Whether limits let some ask below a queue be given something."""
+    q = s.q[k]
+    return (
+        (q.leaf == 0 or q.n_cand > 0)
+        and q.ask_min_mb <= q.max_mb - q.usage_mb
+        and q.ask_min_vcores <= q.max_vcores - q.usage_vcores
+        and not (q.leaf == 1 and _am_held(s, k))
+    )
+
+
+@kernel
+def _seat_in(s: S, k: int, v: int, may: bool) -> bool:
+    """A queue's place in one view; whether its parent has become empty there, or is no longer."""
+    e, q = s.seat[k], s.q[k]
+    above = s.seat[e.up]
+    there = 0
+    if may:
+        if q.leaf == 0:
+            there = 1 if s.inside[v * len(s.q) + k] > 0 else 0
+        elif q.n_reservable > 0 or (s.views[v].mask >> e.size) & 1 == 1:
+            there = 1
+    had = (e.there >> v) & 1
+    if there == 0 and had == 0:
+        return False
+    off = v * s.g[0].span + above.off
+    moved = False
+    if there != had:
+        e.there ^= 1 << v
+        s.tree[off + above.cap + e.at] = k if there == 1 else -1
+        n = s.inside[v * len(s.q) + e.up] + 2 * there - 1
+        s.inside[v * len(s.q) + e.up] = n
+        moved = n == there
+    _mark(s, off, above.cap + e.at)
+    return moved
+
+
+@kernel
+def _seat_one(s: S, k: int) -> bool:
+    """Note a queue's key and where it takes part; whether that changes if its parent does."""
+    e, q = s.seat[k], s.q[k]
+    if e.up < 0:
+        return False
+    may = _is_open(s, k)
+    if q.leaf == 1:
+        size = _size_of(s, q.ask_min_mb, q.ask_min_vcores) if may else -1
+        if size != e.size:
+            if e.size >= 0:
+                s.sizes[e.size].n -= 1
+            if size >= 0:
+                s.sizes[size].n += 1
+            e.size = size
+    _set_key(s, k)
+    moved = False
+    for v in range(s.g[0].n_views):
+        if _seat_in(s, k, v, may):
+            moved = True
+    return moved
+
+
+@kernel
+def seat(s: S, k: int) -> None:
+    """Bring a queue's place up to date after its asks, limits, demand or share have changed."""
+    while k >= 0 and _seat_one(s, k):
+        k = s.seat[k].up
+
+
+@kernel
+def seat_path(s: S, k: int) -> None:
+    """The same for a queue and all above it, after their usage or bounds have changed."""
+    while k >= 0:
+        _seat_one(s, k)
+        k = s.q[k].parent
+
+
+@kernel
+def _clear(s: S, v: int) -> None:
+    """Nobody takes part in a view."""
+    g = s.g[0]
+    for i in range(g.n_queues):
+        k = s.order[i]
+        e = s.seat[k]
+        e.there &= ~(1 << v)
+        s.inside[v * len(s.q) + k] = 0
+        for at in range(2 * e.cap):
+            s.tree[v * g.span + e.off + at] = -1
+            s.due[v * g.span + e.off + at] = _STALE if at < e.cap else _NEVER
+
+
+@kernel
+def view_of(s: S, mb: int, vcores: int) -> int:
+    """The view of a node with so much space: the tournaments of those whose smallest ask fits, or who may reserve.
+
+    -1: nobody takes part in it. Few views are kept; the one that was not wanted for longest makes room for another.
+    """
+    g = s.g[0]
+    mask, some = 1, g.n_reservable > 0 or s.sizes[0].n > 0
+    for i in range(1, g.n_sizes):
+        size = s.sizes[i]
+        if size.mb <= mb and size.vcores <= vcores:
+            mask |= 1 << i
+            some = some or size.n > 0
+    if not some:
+        return -1
+    g.n_looks += 1
+    oldest = 0
+    for v in range(g.n_views):
+        if s.views[v].mask == mask:
+            s.views[v].seen = g.n_looks
+            return v if s.inside[v * len(s.q)] > 0 else -1
+        if s.views[v].seen < s.views[oldest].seen:
+            oldest = v
+    v = oldest
+    if g.n_views < len(s.views):
+        v = g.n_views
+        g.n_views = v + 1
+    s.views[v].mask, s.views[v].seen = mask, g.n_looks
+    _clear(s, v)
+    for i in range(g.n_queues - 1, -1, -1):
+        k = s.order[i]
+        if s.seat[k].up >= 0:
+            _seat_in(s, k, v, _is_open(s, k))
+    return v if s.inside[v * len(s.q)] > 0 else -1
+
+
+@kernel
+def seat_all(s: S) -> None:
+    """Every place anew."""
+    g = s.g[0]
+    ties = g.mutations & MUT_TIES == 0
+    for i in range(len(s.sizes)):
+        s.sizes[i].n = 0
+    g.n_sizes = max(g.n_sizes, 1)
+    for i in range(g.n_queues):
+        k = s.order[i]
+        e = s.seat[k]
+        e.there, e.n_odd, e.odd, e.size = 0, 0, 0, -1
+        e.rank = s.q[k].rank if ties else -s.q[k].rank
+        if g.moving == 1:
+            e.weight = s.x[k].entitlement
+            if s.q[k].leaf == 0:
+                e.amount, e.rate, e.since_ms = 0.0, 0.0, 0
+    for v in range(g.n_views):
+        _clear(s, v)
+    if g.moving == 1:
+        for i in range(g.n_leaves):
+            k = s.leaves[i]
+            e = s.seat[k]
+            p = s.q[k].parent
+            while p >= 0:
+                s.seat[p].amount += e.amount - e.since_ms * e.rate
+                s.seat[p].rate += e.rate
+                p = s.q[p].parent
+        for at in range(2 * g.late_cap):
+            s.tree[g.late_off + at] = -1
+            s.due[g.late_off + at] = _STALE if at < g.late_cap else _NEVER
+        for i in range(g.n_leaves):
+            seat_late(s, s.leaves[i])
+    for i in range(g.n_queues - 1, -1, -1):
+        _seat_one(s, s.order[i])
+
+
+@kernel
+def _before(s: S, i: int, j: int) -> bool:
+    x, y = s.seat[i], s.seat[j]
+    if x.tier != y.tier:
+        return x.tier < y.tier
+    if x.k0 != y.k0:
+        return x.k0 < y.k0
+    if x.k1 != y.k1:
+        return x.k1 < y.k1
+    return x.rank < y.rank
+
+
+@kernel
+def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
+    """The one of two moving queues that comes first now, and until when (exclusive) that is sure."""
+    x, y = s.seat[i], s.seat[j]
+    if not late and x.tier != y.tier:
+        return (i if x.tier < y.tier else j), _NEVER
+    key_i = (x.amount + (now - x.since_ms) * x.rate) / x.weight
+    key_j = (y.amount + (now - y.since_ms) * y.rate) / y.weight
+    i_wins = key_i < key_j or (key_i == key_j and x.rank < y.rank)
+    speed_i, speed_j = x.rate / x.weight, y.rate / y.weight
+    gap, closing = (key_j - key_i, speed_i - speed_j) if i_wins else (key_i - key_j, speed_j - speed_i)
+    winner = i if i_wins else j
+    if closing <= 0.0:
+        return winner, _NEVER
+    if closing <= _ALIKE * max(speed_i, speed_j):
+        return winner, now + _ALIKE_MS
+    sure = (gap - _ALIKE * (key_i + key_j)) / closing
+    if sure <= 1.0:
+        return winner, now + 1
+    if sure >= 1e15:
+        return winner, _NEVER
+    return winner, now + math.floor(sure)
+
+
+@kernel
+def _play(s: S, off: int, now: int, late: bool) -> None:
+    """Play what is stale in a tournament, lower matches first."""
+    tree, due = s.tree, s.due
+    moving = s.g[0].moving == 1
+    at = 1
+    while True:
+        left, right = off + 2 * at, off + 2 * at + 1
+        if due[left] <= now:
+            at = 2 * at
+            continue
+        if due[right] <= now:
+            at = 2 * at + 1
+            continue
+        until = min(due[left], due[right])
+        i, j = tree[left], tree[right]
+        if i < 0:
+            tree[off + at] = j
+        elif j < 0:
+            tree[off + at] = i
+        elif moving:
+            winner, end = _match(s, i, j, now, late)
+            tree[off + at] = winner
+            until = min(until, end)
+        else:
+            tree[off + at] = j if _before(s, j, i) else i
+        due[off + at] = until
+        if at == 1:
+            return
+        at >>= 1
+
+
+@kernel
+def next_turn(s: S, v: int, p: int, now: int) -> int:
+    """The child of p that is tried next in a view, or -1."""
+    e = s.seat[p]
+    off = v * s.g[0].span + e.off
+    if e.n_odd > 0:
+        return first_in_treeset(s, p, off + e.cap)
+    if s.due[off + 1] <= now:
+        _play(s, off, now, False)
+    return s.tree[off + 1]
+
+
+@kernel
+def is_up(s: S, v: int, k: int) -> bool:
+    """Whether a queue takes part in a view and has not been put aside."""
+    e = s.seat[k]
+    above = s.seat[e.up]
+    return s.tree[v * s.g[0].span + above.off + above.cap + e.at] == k
+
+
+@kernel
+def put_aside(s: S, v: int, k: int) -> None:
+    """A queue that has been tried in vain; until `take_back`."""
+    g, e = s.g[0], s.seat[k]
+    above = s.seat[e.up]
+    off = v * g.span + above.off
+    s.tree[off + above.cap + e.at] = -1
+    _mark(s, off, above.cap + e.at)
+    s.aside[g.n_aside] = k
+    g.n_aside += 1
+
+
+@kernel
+def take_back(s: S, v: int) -> None:
+    """Whoever has been put aside takes part again."""
+    g = s.g[0]
+    for i in range(g.n_aside):
+        k = s.aside[i]
+        e = s.seat[k]
+        above = s.seat[e.up]
+        off = v * g.span + above.off
+        if (e.there >> v) & 1 == 1:
+            s.tree[off + above.cap + e.at] = k
+        _mark(s, off, above.cap + e.at)
+    g.n_aside = 0
+
+
+# --- keys that move with time
+
+
+@kernel
+def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> None:
+    """What a leaf has been given counts `amount` at `since_ms` and grows by `rate` a millisecond from there."""
+    e = s.seat[leaf]
+    more = (amount - since_ms * rate) - (e.amount - e.since_ms * e.rate)
+    faster = rate - e.rate
+    e.amount, e.since_ms, e.rate = amount, since_ms, rate
+    if more == 0.0 and faster == 0.0:
+        return
+    if s.g[0].late_cap > 0:
+        _mark(s, s.g[0].late_off, s.g[0].late_cap + e.late_at)
+    k = leaf
+    while k >= 0:
+        e = s.seat[k]
+        if k != leaf:
+            e.amount += more
+            e.rate += faster
+        for v in range(s.g[0].n_views):
+            if (e.there >> v) & 1 == 1:
+                _mark(s, v * s.g[0].span + s.seat[e.up].off, s.seat[e.up].cap + e.at)
+        k = s.q[k].parent
+
+
+@kernel
+def seat_late(s: S, leaf: int) -> None:
+    """Whether a leaf is among those that ask for something, of which the least served may be lifted."""
+    g, q = s.g[0], s.q[leaf]
+    if g.moving == 0 or g.late_cap == 0:
+        return
+    at = g.late_cap + s.seat[leaf].late_at
+    want = leaf if q.pending_mb > 0 or q.pending_vcores > 0 else -1
+    if s.tree[g.late_off + at] != want:
+        s.tree[g.late_off + at] = want
+        _mark(s, g.late_off, at)
+
+
+@kernel
+def latest(s: S, now: int) -> int:
+    """The least served of the leaves that ask for something, or -1."""
+    g = s.g[0]
+    if s.due[g.late_off + 1] <= now:
+        _play(s, g.late_off, now, True)
+    return s.tree[g.late_off + 1]
+
+
+@kernel
+def pass_over(s: S, leaf: int) -> None:
+    """Leave a leaf out of `latest`, until `seat_late`."""
+    g = s.g[0]
+    at = g.late_cap + s.seat[leaf].late_at
+    s.tree[g.late_off + at] = -1
+    _mark(s, g.late_off, at)
