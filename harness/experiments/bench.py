@@ -439,15 +439,19 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         return in_own_process(part, *args, timeout_s=timeout_s * (12 if full else 1))
 
     engine: dict[str, Any] = {}
-    for policy in ("fair", "ltrf", "user_policy", "capacity", "capacity_1000"):
+    many = ("fair_1000", "drf_1000", "ltrf_1000", "hltrf_1000", "capacity_1000")
+    for policy in ("fair", "drf", "ltrf", "hltrf", "user_policy", "capacity", *many):
         events = 60_000 if policy == "user_policy" else 3_000_000 if full else 1_000_000
-        nodes = 400 if policy == "capacity_1000" else 100
+        nodes = 400 if policy in many else 100
         figures = measure(f"engine under load: {policy}", "engine", policy, nodes, 120.0, events)
         # Beside each other: a machine that is busy with other things slows both down.
         steps = measure("calibration", "calibrate")
         figures["calibration_steps_per_s"] = round(steps)
         figures["calibration_ratio"] = round(figures["events_per_s"] / steps, 6)
         engine[policy] = figures
+    for policy in many:
+        four = engine[policy.partition("_")[0]]
+        engine[policy]["of_4_queues"] = round(engine[policy]["calibration_ratio"] / four["calibration_ratio"], 3)
     if engine_only:
         return {"engine": engine, "wall_s": round(time.perf_counter() - began, 1)}
     fb_day = measure("a day of Facebook, control every second", "fb_day")

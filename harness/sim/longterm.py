@@ -24,6 +24,7 @@ from harness.sim.fair.longstate import (
     XG,
     X,
 )
+from harness.sim.fair.turns import seat_all
 from harness.sim.setup import SimSetup
 
 _MEASURES = {"memory": MEMORY, "vcores": VCORES, "dominant": DOMINANT}
@@ -121,7 +122,9 @@ def wait_ms(order: Order) -> int:
 FOLLOWED = 32
 
 
-def keys_move(xg: Any, leaves: int) -> bool:
-    """Whether the scheduler follows the queues' keys in time: where they are straight lines between two changes."""
+def seat_queues(S: Any) -> None:
+    """Begin the queues' order; keys are followed in time where they are straight lines between two changes."""
+    xg = S.xg[0]
     straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
-    return bool(xg["rule"] == RULE_ACCUMULATED and straight and leaves > FOLLOWED)
+    S.g["moving"] = int(xg["rule"] == RULE_ACCUMULATED and straight and len(S.leaves) > FOLLOWED)
+    seat_all(S)

@@ -5,7 +5,6 @@ A policy from outside is joined on by harness.control.virtual, through `Simulati
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -33,12 +32,12 @@ from harness.sim.fair.longstate import RULE_USER
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.fair.turns import seat_all
 from harness.sim.feed import Feed
-from harness.sim.longterm import keys_move, long_term_arrays, shares_of, wait_ms
+from harness.sim.longterm import long_term_arrays, seat_queues, shares_of, wait_ms
 from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.stuck import Stillness, why_stuck
-from harness.sim.table import JobTable, SampleLog, TaskLog
+from harness.sim.table import JobTable, SampleLog, TaskLog, mean_between_ends
 from harness.sim.world import NEVER
 from harness.yarn.fair.manager import queue_tree
 
@@ -231,8 +230,7 @@ class Simulation:
         sched.S.g["hooks"] = 1
         sched.S = sched.S._replace(**arrays)
         if self.setup.scheduler == "fair":
-            sched.S.g["moving"] = self._order_mode() != STOCK and keys_move(arrays["xg"][0], len(sched.S.leaves))
-            seat_all(sched.S)
+            seat_queues(sched.S)
 
     def _set_world(self) -> None:
         setup, world = self.setup, self.world
@@ -471,32 +469,13 @@ class Simulation:
             ticks=self.ticks,
             max_wait_s=waits,
             max_wait_at_s=waits_at,
-            mean_between_ends_s=self._between_ends(),
+            mean_between_ends_s=mean_between_ends(self.tree, self.order, S.x),
             wall_s=wall_s,
             tasks=self.tasks.columns() if self.setup.record_tasks and not so_far else None,
             writes=self.writes,
             decisions=self.decisions,
             script=None if self.calls is None else self.calls.script,
         )
-
-    def _between_ends(self) -> dict[str, float]:
-        x = self.scheduler.S.x
-        index = {q.path: i for q, i in zip(self.tree, self.order, strict=True)}
-        gaps = {}
-        for queue in self.tree:
-            below = [
-                index[q.path]
-                for q in self.tree
-                if q.leaf and (q.path == queue.path or q.path.startswith(queue.path + "."))
-            ]
-            ends = sum(int(x["ends"][i]) for i in below)
-            some = [i for i in below if int(x["ends"][i]) > 0]
-            if ends < 2:
-                gaps[queue.path] = math.nan
-                continue
-            span = max(int(x["last_end_ms"][i]) for i in some) - min(int(x["first_end_ms"][i]) for i in some)
-            gaps[queue.path] = span / 1000.0 / (ends - 1)
-        return gaps
 
 
 def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:

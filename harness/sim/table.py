@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -165,3 +166,22 @@ class TaskLog:
         for name in ("stage", "task", "attempt", "node", "granted_ms", "start_ms", "end_ms", "outcome"):
             named[name] = log[name].copy()
         return named
+
+
+def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str, float]:
+    """Seconds between two ends of containers below each queue, on average (NaN: fewer than two); `x`: S.x."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for leaf, i in zip(tree, order, strict=True):
+        if not leaf.leaf or int(x["ends"][i]) == 0:
+            continue
+        path: str | None = leaf.path
+        while path is not None:
+            ends, first, last = found.get(path, (0, int(x["first_end_ms"][i]), 0))
+            first, last = min(first, int(x["first_end_ms"][i])), max(last, int(x["last_end_ms"][i]))
+            found[path] = (ends + int(x["ends"][i]), first, last)
+            path = tree[path].parent
+    gaps = {queue.path: math.nan for queue in tree}
+    for path, (ends, first, last) in found.items():
+        if ends >= 2:
+            gaps[path] = (last - first) / 1000.0 / (ends - 1)
+    return gaps

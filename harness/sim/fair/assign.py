@@ -22,7 +22,7 @@ from harness.sim.fair.order import (
     is_starved,
 )
 from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
-from harness.sim.fair.turns import is_up, next_turn, put_aside, take_back, view_of
+from harness.sim.fair.turns import is_up, next_turn, put_aside, seat, take_back, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
@@ -177,6 +177,8 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
         heap_remove(s, i)
     for k in range(tried):
         heap_insert(s, s.work[k] & 0xFFFFFFFF, s.work[k] >> 40)
+    if tried > 0 and answer != NOTHING:
+        seat(s, leaf)  # what has changed it did so while those were out of their heaps
     return answer
 
 

@@ -19,7 +19,7 @@ from harness.sim.fair.state import (
     UNRESERVED,
     S,
 )
-from harness.sim.fair.turns import seat_late, seat_path
+from harness.sim.fair.turns import seat, seat_late, seat_path
 from harness.sim.kernel import kernel
 
 
@@ -224,6 +224,7 @@ def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
         x.am_running, x.am_mb, x.am_vcores = 1, ask_mb, ask_vcores
         s.q[x.q].am_mb += ask_mb
         s.q[x.q].am_vcores += ask_vcores
+        seat(s, x.q)
     g.last_mb, g.last_vcores, g.last_c = ask_mb, ask_vcores, c
     place(s, i)
     log_container(s, now, ASSIGNED, c, 0)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from numba.extending import overload
+
 from harness.sim.durations import exp_portable
 from harness.sim.fair.longstate import (
     DOMINANT,
@@ -141,6 +143,24 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
     x.counted = max(total - s.win[leaf, (x.win_at + 1) % ring] * min(max(into, 0.0), 1.0), 0.0)
 
 
+def _follow(s: Any, leaf: int) -> Any:
+    """Tell the queues' order how a leaf's key moves from here on."""
+    raise NotImplementedError("only compiled code calls this")
+
+
+@overload(_follow, jit_options={"_nrt": False})
+def _follow_of(s: Any, leaf: int) -> Any:
+    def told(s: Any, leaf: int) -> Any:
+        if s.g[0].moving == 1:
+            x = s.x[leaf]
+            seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
+
+    def nobody(s: Any, leaf: int) -> Any:
+        pass
+
+    return told if "seat" in s.arrays else nobody  # the Capacity Scheduler's queues are not ordered by it
+
+
 @kernel
 def roll_rounds(s: Any, now: int) -> Any:
     """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
@@ -162,9 +182,8 @@ def roll_rounds(s: Any, now: int) -> Any:
         s.x[i].base = 0.0
     xg.round_start_ms = begins
     xg.round_end_ms = begins + xg.round_ms
-    if s.g[0].moving == 1:
-        for i in range(s.g[0].n_leaves):
-            _seat_counted(s, s.leaves[i])
+    for i in range(s.g[0].n_leaves):
+        _follow(s, s.leaves[i])
 
 
 @kernel
@@ -241,14 +260,7 @@ def settle(s: Any, leaf: int, now: int) -> Any:
         x.pending = asking
     if xg.pseudo == 1 and x.arrived == 0 and x.d > 0:
         _arrive(s, leaf, now)
-    if s.g[0].moving == 1:
-        _seat_counted(s, leaf)
-
-
-@kernel
-def _seat_counted(s: Any, leaf: int) -> Any:
-    x = s.x[leaf]
-    seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
+    _follow(s, leaf)
 
 
 @kernel
@@ -516,18 +528,13 @@ def _lift_starved(s: Any, now: int) -> Any:
 @kernel
 def _starved(s: Any, now: int) -> Any:
     """`_lift_starved` where keys move: the leaf to be lifted, or -1."""
-    found = -1
     g = s.g[0]
-    while found < 0:
-        leaf = latest(s, now)
-        if leaf < 0:
-            break
-        if _may_grow(s, leaf) == 1:
-            found = leaf
-        else:
-            pass_over(s, leaf)
-            s.aside[g.n_aside] = leaf
-            g.n_aside += 1
+    found = latest(s, now)
+    while found >= 0 and _may_grow(s, found) == 0:
+        pass_over(s, found)
+        s.aside[g.n_aside] = found
+        g.n_aside += 1
+        found = latest(s, now)
     for i in range(g.n_aside):
         seat_late(s, s.aside[i])
     g.n_aside = 0

@@ -76,7 +76,9 @@ def add_node(s: S, ni: int, now: int) -> int:
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
     g.cluster_mb += node.total_mb
     g.cluster_vcores += node.total_vcores
-    _node_maximum(s)
+    if g.node_max_known == 0:
+        _node_maximum(s)
+    g.node_max_mb, g.node_max_vcores = max(g.node_max_mb, node.total_mb), max(g.node_max_vcores, node.total_vcores)
     root = s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
     cluster_changed(s)

@@ -132,32 +132,38 @@ def _by_app(s: S, at: int, n: int) -> None:
 
 
 @kernel
+def _bucket(s: S, ni: int, cap: int) -> int:
+    h = s.n[ni].hash
+    return (h ^ (h >> 16)) & (cap - 1) if s.g[0].mutations & (1 << 16) == 0 else 0
+
+
+@kernel
 def _node_order(s: S, at: int) -> int:
     """Live nodes in the order of ClusterNodeTracker's HashMap<NodeId, N>, written to work[at:]; their number."""
     w = s.work
-    n = 0
     cap = 16
     while 4 * s.g[0].nodes_peak > 3 * cap:
         cap *= 2
+    # Counted into their buckets; in a bucket they stand as they came.
+    slots = at + len(s.n)
+    for k in range(slots, slots + cap):
+        w[k] = 0
     for ni in range(len(s.n)):
-        x = s.n[ni]
-        if x.alive == 0:
+        if s.n[ni].alive == 1:
+            w[slots + _bucket(s, ni, cap)] += 1
+    n = 0
+    for k in range(slots, slots + cap):
+        n, w[k] = n + w[k], n
+    for ni in range(len(s.n)):
+        if s.n[ni].alive == 0:
             continue
-        bucket = (x.hash ^ (x.hash >> 16)) & (cap - 1)
-        if s.g[0].mutations & (1 << 16):
-            bucket = 0
-        k = at + n
-        while k > at:
-            other = s.n[w[k - 1] & _MASK]
-            other_bucket = w[k - 1] >> 32
-            if other_bucket < bucket or (other_bucket == bucket and other.seq < x.seq):
-                break
+        bucket = _bucket(s, ni, cap)
+        first, k = at, at + w[slots + bucket]
+        w[slots + bucket] += 1
+        while k > first and _bucket(s, w[k - 1], cap) == bucket and s.n[w[k - 1]].seq > s.n[ni].seq:
             w[k] = w[k - 1]
             k -= 1
-        w[k] = (bucket << 32) | ni
-        n += 1
-    for k in range(at, at + n):
-        w[k] &= _MASK
+        w[k] = ni
     return n
 
 
@@ -186,10 +192,9 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, now: int) -> int:
+def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, at: int, now: int) -> int:
     """Victims for one container of application i; the number of them (they are marked, logged and will be killed)."""
     g, w = s.g[0], s.work
-    at = nodes_at + n_nodes
     best, best_n, most_ams = -1, 0, 2**31 - 1
     for k in range(n_nodes):
         n, ams = _victims_on(s, w[nodes_at + k], mb, vcores, most_ams, at)
@@ -226,9 +231,10 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 
 
 @kernel
-def _for_app(s: S, i: int, now: int, base: int) -> None:
-    """FSPreemptionThread for one starved application; scratch from work[base]."""
+def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
+    """FSPreemptionThread for one starved application, on nodes in work[nodes_at:]; scratch behind them."""
     x, w = s.a[i], s.work
+    base = nodes_at + n_nodes
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
@@ -265,12 +271,10 @@ def _for_app(s: S, i: int, now: int, base: int) -> None:
         fit = min(fit, e.count)
         w[count + k] = fit
         left_mb, left_vcores = max(left_mb - fit * e.mb, 0), max(left_vcores - fit * e.vcores, 0)
-    nodes_at = count + n
-    n_nodes = _node_order(s, nodes_at)
     for k in range(n):
         e = s.r[w[base + k] & _MASK]
         for _ in range(w[count + k]):
-            if _one_container(s, i, e.mb, e.vcores, nodes_at, n_nodes, now) == 0:
+            if _one_container(s, i, e.mb, e.vcores, nodes_at, n_nodes, count + n, now) == 0:
                 break  # the next try would find the same
     x.next_check_ms = now + s.g[0].starve_delay_ms
 
@@ -287,11 +291,13 @@ def preempt_pass(s: S, now: int) -> int:
     if g.n_free_p < g.n_running + 1:
         return NEED_ROOM
     base = len(s.work) // 2
+    nodes_at = base + len(s.a)
+    n_nodes = _node_order(s, nodes_at)
     while True:
         i = poll(s, base)
         if i < 0:
             break
-        _for_app(s, i, now, base + len(s.a))
+        _for_app(s, i, now, nodes_at, n_nodes)
     return 0
 
 
