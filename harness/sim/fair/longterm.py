@@ -33,6 +33,8 @@ _LN2 = math.log(2.0)
 LAST = 1e300
 #: Key of a starved leaf and its path.
 FIRST = -1.0
+#: No kernel allocates memory (harness.sim.kernel).
+_OPTIONS: Any = {"_nrt": False}
 
 
 @kernel
@@ -148,7 +150,7 @@ def _follow(s: Any, leaf: int) -> Any:
     raise NotImplementedError("only compiled code calls this")
 
 
-@overload(_follow, jit_options={"_nrt": False})
+@overload(_follow, jit_options=_OPTIONS)
 def _follow_of(s: Any, leaf: int) -> Any:
     def told(s: Any, leaf: int) -> Any:
         if s.g[0].moving == 1:
