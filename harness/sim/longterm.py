@@ -24,6 +24,7 @@ from harness.sim.fair.longstate import (
     XG,
     X,
 )
+from harness.sim.fair.state import KEYED_LEVELS
 from harness.sim.fair.turns import seat_all
 from harness.sim.setup import SimSetup
 
@@ -126,5 +127,8 @@ def seat_queues(S: Any) -> None:
     """Begin the queues' order; keys are followed in time where they are straight lines between two changes."""
     xg = S.xg[0]
     straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
-    S.g["moving"] = int(xg["rule"] == RULE_ACCUMULATED and straight and len(S.leaves) > FOLLOWED)
+    if S.g["order_mode"][0] == KEYED_LEVELS:
+        S.seat["stock"] = S.x["stock"]
+    alike = not (xg["own_end_ms"] or S.seat["stock"].any())
+    S.g["moving"] = int(xg["rule"] == RULE_ACCUMULATED and straight and alike and len(S.leaves) > FOLLOWED)
     seat_all(S)

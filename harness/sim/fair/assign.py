@@ -13,7 +13,8 @@ import numpy as np
 
 from harness.sim.containers import find_ask
 from harness.sim.fair.containers import allocate, reserve, unlink_preempted, unreserve
-from harness.sim.fair.longterm import refresh_app_keys, refresh_keys
+from harness.sim.fair.keys import refresh_keys
+from harness.sim.fair.longterm import refresh_app_keys
 from harness.sim.fair.order import (
     app_before,
     compare,

@@ -95,8 +95,9 @@ Q = _record(
 #: none); ``off``, ``cap``: its own children's; ``there``: a bit for each view in which it does; ``size``: of its
 #: smallest ask (S.sizes; -1: none that it could be given); ``tier``, ``k0``, ``k1``, ``rank``: what it is ordered by;
 #: where keys move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, by ``weight``, for k0 and k1; ``late_at``:
-#: place among all leaves that ask; ``odd``, ``n_odd``: a share that is no number, children with one.
-SEAT = _record("up at off cap there size tier rank since_ms late_at odd n_odd", "k0 k1 amount rate weight")
+#: place among all leaves that ask; ``stock``: its children are ordered as Hadoop does, whatever the mode; ``odd``,
+#: ``n_odd``: a share that is no number, children with one.
+SEAT = _record("up at off cap there size stock tier rank since_ms late_at odd n_odd", "k0 k1 amount rate weight")
 
 #: Kinds of smallest asks, and how many leaves have them. The first one stands for all that have no room here.
 SIZE = _record("mb vcores n")

@@ -84,7 +84,7 @@ def _drf_key(s: S, k: int) -> None:
 @kernel
 def _set_key(s: S, k: int) -> None:
     g, x, e = s.g[0], s.q[k], s.seat[k]
-    if g.order_mode == STOCK:
+    if g.order_mode == STOCK or s.seat[e.up].stock == 1:
         if s.q[e.up].policy == DRF:
             _drf_key(s, k)
         else:

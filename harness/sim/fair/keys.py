@@ -1,0 +1,165 @@
+"""Keys of queues before a choice: by accumulated resources, over a horizon, by arrival; and who has waited too long.
+
+Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.11)-(5.16).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.fair.longstate import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
+from harness.sim.fair.longterm import measured, roll_rounds, sum_up, total_of
+from harness.sim.fair.turns import latest, pass_over, seat_all, seat_late
+from harness.sim.kernel import kernel
+
+#: Key of a queue that is to come last.
+LAST = 1e300
+#: Key of a starved leaf and its path.
+FIRST = -1.0
+
+
+@kernel
+def refresh_keys(s: Any, now: int) -> Any:
+    """Before a choice: Q.key of every queue, unless keys move by themselves; smaller is served first.
+
+    The leaf that is to come first with its path, or -1: where keys move it is not written into them.
+    """
+    xg = s.xg[0]
+    roll_rounds(s, now)
+    rule = xg.rule
+    if s.g[0].moving == 1:
+        return _starved(s, now) if xg.t_wait_ms >= 0 else -1
+    if rule == RULE_USER:
+        return -1  # made before the heartbeat
+    if rule == RULE_ACCUMULATED:
+        _accumulated_keys(s, now)
+    elif rule == RULE_HORIZON:
+        _horizon_keys(s)
+    elif rule == RULE_ARRIVAL:
+        _arrival_keys(s)
+    if xg.t_wait_ms >= 0:
+        _lift_starved(s, now)
+    seat_all(s)
+    return -1
+
+
+@kernel
+def _accumulated_keys(s: Any, now: int) -> Any:
+    xg = s.xg[0]
+    if xg.flat == 1:
+        for i in range(s.g[0].n_leaves):
+            leaf = s.leaves[i]
+            total = total_of(s, leaf, now)
+            s.x[leaf].sum = total
+            s.q[leaf].key = total / s.x[leaf].entitlement
+        return
+    for i in range(s.g[0].n_leaves):
+        s.x[s.leaves[i]].sum = total_of(s, s.leaves[i], now)
+    sum_up(s)
+    for i in range(xg.n):
+        s.q[i].key = (s.x[i].sum - s.x[i].base) / s.x[i].entitlement
+
+
+@kernel
+def _horizon_keys(s: Any) -> Any:
+    """Allocation over the water-filled part; who has no part comes after all others, by allocation."""
+    xg = s.xg[0]
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        s.x[leaf].sum = measured(s, xg.ledger, s.q[leaf].usage_mb, s.q[leaf].usage_vcores)
+    sum_up(s)
+    for i in range(xg.n):
+        part = s.x[i].x
+        s.q[i].key = s.x[i].sum / part if part > 0.0 else 1e200 + s.x[i].sum
+
+
+@kernel
+def _arrival_keys(s: Any) -> Any:
+    """The earliest application below a queue that still asks for containers."""
+    for i in range(s.xg[0].n):
+        s.q[i].key = LAST
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        first = LAST
+        app = s.q[leaf].run_head
+        while app >= 0:
+            a = s.a[app]
+            if (a.pending_mb > 0 or a.pending_vcores > 0) and a.start_ms < first:
+                first = float(a.start_ms)
+            app = a.run_next
+        at = leaf
+        while at >= 0:
+            if first < s.q[at].key:
+                s.q[at].key = first
+            at = s.q[at].parent
+
+
+@kernel
+def _may_grow(s: Any, leaf: int) -> Any:
+    """Whether limits let a leaf that asks be given a container now; 1 or 0.
+
+    At the maximum of its own or of an ancestor, or where all that asks is held back by a limit on running applications,
+    it does not wait for its turn: lifting its path would give what is free to others below the same ancestor.
+    """
+    q = s.q[leaf]
+    if q.n_nonrun > 0:
+        app = q.run_head
+        while app >= 0 and s.a[app].n_asks <= 0:
+            app = s.a[app].run_next
+        if app < 0:
+            return 0
+    # The bounds are of an ask that is not there when nothing is asked for.
+    mb = q.ask_min_mb if q.ask_min_mb <= q.pending_mb else 0
+    vcores = q.ask_min_vcores if q.ask_min_vcores <= q.pending_vcores else 0
+    at = leaf
+    while at >= 0:
+        above = s.q[at]
+        if above.usage_mb + mb > above.max_mb or above.usage_vcores + vcores > above.max_vcores:
+            return 0
+        at = above.parent
+    return 1
+
+
+@kernel
+def _lift_starved(s: Any, now: int) -> Any:
+    """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
+    best = -1
+    least = 0.0
+    for i in range(s.g[0].n_leaves):
+        leaf = s.leaves[i]
+        if s.q[leaf].pending_mb <= 0 and s.q[leaf].pending_vcores <= 0:
+            continue
+        if _may_grow(s, leaf) == 0:
+            continue
+        key = total_of(s, leaf, now) / s.x[leaf].entitlement
+        if best < 0 or key < least or (key == least and s.q[leaf].rank < s.q[best].rank):
+            best = leaf
+            least = key
+    if best < 0:
+        return
+    begun = max(s.x[best].backlog_ms, s.x[best].last_start_ms)
+    if now - begun < s.xg[0].t_wait_ms:
+        return
+    at = best
+    while at >= 0:
+        s.q[at].key = FIRST
+        at = s.q[at].parent
+
+
+@kernel
+def _starved(s: Any, now: int) -> Any:
+    """`_lift_starved` where keys move: the leaf to be lifted, or -1."""
+    g = s.g[0]
+    found = latest(s, now)
+    while found >= 0 and _may_grow(s, found) == 0:
+        pass_over(s, found)
+        s.aside[g.n_aside] = found
+        g.n_aside += 1
+        found = latest(s, now)
+    for i in range(g.n_aside):
+        seat_late(s, s.aside[i])
+    g.n_aside = 0
+    if found < 0:
+        return -1
+    begun = max(s.x[found].backlog_ms, s.x[found].last_start_ms)
+    return found if now - begun >= s.xg[0].t_wait_ms else -1
