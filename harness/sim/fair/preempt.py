@@ -153,14 +153,19 @@ def _node_order(s: S, at: int) -> int:
             w[slots + _bucket(s, ni, cap)] += 1
     n = 0
     for k in range(slots, slots + cap):
-        n, w[k] = n + w[k], n
+        here = w[k]
+        w[k] = n
+        n += here
+    for k in range(at, at + n):
+        w[k] = -1
     for ni in range(len(s.n)):
         if s.n[ni].alive == 0:
             continue
         bucket = _bucket(s, ni, cap)
-        first, k = at, at + w[slots + bucket]
+        k = at + w[slots + bucket]
         w[slots + bucket] += 1
-        while k > first and _bucket(s, w[k - 1], cap) == bucket and s.n[w[k - 1]].seq > s.n[ni].seq:
+        # Places of other buckets may be free yet.
+        while k > at and w[k - 1] >= 0 and _bucket(s, w[k - 1], cap) == bucket and s.n[w[k - 1]].seq > s.n[ni].seq:
             w[k] = w[k - 1]
             k -= 1
         w[k] = ni
