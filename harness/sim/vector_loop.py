@@ -102,11 +102,13 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
             if score > most:
                 best, most = task, score
         return best
+    low = np.inf
     for user in range(n):
         if pending[user]:
             task, score = _best_of(user, idle, first, after, demand, held, weights, rule)
-            if score > most:
-                best, most = task, score
+            # Of equal affinities, which are equally efficient, the user who has less: as the policy has it.
+            if score > most or (score == most and levels[user] < low):
+                best, most, low = task, score, levels[user]
     return best
 
 
@@ -173,7 +175,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
         if (
             pending[user]
             and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule)
-            and scores[user] > most
+            and (scores[user] > most or (scores[user] == most and levels[user] < levels[best]))
         ):
             best, most = user, scores[user]
     return best
