@@ -30,6 +30,7 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "sshd": [("sshd", "/usr/sbin/sshd")],
     "acl": [("setfacl",), ("getfacl",)],
     "systemd": [("systemd-analyze",)],
+    "promtool": [("promtool",)],
 }
 
 #: Groups of tests that one worker runs, the longest first: one that is started last is waited for.

@@ -19,6 +19,7 @@ from harness.control.explain import explain
 from harness.control.view import View
 from harness.control.view_run import from_table
 from harness.experiments.assessing.playing import PHASES, completions, contended, control_phase_s
+from harness.experiments.assessing.verdict import Band
 from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
 from harness.experiments.spec import QueueSpec
@@ -118,6 +119,8 @@ class _Run:
     document: dict[str, Any] | None = None
     result: SimResult | None = None
     variant: Variant | None = None
+    #: The queues as they were asked for.
+    queues: Mapping[str, Any] = field(default_factory=dict)
     trouble: YarnfairError | None = None
     part: float = 0.0
     #: Phase by phase: mean completion by queue, all of them, the loss integral.
@@ -172,9 +175,9 @@ class WhatIf:
         run.done.wait(wait_s)
         if run.trouble is not None:
             raise run.trouble
-        if run.document is None:
+        if run.document is None or not run.phases:
             return {"part": round(run.part, 3)}
-        return {**run.document, "band": self._band(run), "phases": len(run.phases), "of_phases": self.phases}
+        return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
     def whole(self, asked: Asked) -> dict[str, Any]:
         """As `run`, once all phases are known."""
@@ -197,7 +200,7 @@ class WhatIf:
     def _view(self, run: _Run, at_s: float) -> View:
         assert run.result is not None
         assert run.variant is not None
-        identity = {**self.experiment.described(), **run.variant.identity()}
+        identity = {**self.experiment.described(), "experiment": {"queues": run.queues}, **run.variant.identity()}
         table, decisions = allocations_table(run.result), run.result.decisions
         return from_table(table, identity, decisions, source=self.experiment.name, at_s=max(at_s, 0.0))
 
@@ -270,9 +273,10 @@ class WhatIf:
         means, all_s = completions(table, frozenset(job.id for job in self.jobs))
         if phase == 1:
             run.result, run.variant = result, variant
-            run.document = self._document(result, summary, means, all_s, experiment, shown)
+            run.queues = experiment.spec.model_dump(mode="json")["queues"]
+            run.document = self._document(result, summary, experiment, shown)
         run.phases.append((means, all_s, float(summary["sharing_loss_integral"])))
-        run.done.set()
+        run.done.set()  # from here on a page is told of it
 
     def _sample_s(self) -> float:
         """So that a run has some hundreds of samples: by what the jobs need on the whole cluster."""
@@ -288,8 +292,6 @@ class WhatIf:
         self,
         result: SimResult,
         summary: Mapping[str, Any],
-        means: Mapping[str, float],
-        all_s: float,
         experiment: LoadedExperiment,
         name: str,
     ) -> dict[str, Any]:
@@ -312,26 +314,10 @@ class WhatIf:
             "name": name,
             "time_s": [round(float(value), 2) for value in np.asarray(samples.time_s)[chosen]],
             "curves": curves,
-            "mean_s": dict(means),
-            "all_s": all_s,
-            "loss": float(summary["sharing_loss_integral"]),
             "makespan_s": float(summary["makespan_s"]),
             "utilisation": float(summary["utilisation"]["memory"]),
             "contended": float(np.mean(contended(result))) if len(samples.time_s) else 0.0,
             "stuck": result.stuck,
-        }
-
-    def _band(self, run: _Run) -> dict[str, Any]:
-        """Smallest and largest over the phases so far."""
-        phases = list(run.phases)
-        queues = {queue for means, _, _ in phases for queue in means}
-        return {
-            "mean_s": {
-                queue: [f([means[queue] for means, _, _ in phases if queue in means]) for f in (min, max)]
-                for queue in sorted(queues)
-            },
-            "all_s": [f(value for _, value, _ in phases) for f in (min, max)],
-            "loss": [f(value for _, _, value in phases) for f in (min, max)],
         }
 
     def export(self, sides: Sequence[Asked], moments: int = 60) -> dict[str, Any]:
@@ -346,6 +332,24 @@ class WhatIf:
             words = {leaf: [explain(view, leaf) for view in views] for leaf in self.experiment.leaves}
             found.append({**document, "explain": {"time_s": at, "words": words}})
         return {"about": self.about(), "runs": found}
+
+
+def _means(phases: Sequence[tuple[Mapping[str, float], float, float]]) -> dict[str, Any]:
+    """Means over the phases so far, and the smallest and largest of them (``band``)."""
+    queues = sorted({queue for means, _, _ in phases for queue in means})
+    by_queue = {queue: Band.of([means[queue] for means, _, _ in phases if queue in means]) for queue in queues}
+    everything, loss = Band.of([value for _, value, _ in phases]), Band.of([value for _, _, value in phases])
+    return {
+        "phases": len(phases),
+        "mean_s": {queue: band.mean for queue, band in by_queue.items()},
+        "all_s": everything.mean,
+        "loss": loss.mean,
+        "band": {
+            "mean_s": {queue: band.list() for queue, band in by_queue.items()},
+            "all_s": everything.list(),
+            "loss": loss.list(),
+        },
+    }
 
 
 def _expected_s(values: Sequence[float], stage: Any) -> float:

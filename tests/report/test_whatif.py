@@ -81,6 +81,8 @@ def test_words_are_those_of_explain_at_that_moment(what_if: WhatIf, experiment: 
     assert "wants nothing" in early[0]
     assert "waits" in late[0]
     assert any("too little" in line for line in late)
+    heavy = what_if.words(asked(experiment, policy="fair", **{"w.root.bursts": "3"}), "root.bursts", 350.0)
+    assert heavy[0].startswith("Entitled to 75.0 % of the cluster"), "as the weights were dragged"
     with pytest.raises(CallError, match="no queue"):
         what_if.words(one, "root.nowhere", 1.0)
 
@@ -147,6 +149,7 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
         settled(browser)
         first = browser.run("document.querySelector('#side-b .charts svg[role=img] path.c').getAttribute('d')")
         assert browser.run("document.querySelectorAll('.side .charts svg[role=img]').length") == 4
+        assert browser.run("document.querySelector('.charts .swatch').getBoundingClientRect().width") == 30
         # Somebody drags a weight.
         browser.run(
             "(() => { const knob = document.getElementById('w-root.bursts'); knob.value = knob.max;"

@@ -253,7 +253,7 @@ def _price(best: Played, present: Played) -> str:
     change = best.change(present)
     waits = [Band.of([one.wait_s for one in played.outcomes]).mean for played in (present, best)]
     used = [Band.of([one.utilisation for one in played.outcomes]).mean for played in (present, best)]
-    word = "longer" if change.mean > 0 else "shorter"
+    word = "longer" if change.mean > 0 else "less time"
     return (
         f"Price: applications take {_percent(abs(change.mean))} {word} on average; a queue waits {waits[1]:.0f} s at "
         f"longest for a container (now {waits[0]:.0f} s); {_percent(used[1])} of the memory is used "
@@ -262,7 +262,7 @@ def _price(best: Played, present: Played) -> str:
 
 
 def _settings(best: Played) -> str:
-    given = ", ".join(f"{key}={value}" for key, value in best.settings.items())
+    given = ", ".join(f"{key}={value:g}" for key, value in best.settings.items())
     return f"policy {best.policy} from outside{', ' + given if given else ''}"
 
 
