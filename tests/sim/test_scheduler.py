@@ -19,6 +19,7 @@ from harness.sim.fair import apps, nodes, shares
 from harness.sim.fair import state as st
 from harness.sim.fair.api import Scheduler
 from harness.sim.fair.longstate import RULE_USER
+from harness.sim.fair.turns import seat_all
 from harness.yarn.fair.parse import parse_allocations
 from tests.oracle.decisions import differences, load, recorded
 
@@ -123,8 +124,10 @@ def test_keys_decide_who_comes_first(mode: int) -> None:
     sched = two_queues(order_mode=mode)
     sched.S.xg[0]["rule"] = RULE_USER  # keys are set from outside
     sched.S.q[sched.queue_index("root.a")]["key"], sched.S.q[sched.queue_index("root.b")]["key"] = 2.0, 1.0
+    seat_all(sched.S)
     assert fill(sched, 4) == ["root.b"] * 4
     sched.S.q[sched.queue_index("root.a")]["key"] = 0.5
+    seat_all(sched.S)
     sched.S.g[0]["n_log"] = 0
     assert fill(sched, 4) == ["root.a"] * 4
 
