@@ -305,9 +305,11 @@ class FileOwner:
     def _remember(self, edited: Edited) -> None:
         """What the administrator wrote, where it is being replaced for the first time."""
         for path, was in edited.was.items():
-            texts = self.texts.setdefault(path, {})
+            texts, said = self.texts.setdefault(path, {}), _values(self._file.settings.get(path))
             for attribute, text in was.items():
-                texts.setdefault(attribute, text)
+                # What somebody else has written since is not the administrator's text.
+                if said[attribute] == self.baseline.get(path, {}).get(attribute):
+                    texts.setdefault(attribute, text)
         for path in edited.opened:
             self.texts.setdefault(path, {})[OPENED] = None
 

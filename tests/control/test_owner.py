@@ -97,6 +97,20 @@ def test_a_weight_that_somebody_else_wrote_is_noticed_and_no_entitlement() -> No
     assert parse_allocations(place.data).weight("root.a") == 500.0
 
 
+def test_weights_that_others_write_where_the_controller_wrote_none_keep_nothing_from_being_written() -> None:
+    """Twice: the first of them is not the administrator's text for the entitlement."""
+    own, place = owner()
+    wanted = {"root.a": 3.0, "root.b": 250.0, "root.g": 2.0}
+    put(own, weights=wanted)  # as it stands there: nothing of root.a is written
+    for foreign in (b"123.0", b"7"):
+        place.data = place.data.replace(b"<weight>3.0<", b"<weight>%s<" % foreign)
+        own.read()
+        put(own, weights=wanted)
+        assert parse_allocations(place.data).weight("root.a") == 3.0
+    own.write(own.original())
+    assert parse_allocations(place.data) == parse_allocations(FILE)
+
+
 def test_the_roots_own_element_is_missed() -> None:
     wrapped = FILE.replace(b"<allocations>", b'<allocations><queue name="root">').replace(
         b"</allocations>", b"</queue></allocations>"
