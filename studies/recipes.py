@@ -52,6 +52,7 @@ SIMULATED: dict[str, Recipe] = {
     "outside-60s": _run("outside-60s"),
     "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto"),
     "outside-hierarchy": _run("outside-hierarchy"),
+    "outside-capacity": _run("outside-capacity"),
     "bound": _study("bound -o {file}"),
     "half-life": _study("half_life -o {file}"),
     "last-loss": _study("last_loss -o {file}"),
