@@ -1,4 +1,4 @@
-# make run        sets up, then LTYARN's macro experiment on the simulator; a report at the end
+# make run        sets up, then two loads on the simulator: LTYARN's, and one where queues never pause; reports at the end
 # make test       sets up, then every test that this machine can run; says what it left out and why
 # make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
@@ -34,7 +34,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@touch $(STAMP)
 
 run: setup
-	$(BIN)/yarnfair run experiments/ltyarn.yaml
+	$(BIN)/yarnfair run experiments/ltyarn.yaml experiments/contended.yaml
 
 lint: setup
 	$(BIN)/ruff check harness studies tests

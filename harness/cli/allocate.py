@@ -33,6 +33,7 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
     from harness.model.brought import named
     from harness.paper import play
     from harness.policies import make_policy
+    from harness.policies.user_file import users_mistakes
 
     settings: dict[str, object] = {}
     if policy_name.endswith((".yaml", ".yml")):
@@ -42,7 +43,8 @@ def allocate(scenario: Path, policy_name: str, sets: tuple[str, ...], as_json: b
         policy_name, settings = configured.policy, dict(configured.settings)
     policy = make_policy(policy_name, settings | named_values(sets))
     scenario = named("scenarios", scenario)
-    answer = play(read_text(scenario), str(scenario), policy)
+    with users_mistakes():
+        answer = play(read_text(scenario), str(scenario), policy)
     if as_json:
         print_json(answer.document())
     else:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError, RegressionFound, RunInvalid, RunTimedOut
-from harness.cli.output import json_option, print_json
+from harness.base.errors import CallError, InputError, RegressionFound, RunInvalid, RunTimedOut
+from harness.cli.output import Number, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.results.check import Checked
+    from harness.results.judged import Only
 
 
 class _HistoryTakesSeveral(click.Command):
@@ -55,6 +56,27 @@ class _HistoryTakesSeveral(click.Command):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Changes that are accepted (YAML).",
 )
+@click.option(
+    "--metrics", multiple=True, metavar="PATTERN", help="Judge these only (* and ?), as makespan_s or mean_*."
+)
+@click.option(
+    "--tolerance",
+    type=Number(0, 10),
+    default=0.0,
+    help="Differences up to this part of what is recorded are fine: 0.02 is 2 %.",
+)
+@click.option(
+    "--only",
+    type=click.Choice(["worse", "change", "any"]),
+    default="change",
+    show_default=True,
+    help="What fails: the worse; also changes of metrics without a better side; also the better.",
+)
+@click.option("--require-judged", is_flag=True, help="End with 1 when a metric could not be judged.")
+@click.option("--github", "on_github", is_flag=True, help="Also annotate for GitHub, on standard error.")
+@click.option(
+    "--code-quality", type=click.Path(path_type=Path, dir_okay=False), help="Also write GitLab's Code Quality report."
+)
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML.")
 @json_option
 def check(
@@ -62,13 +84,20 @@ def check(
     recorded: Path | None,
     history: tuple[Path, ...],
     accepted: Path | None,
+    metrics: tuple[str, ...],
+    tolerance: float,
+    only: Only,
+    require_judged: bool,
+    on_github: bool,
+    code_quality: Path | None,
     junit: Path | None,
     as_json: bool,
 ) -> None:
     """Check runs against recorded bounds.
 
-    RUN is a run directory or a folder of them, or a file of `yarnfair bench --json`. Exit codes: 3 when a metric is
-    beyond its bound (it is named), 4 when a run does not count because jobs failed, 5 when it timed out.
+    RUN is a run directory or a folder of them, or a file of `yarnfair bench --json`. All metrics of a variant that are
+    beyond their bounds are one failure; the five worst are named. The last line says how much could be judged. Exit
+    codes: 3 when there is a failure, 4 when a run does not count because jobs failed, 5 when it timed out.
     """
     import datetime
 
@@ -76,6 +105,7 @@ def check(
     from harness.results.baseline import read_baseline
     from harness.results.check import Checked, acknowledged, check_history
     from harness.results.check import check as checked_of
+    from harness.results.judged import github, narrowed, write_code_quality
     from harness.results.junit import write_junit
     from harness.results.runs import read_runs
 
@@ -94,8 +124,18 @@ def check(
             found.invalid += [(str(run.path), *bad) for run in own if (bad := run.invalid()) is not None]
     if accepted is not None:
         found = acknowledged(found, read_acknowledgements(accepted), datetime.date.today().isoformat())
+    found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
+    if metrics and not found.held and not found.invalid:
+        raise CallError(
+            f"no metric fits {', '.join(metrics)[:80]}", where="--metrics", mend="see --json for their names"
+        )
+    place = str(recorded if recorded is not None else history[0])
     if junit is not None:
         write_junit(found, junit)
+    if code_quality is not None:
+        write_code_quality(found, place, code_quality)
+    for line in github(found, place) if on_github else ():
+        click.echo(line, err=True)
     for remark in found.remarks:
         click.echo(f"warning: {remark}", err=True)
     if as_json:
@@ -103,13 +143,20 @@ def check(
     else:
         for line in _lines(found):
             click.echo(line)
-    _verdict(found, recorded)
+    _verdict(found, recorded, require_judged)
 
 
 def _document(found: Checked) -> dict[str, Any]:
+    from harness.results.judged import failures
+
     return {
         "verdict": "invalid" if found.invalid else "regression" if found.alarms else "fine",
-        "regressions": [one.document() for one in found.alarms],
+        "judged": sum(one.verdict != "not judged" for one in found.held),
+        "failures": [
+            {"experiment": one.experiment, "variant": one.variant, "metrics": len(one.alarms), "words": one.words}
+            for one in failures(found)
+        ],
+        "regressions": [one.document() for failure in failures(found) for one in failure.alarms],
         "invalid": [{"run": run, "exit": code, "why": why} for run, code, why in found.invalid],
         "metrics": [one.document() for one in found.held],
         "remarks": found.remarks,
@@ -117,9 +164,13 @@ def _document(found: Checked) -> dict[str, Any]:
 
 
 def _lines(found: Checked) -> list[str]:
+    from harness.results.judged import failures
+
     out = []
+    for failure in failures(found):
+        out += failure.lines
     for held in found.held:
-        if held.alarm or held.verdict == "acknowledged" or held.words.startswith("changed from"):
+        if held.verdict in ("acknowledged", "better") or (not held.alarm and held.words.startswith("changed from")):
             who = f"{held.experiment}, {held.variant}"
             out.append(f"{held.verdict:>12}  {who}: {held.key.title()}: {held.words}")
     out += [f"{'invalid':>12}  {run}: {why}" for run, _, why in found.invalid]
@@ -130,18 +181,28 @@ def _lines(found: Checked) -> list[str]:
     return [*out, f"{len(found.held)} metrics held: {listed or 'none'}"]
 
 
-def _verdict(found: Checked, recorded: Path | None) -> None:
+def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> None:
+    """Raises what the exit code is to be. How much was judged stands on standard error, in its last line."""
+    from harness.results.judged import failures, judged
+
     if found.invalid:
         run, _, why = found.invalid[0]
         code = 5 if all(code == 5 for _, code, _ in found.invalid) else 4
         more = f" (and {len(found.invalid) - 1} more run(s))" if len(found.invalid) > 1 else ""
         error = RunTimedOut if code == 5 else RunInvalid
         raise error(f"{why}{more}", where=run, mend="its figures do not count; mend the run first")
-    alarms = found.alarms
-    if alarms:
-        names = list(dict.fromkeys(held.key.text() for held in alarms))
+    where = str(recorded) if recorded is not None else "history"
+    failed = failures(found)
+    if failed:
+        alarms = [one.key.text() for failure in failed for one in failure.alarms]
+        names = list(dict.fromkeys(alarms))
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise RegressionFound(
-            f"{len(alarms)} metric(s) beyond what is recorded: {', '.join(names)}",
-            where=str(recorded) if recorded is not None else "history",
+            f"{len(failed)} failure(s), {len(alarms)} metric(s) beyond what is recorded: {listed} ({judged(found)})",
+            where=where,
             mend="mend the cause, record a new baseline, or accept it with --acknowledge",
         )
+    if require_judged and any(one.verdict == "not judged" for one in found.held):
+        mend = "record more runs (five show a spread), give --margin, or choose with --metrics"
+        raise InputError(judged(found), where=where, mend=mend)
+    click.echo(f"yarnfair: {where}: {judged(found)}", err=True)

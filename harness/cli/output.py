@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -19,6 +19,10 @@ from harness.base.errors import CallError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+#: Seeds in one range, as in an experiment file.
+MOST_SEEDS = 10_000
 
 
 class _Output(io.FileIO):
@@ -103,6 +107,14 @@ def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
     return found
 
 
+def echo_sentences(sentences: Sequence[str]) -> None:
+    """Sentences in 80 columns, as the tables below them; a blank line after the last."""
+    for sentence in sentences:
+        click.echo(textwrap.fill(sentence, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+    if sentences:
+        click.echo()
+
+
 class Number(click.FloatRange):
     """A finite number in a range: click's own lets NaN through, which is in every range."""
 
@@ -124,6 +136,26 @@ class Span(click.ParamType):  # type: ignore[type-arg]
         if found is None or not float(found[1]):
             return self.fail(f"{str(value)[:40]!r} is no time: give seconds, or 90s, 5m, 2h, 7d.", param, ctx)
         return float(found[1]) * self._UNITS[found[2]]
+
+
+class Seeds(click.ParamType[list[int]]):
+    """A seed, or a range of them: ``7``, ``1-10``. Its values are lists."""
+
+    name = "seeds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        first, dash, last = str(value).partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            self.fail(f"{str(value)[:40]!r} is no seed; write a whole number from 0, or a range like 1-10.", param, ctx)
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low or high - low >= MOST_SEEDS or high >= 2**63:
+            self.fail(f"{value} is not a range of 1 to {MOST_SEEDS:,} seeds below 2**63.", param, ctx)
+        return list(range(low, high + 1))
+
+
+def all_seeds(_context: click.Context, _parameter: click.Parameter, value: tuple[list[int], ...]) -> tuple[int, ...]:
+    """The seeds of an option that may be given several times."""
+    return tuple(seed for part in value for seed in part)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

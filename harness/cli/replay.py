@@ -8,7 +8,7 @@ import click
 
 from harness.base.errors import InputError
 from harness.cli import names
-from harness.cli.output import Number, json_option, named_values, print_json
+from harness.cli.output import Number, Seeds, all_seeds, echo_sentences, json_option, named_values, print_json
 
 
 def name_of(trace: Path) -> str:
@@ -37,7 +37,15 @@ def name_of(trace: Path) -> str:
     help="Of which scheduler; given twice, one beside the other [the trace's].",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
-@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Of heartbeats' phases [1].")
+@click.option(
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=Seeds(),
+    callback=all_seeds,
+    metavar="N|A-B",
+    help="Of heartbeats' phases: a number, or a range like 1-10 [1].",
+)
 @click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/replay-NAME].")
 @click.option(
@@ -104,6 +112,7 @@ def replay(
             }
         )
     else:
+        echo_sentences(loaded.kind.sentences(loaded, ended))
         for line in loaded.kind.comparison(loaded, ended):
             click.echo(line)
         for line in migration_lines(moved):

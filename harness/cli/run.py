@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
-from harness.cli.output import json_option, named_values, print_json
+from harness.cli.output import Seeds, all_seeds, echo_sentences, echo_wrapped, json_option, named_values, print_json
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
-    from harness.experiments.kind import Ended
+    from harness.experiments.kind import Ended, Target
 
 
 def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -36,7 +36,9 @@ def _say_if_it_compiles() -> None:
 
 
 @click.command(short_help="Run one experiment under each of its policies.")
-@click.argument("experiment", shell_complete=names.brought("experiments"))
+@click.argument(
+    "experiments", metavar="EXPERIMENT...", nargs=-1, required=True, shell_complete=names.brought("experiments")
+)
 @click.option(
     "--backend",
     default="sim",
@@ -56,7 +58,15 @@ def _say_if_it_compiles() -> None:
 @click.option(
     "--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies that know it, or period=SECONDS."
 )
-@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0, 2**63 - 1), help="Instead of the file's.")
+@click.option(
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=Seeds(),
+    callback=all_seeds,
+    metavar="N|A-B",
+    help="Instead of the file's: a number, or a range like 1-10.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
 @click.option("--resume", is_flag=True, help="Keep the runs that have ended there; without it they run again.")
@@ -69,7 +79,7 @@ def _say_if_it_compiles() -> None:
 @click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
 @json_option
 def run(
-    experiment: str,
+    experiments: tuple[str, ...],
     backend: str,
     policies: tuple[str, ...],
     settings: tuple[str, ...],
@@ -86,63 +96,123 @@ def run(
     inventory: str | None,
     as_json: bool,
 ) -> None:
-    """Run EXPERIMENT (a YAML file, or the name of one that the project brings along) under each of its policies.
+    """Run EXPERIMENT (a YAML file, or a name of `yarnfair list experiments`) under each of its policies.
 
-    A run directory for each policy and variant, a comparison on standard output, and an HTML report of them all.
-    Called again, it goes on with what it left unfinished.
-    Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
+    A run directory for each policy and variant, and an HTML report of them all. Standard output has what came out:
+    three sentences, then a table. Several experiments run one after another. Called again, it goes on with what it left
+    unfinished. Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
-    from harness.base.documents import read_yaml
-    from harness.experiments.kind import Target, kind_of
-    from harness.experiments.resolve import experiment_path
-    from harness.experiments.run import check_backend, output_folder, run_experiment
+    from harness.experiments.kind import Target
+    from harness.experiments.run import check_backend
 
     check_backend(backend)
-    real = backend != "sim"
     given = named_values(settings)
     target = Target(rm, admin, client, allocations, shared, inventory=inventory)
-    if not real and target != Target():
+    if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
-    document = read_yaml(experiment_path(experiment))
-    kind = kind_of(document)
-    loaded = kind.load(document)
-    variants = kind.variants(loaded, policies=split_policies(policies), settings=given, seeds=seeds, real=real)
-    kind.check(loaded, variants, backend, target if real else None)
-    folder = output_folder(loaded, out, backend)
-    if not as_json:
-        click.echo(f"{loaded.name}: {len(variants)} run(s) into {folder}", err=True)
-    if not real and kind.compiles and not as_json:
-        _say_if_it_compiles()
-    with RunProgress(variants, "of wall-clock time" if real else "simulated") as progress:
-        ended = run_experiment(
-            loaded,
-            variants,
-            folder,
-            backend=backend,
-            processes=jobs,
-            resume=resume,
-            on_step=progress.step,
-            on_end=progress.end,
-            target=target if real else None,
-            on_progress=progress.say,
-        )
-    report = None if no_report else write_report(ended, folder)
+    called = [
+        _Called(name, split_policies(policies), given, seeds, backend, None if backend == "sim" else target)
+        for name in experiments
+    ]
+    for one in called:
+        one.place(out if out is None or len(called) == 1 else out / one.loaded.name)
+        one.run(jobs, resume, quiet=as_json)
+        one.report = None if no_report else write_report(one.ended, one.folder)
     if as_json:
-        print_json(
-            {
-                "experiment": loaded.name,
-                "hash": loaded.hash,
-                "out": str(folder),
-                "report": str(report) if report is not None else None,
-                "runs": [one.document() for one in ended],
-            }
-        )
+        documents = [one.document() for one in called]
+        print_json(documents[0] if len(documents) == 1 else {"experiments": documents})
     else:
-        for line in kind.comparison(loaded, ended):
+        for one in called:
+            one.say(title=len(called) > 1)
+        for one in called:
+            one.show(title=len(called) > 1)
+        for one in called:
+            if one.report is not None:
+                click.echo(f"report: {one.report}")
+    verdict([ended for one in called for ended in one.ended])
+
+
+class _Called:
+    """One experiment of the call. Whatever a user can get wrong is found when it is made, before anything runs."""
+
+    def __init__(
+        self,
+        name: str,
+        policies: Sequence[str],
+        settings: Mapping[str, str],
+        seeds: Sequence[int],
+        backend: str,
+        target: Target | None,
+    ) -> None:
+        from harness.base.documents import read_yaml
+        from harness.experiments.kind import kind_of
+        from harness.experiments.resolve import experiment_path
+
+        document = read_yaml(experiment_path(name))
+        self.kind, self.backend, self.target = kind_of(document), backend, target
+        self.loaded = self.kind.load(document)
+        self.variants = self.kind.variants(
+            self.loaded, policies=policies, settings=settings, seeds=seeds, real=target is not None
+        )
+        self.kind.check(self.loaded, self.variants, backend, target)
+        self.folder, self.report = Path(), None  # type: Path, Path | None
+        self.ended: Sequence[Ended] = ()
+
+    def place(self, out: Path | None) -> None:
+        from harness.experiments.run import output_folder
+
+        self.folder = output_folder(self.loaded, out, self.backend)
+
+    def run(self, processes: int | None, resume: bool, *, quiet: bool) -> None:
+        from harness.experiments.run import run_experiment
+
+        if not quiet:
+            click.echo(f"{self.loaded.name}: {len(self.variants)} run(s) into {self.folder}", err=True)
+            if self.target is None and self.kind.compiles:
+                _say_if_it_compiles()
+        with RunProgress(self.variants, "simulated" if self.target is None else "of wall-clock time") as progress:
+            self.ended = run_experiment(
+                self.loaded,
+                self.variants,
+                self.folder,
+                backend=self.backend,
+                processes=processes,
+                resume=resume,
+                on_step=progress.step,
+                on_end=progress.end,
+                target=self.target,
+                on_progress=progress.say,
+            )
+
+    def document(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {
+            "experiment": self.loaded.name,
+            "hash": self.loaded.hash,
+            "out": str(self.folder),
+            "report": str(self.report) if self.report is not None else None,
+            "says": list(self.kind.sentences(self.loaded, self.ended)),
+            "runs": [one.document() for one in self.ended],
+        }
+
+    def _title(self) -> None:
+        about = getattr(getattr(self.loaded, "spec", None), "about", "")
+        echo_wrapped(f"{self.loaded.name}: {about}" if about else self.loaded.name, hang=2)
+
+    def say(self, *, title: bool) -> None:
+        """The sentences, before any table."""
+        said = self.kind.sentences(self.loaded, self.ended)
+        if said and title:
+            self._title()
+        echo_sentences(said)
+
+    def show(self, *, title: bool) -> None:
+        """The table."""
+        if title:
+            self._title()
+        for line in self.kind.comparison(self.loaded, self.ended):
             click.echo(line)
-        if report is not None:
-            click.echo(f"\nreport: {report}")
-    verdict(ended)
+        click.echo()
 
 
 def write_report(ended: Sequence[Ended], folder: Path) -> Path:

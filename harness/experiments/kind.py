@@ -278,6 +278,10 @@ class Kind:
         """The comparison for a terminal of 80 columns; means over seeds."""
         raise NotImplementedError
 
+    def sentences(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
+        """What came out, in three sentences before any table; none where the kind has nothing to say."""
+        return []
+
     def content(self, runs: Sequence[Run]) -> Content:
         """What the page of these runs holds: here, every number of their summaries, a row a variant."""
         from harness.report.page import Content

@@ -10,6 +10,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, allocation_fi
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
+from harness.policies.user_file import users_mistakes
 
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult, SimSetup
@@ -65,7 +66,8 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
     """Runs the simulator: in the scheduler, or with the control core beside it for a policy from outside."""
     from harness.control.virtual import simulate_policy
 
-    return simulate_policy(setup, on_progress=on_progress)
+    with users_mistakes():
+        return simulate_policy(setup, on_progress=on_progress)
 
 
 def held(

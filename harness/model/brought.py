@@ -63,6 +63,12 @@ def named(what: str, name: str | Path) -> Path:
     )
 
 
+def called(what: str, file: str) -> str:
+    """How a user calls a file: by the name of what the project brings, else by its path."""
+    stem, path = Path(file).stem, Path(file).resolve()
+    return stem if _files(what).get(stem, Path()).resolve() == path else file
+
+
 def _files(what: str) -> dict[str, Path]:
     _, folder, pattern = _FOLDERS[what]
     paths = data_path(folder).glob(pattern)

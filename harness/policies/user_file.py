@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, YarnfairError
+
+#: The files that were imported here.
+_IMPORTED: set[str] = set()
 
 
 def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
@@ -26,6 +32,22 @@ def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
     except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
         del sys.modules[module_name]
         raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
+    _IMPORTED.add(str(path))
     if not hasattr(module, attribute):
         raise InputError(f"has no {what} {attribute}", where=str(path))
     return getattr(module, attribute)
+
+
+@contextmanager
+def users_mistakes() -> Iterator[None]:
+    """What a user's file raises while it works is an InputError with the file and the line, not a traceback of ours."""
+    try:
+        yield
+    except YarnfairError:
+        raise
+    except Exception as error:
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in _IMPORTED]
+        if not own:
+            raise
+        what = f"{own[-1].name} raises {type(error).__name__}: {error}"
+        raise InputError(what, where=f"{own[-1].filename}:{own[-1].lineno}", mend="mend the file") from error

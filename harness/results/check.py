@@ -22,7 +22,7 @@ from harness.results.catalogue import Key, Metric
 from harness.results.compare import number_text
 from harness.results.runs import RunRecord
 
-Verdict = Literal["fine", "worse", "changed", "missing", "not judged", "acknowledged"]
+Verdict = Literal["fine", "better", "worse", "changed", "missing", "not judged", "acknowledged"]
 Levels = NDArray[np.float64]
 #: The probability that a history without any change raises an alarm, all metrics together.
 HISTORY_ALPHA = 0.005

@@ -1,31 +1,101 @@
-"""The comparison of an experiment's runs as plain text of 80 columns. Tables of the report are harness.report's."""
+"""The comparison of an experiment's runs as plain text of 80 columns. Tables of the report are harness.report's.
+
+Up to four runs are columns, a row a measure. More runs, or names too long for a column, are rows: one a variant; of
+a sweep with the measures that matter most.
+Marks stand behind a value: ``+`` better than the reference by more than `SAME`, ``!`` worse.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from harness.results.catalogue import Metric, metric_of
+from harness.results.sentences import SAME, percent
+
 WIDTH = 80
-_LABEL, _CELL = 29, 12
+_LABEL, _CELL, _MOST = 27, 13, 4
+#: Where runs are rows: the width of a cell, and of the names at most.
+_NARROW, _NAMES = 11, 47
+#: Of so many runs rows show everything; of more what matters most, the report has all.
+_ALL = 8
+_KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "cost_dollars", "queues.mean_completion_s")
+
+Summary = Mapping[str, Any]
 
 
-def _number(value: Any, digits: int) -> str:
-    return f"{value:,.{digits}f}" if isinstance(value, int | float) and not isinstance(value, bool) else "-"
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A measure: its title in a column's table and in the head of a column, and its value in a summary."""
+
+    title: str
+    head: str
+    key: str
+    digits: int
+    of: Callable[[Summary], Any]
+
+    def cell(self, summary: Summary, reference: Summary | None) -> str:
+        """The value with its mark; a blank mark keeps the figures in line."""
+        value = _figure(self.of(summary))
+        if value is None:
+            return "- "
+        before = None if reference is None or reference is summary else _figure(self.of(reference))
+        return f"{value:,.{self.digits}f}{_mark(metric_of(self.key), before, value)}"
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 2] + ".."
+def _figure(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _columns(labels: Sequence[str]) -> list[str]:
-    """Labels that fit a column, each different from the others: the common beginnings go first."""
-    short = [_cut(label.replace("@outside", "@out"), _CELL - 1) for label in labels]
-    if len(set(short)) == len(short):
-        return short
-    return [_cut(f"{at + 1}:{label}", _CELL - 1) for at, label in enumerate(labels)]
+def _mark(metric: Metric, before: float | None, value: float) -> str:
+    """Blank where the difference is small: in proportion, or below what matters in the metric's unit."""
+    if before is None or metric.better == "neither" or abs(value - before) <= max(SAME * abs(before), metric.matters):
+        return " "
+    return "+" if (value > before) == (metric.better == "higher") else "!"
 
 
-def over_seeds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _whole(title: str, head: str, key: str, digits: int, scale: float = 1.0) -> _Row:
+    def of(summary: Summary) -> Any:
+        found: Any = summary
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+        return found * scale if scale != 1.0 and isinstance(found, float) else found
+
+    return _Row(title, head, key, digits, of)
+
+
+def _of_queue(queue: str, key: str, digits: int) -> _Row:
+    name = queue.removeprefix("root.")
+    return _Row(f"  {name}", name, f"queues.{key}", digits, lambda summary: _queue(summary, queue).get(key))
+
+
+def _queue(summary: Summary, queue: str) -> Mapping[str, Any]:
+    found = (summary.get("queues") or {}).get(queue)
+    return found if isinstance(found, Mapping) else {}
+
+
+_WHOLE = (
+    _whole("makespan (s)", "makespan (s)", "makespan_s", 0),
+    _whole("sharing benefit, mean", "sharing benefit", "sharing_benefit", 3),
+    _whole("sharing loss, mean", "mean loss", "sharing_loss", 3),
+    _whole("sharing loss integral (s)", "sharing loss (s)", "sharing_loss_integral", 1),
+    _whole("last sharing loss (s)", "last loss (s)", "last_loss_s", 0),
+    _whole("memory used (%)", "memory (%)", "utilisation.memory", 1, 100.0),
+    _whole("vcores used (%)", "vcores (%)", "utilisation.vcores", 1, 100.0),
+    _whole("soft fairness degree", "soft fairness", "soft_fairness", 2),
+    _whole("  by Theorem 1", "by Theorem 1", "theta", 2),
+    _whole("cost ($)", "cost ($)", "cost_dollars", 2),
+)
+_QUEUES = (
+    ("fairness degree", "fairness_degree", 3),
+    ("speed-up over static", "speedup_over_static", 2),
+    ("mean completion (s)", "mean_completion_s", 0),
+    ("whole workload (s)", "workload_s", 0),
+)
+
+
+def over_seeds(summaries: Sequence[Summary]) -> dict[str, Any]:
     """Summaries of runs that differ in the seed as one: arithmetic means, null where one of them has null."""
     if len(summaries) == 1:
         return dict(summaries[0])
@@ -40,58 +110,105 @@ def _mean_of(values: Sequence[Any]) -> Any:
     return None
 
 
-def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """Lines of at most 80 columns: measures down, runs across, four at a time. `runs`: (label, summary).
+def comparison(runs: Sequence[tuple[str, Summary]], reference: str | None = None) -> list[str]:
+    """Lines of at most 80 columns. `runs`: (label, summary); ``reference``: the label that marks go by.
 
-    What each measure is: docs/how-results-are-computed.md.
+    Measures without a value in any run are left out. What each measure is: docs/how-results-are-computed.md.
     """
+    known = next((summary for label, summary in runs if label == reference), None)
+    blocks = _blocks([summary for _, summary in runs])
+    heads = [_wrapped(label) for label, _ in runs]
+    if len(runs) <= _MOST and all(head is not None for head in heads):
+        lines = _columns([head or [] for head in heads], runs, known, blocks)
+    else:
+        lines = _rows(runs, known, blocks)
+    others = known is not None and len(runs) > 1
+    legend = ["", f"+ better than {_cut(reference or '', 44)} by over {percent(SAME)}, ! worse"] if others else []
+    return [line.rstrip() for line in [*lines, *legend]]
+
+
+def _blocks(summaries: Sequence[Summary]) -> list[tuple[str, list[_Row]]]:
+    """(title, its rows) of what has a value somewhere; the first block has no title."""
+
+    def told(rows: Sequence[_Row]) -> list[_Row]:
+        return [row for row in rows if any(_figure(row.of(summary)) is not None for summary in summaries)]
+
+    queues = list(dict.fromkeys(name for summary in summaries for name in summary.get("queues") or {}))
+    blocks = [("", told(_WHOLE))]
+    blocks += [(title, told([_of_queue(queue, key, digits) for queue in queues])) for title, key, digits in _QUEUES]
+    return [block for block in blocks if block[1]]
+
+
+def _wrapped(label: str) -> list[str] | None:
+    """A label in lines that fit a column, broken at its commas; None: it is too long."""
     lines: list[str] = []
-    columns = _columns([label for label, _ in runs])
-    at_once = (WIDTH - _LABEL) // _CELL
-    for first in range(0, len(runs), at_once):
-        block = runs[first : first + at_once]
-        if lines:
-            lines.append("")
-        lines.append(" " * _LABEL + "".join(f"{label:>{_CELL}}" for label in columns[first : first + at_once]))
-        for title, key, digits in (
-            ("makespan (s)", "makespan_s", 0),
-            ("sharing benefit, mean", "sharing_benefit", 3),
-            ("sharing loss, mean", "sharing_loss", 3),
-            ("sharing loss integral (s)", "sharing_loss_integral", 1),
-            ("last sharing loss (s)", "last_loss_s", 0),
-        ):
-            lines.append(_line(title, [_number(summary.get(key), digits) for _, summary in block]))
-        for name in ("memory", "vcores"):
-            used = [(summary.get("utilisation") or {}).get(name) for _, summary in block]
-            lines.append(
-                _line(f"{name} used (%)", [_number(x * 100 if isinstance(x, float) else None, 1) for x in used])
-            )
-        for title, key, digits in (
-            ("soft fairness degree", "soft_fairness", 2),
-            ("  by Theorem 1", "theta", 2),
-            ("cost ($)", "cost_dollars", 2),
-        ):
-            if any(summary.get(key) is not None for _, summary in block):
-                lines.append(_line(title, [_number(summary.get(key), digits) for _, summary in block]))
-        queues = list(dict.fromkeys(name for _, summary in block for name in summary.get("queues", {})))
-        for title, key, digits in (
-            ("fairness degree", "fairness_degree", 3),
-            ("speed-up over static", "speedup_over_static", 2),
-            ("mean completion (s)", "mean_completion_s", 0),
-            ("whole workload (s)", "workload_s", 0),
-        ):
-            lines.append(title)
-            for queue in queues:
-                values = [summary.get("queues", {}).get(queue, {}).get(key) for _, summary in block]
-                name = "  " + queue.removeprefix("root.")
-                lines.append(_line(name, [_number(value, digits) for value in values]))
-    if any(column != label for column, (label, _) in zip(columns, runs, strict=True)):
-        lines += [
-            "",
-            *(f"{column}: {label}" for column, (label, _) in zip(columns, runs, strict=True) if column != label),
-        ]
-    return [line.rstrip() for line in lines]
+    for part in label.split(","):
+        if lines and len(lines[-1]) + 1 + len(part) < _CELL:
+            lines[-1] += f",{part}"
+        else:
+            lines.append(part)
+    return lines if all(len(line) < _CELL for line in lines) else None
 
 
-def _line(title: str, cells: Sequence[str]) -> str:
-    return f"{_cut(title, _LABEL - 1):<{_LABEL}}" + "".join(f"{cell:>{_CELL}}" for cell in cells)
+def _columns(
+    heads: Sequence[Sequence[str]],
+    runs: Sequence[tuple[str, Summary]],
+    reference: Summary | None,
+    blocks: Sequence[tuple[str, Sequence[_Row]]],
+) -> list[str]:
+    height = max(len(head) for head in heads)
+    lines = []
+    for at in range(height):
+        words = [([""] * (height - len(head)) + list(head))[at] for head in heads]
+        lines.append(" " * _LABEL + "".join(f"{word + ' ':>{_CELL}}" for word in words))
+    for title, rows in blocks:
+        lines += [title] if title else []
+        for row in rows:
+            cells = "".join(f"{row.cell(summary, reference):>{_CELL}}" for _, summary in runs)
+            lines.append(f"{_cut(row.title, _LABEL - 1):<{_LABEL}}{cells}")
+    return lines
+
+
+def _rows(
+    runs: Sequence[tuple[str, Summary]], reference: Summary | None, blocks: Sequence[tuple[str, Sequence[_Row]]]
+) -> list[str]:
+    """A table a block, a row a variant; a name that is too long has lines of its own."""
+    width = min(max(len(label) for label, _ in runs), _NAMES)
+    at_once = max(1, (WIDTH - width) // _NARROW)
+    lines: list[str] = []
+    for title, all_rows in blocks:
+        rows = [row for row in all_rows if row.key in _KEYS or len(runs) <= _ALL]
+        for first in range(0, len(rows), at_once):
+            part = rows[first : first + at_once]
+            heads = [_head(row.head) for row in part]
+            height = max(len(head) for head in heads)
+            lines += [""] if lines else []
+            if len(title) > width:
+                lines.append(title)
+                title = ""
+            for at in range(height):
+                words = [([""] * (height - len(head)) + head)[at] for head in heads]
+                label = title if at == height - 1 else ""
+                lines.append(f"{_cut(label, width):<{width}}" + "".join(f"{word + ' ':>{_NARROW}}" for word in words))
+            for label, summary in runs:
+                *above, last = [label[at : at + WIDTH] for at in range(0, len(label), WIDTH)]
+                if len(last) > width:
+                    above, last = [*above, last], ""
+                lines += above
+                lines.append(f"{last:<{width}}" + "".join(f"{row.cell(summary, reference):>{_NARROW}}" for row in part))
+    return lines
+
+
+def _head(words: str) -> list[str]:
+    """A measure's name in lines that fit a column."""
+    lines: list[str] = []
+    for word in words.split():
+        if lines and len(lines[-1]) + 1 + len(word) < _NARROW:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(_cut(word, _NARROW - 1))
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 2] + ".."

@@ -1,4 +1,4 @@
-"""A check's outcome as JUnit XML, which CI servers show: one suite a run, one case a metric."""
+"""A check's outcome as JUnit XML, which CI servers show: one suite a run, one case a metric; one failure a variant."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from harness.base.errors import InputError
 from harness.base.files import replace_file
 from harness.results.check import Checked, Held
+from harness.results.judged import Failure, failures
 
 #: What XML 1.0 does not allow.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,12 +20,16 @@ def _attr(text: str) -> str:
     return quoteattr(_FORBIDDEN.sub("?", text))
 
 
-def _case(held: Held) -> list[str]:
+def _case(held: Held, worst: dict[int, Failure]) -> list[str]:
     name = f"yarnfair.{held.experiment}.{held.variant}".replace(" ", "_")
     begin = f'    <testcase classname={_attr(name)} name={_attr(held.key.text())} time="0"'
     if held.alarm:
-        body = escape(_FORBIDDEN.sub("?", f"{held.run}: {held.key.title()}: {held.words}"))
-        failure = f"      <failure type={_attr(held.verdict)} message={_attr(held.words)}>{body}</failure>"
+        failed = worst.get(id(held))
+        if failed is None:
+            message = f"{held.verdict}, part of another failure of {held.variant}: {held.words}"
+            return [begin + ">", f"      <skipped message={_attr(message)}/>", "    </testcase>"]
+        body = escape(_FORBIDDEN.sub("?", "\n".join([f"{held.run}: {failed.words}", *failed.lines])))
+        failure = f"      <failure type={_attr(held.verdict)} message={_attr(failed.words)}>{body}</failure>"
         return [begin + ">", failure, "    </testcase>"]
     if held.verdict in ("acknowledged", "not judged"):
         return [begin + ">", f"      <skipped message={_attr(held.words)}/>", "    </testcase>"]
@@ -33,6 +38,7 @@ def _case(held: Held) -> list[str]:
 
 def junit(checked: Checked) -> str:
     """The XML document."""
+    worst = {id(failure.alarms[0]): failure for failure in failures(checked)}
     suites: dict[str, list[Held]] = {}
     for held in checked.held:
         name = f"{held.experiment}, {held.variant}, {held.backend}: {held.run}, {held.how.partition(',')[0]}"
@@ -40,14 +46,14 @@ def junit(checked: Checked) -> str:
     lines = []
     totals = [0, 0, 0, 0]
     for name, cases in suites.items():
-        counts = _counts(cases)
+        counts = _counts(cases, worst)
         totals = [a + b for a, b in zip(totals, (*counts[:2], 0, counts[2]), strict=True)]
         lines.append(
             f'  <testsuite name={_attr(name)} tests="{counts[0]}" failures="{counts[1]}" errors="0" '
             f'skipped="{counts[2]}" time="0">'
         )
         for held in cases:
-            lines += _case(held)
+            lines += _case(held, worst)
         lines.append("  </testsuite>")
     for run, code, why in checked.invalid:
         totals = [totals[0] + 1, totals[1], totals[2] + 1, totals[3]]
@@ -65,9 +71,10 @@ def junit(checked: Checked) -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *lines, "</testsuites>", ""])
 
 
-def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
-    skipped = sum(one.verdict in ("acknowledged", "not judged") for one in cases)
-    return len(cases), sum(one.alarm for one in cases), skipped
+def _counts(cases: Sequence[Held], worst: dict[int, Failure]) -> tuple[int, int, int]:
+    failed = sum(id(one) in worst for one in cases)
+    skipped = sum(one.alarm or one.verdict in ("acknowledged", "not judged") for one in cases) - failed
+    return len(cases), failed, skipped
 
 
 def write_junit(checked: Checked, path: Path) -> None:

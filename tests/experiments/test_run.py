@@ -172,6 +172,21 @@ def test_the_comparison_fits_a_terminal(tmp_path: Path, capsys: pytest.CaptureFi
     assert any(line.startswith("sharing loss integral") for line in lines)
 
 
+def test_several_experiments_say_first_what_came_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump({**EXPERIMENT, "experiment": "other", "about": "Another load"}))
+    arguments = (write(tmp_path), str(other), "--policy", "fair,ltrf@outside", "--no-report", "--out")
+    assert call(*arguments, str(tmp_path / "out")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    said = [at for at, line in enumerate(lines) if line.startswith(("What changed: ", "What it cost: ", "What next: "))]
+    tables = [at for at, line in enumerate(lines) if line.startswith("makespan (s)")]
+    assert (len(said), len(tables)) == (6, 2)
+    assert max(said) < min(tables)
+    assert lines.count("other: Another load") == 2
+    assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/fair")) == ["other", "small"]
+
+
 def test_failed_jobs_are_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, faults={"failure": 1.0, "max_attempts": 1})
     assert call(path, "--policy", "fair", "--no-report", "--out", str(tmp_path / "out")) == 4

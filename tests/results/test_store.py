@@ -11,7 +11,6 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.base.files import read_json, replace_file
-from harness.results.comparison import WIDTH, comparison
 from harness.results.store import RunDirectory
 from harness.results.summary import add_speedups
 
@@ -105,13 +104,3 @@ def test_speed_up_is_static_over_own_mean_completion() -> None:
     assert ours["queues"]["root.Facebook"]["speedup_over_static"] == pytest.approx(1.2)
     for own, static in ((summary(None), summary(60.0)), (summary(50.0), None), (summary(50.0), summary(None))):
         assert add_speedups(own, static)["queues"]["root.Facebook"]["speedup_over_static"] is None  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("count", [1, 2, 4, 5, 11])
-def test_the_comparison_fits_80_columns_and_names_every_run(count: int) -> None:
-    labels = [f"ltrf@outside,period_s={at},horizon_s=80" for at in range(count)]
-    lines = comparison([(label, summary(50.0)) for label in labels])  # type: ignore[misc]
-    assert all(len(line) <= WIDTH for line in lines)
-    text = "\n".join(lines)
-    assert all(label in text or label.replace("@outside", "@out") in text for label in labels)
-    assert text.count("0.987") == count

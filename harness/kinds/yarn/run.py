@@ -10,18 +10,30 @@ from typing import TYPE_CHECKING, Any
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
 from harness.clusters.backends import BACKENDS, backend_class
-from harness.experiments.kind import NEVER_ENDS, Ended, Kind, Outcome, Runner, Step, Target, by_variant
+from harness.experiments.kind import (
+    NEVER_ENDS,
+    Ended,
+    Kind,
+    Outcome,
+    Runner,
+    Step,
+    Target,
+    by_variant,
+    without_seed,
+)
 from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import held, node_sizes, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.programs import ProgramsWorkload
+from harness.model.brought import called
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
-from harness.policies.registry import make_policy
+from harness.policies.registry import make_policy, policy_class
 from harness.results.comparison import comparison, over_seeds
 from harness.results.metrics import ideal_alone_s, until
 from harness.results.papers import Curves, cost_dollars, theorem_1
+from harness.results.sentences import Ran, reference, sentences
 from harness.results.store import Pace, RunDirectory
 from harness.results.summary import add_speedups, allocations_table, jobs_table, summarise
 
@@ -271,10 +283,30 @@ class Yarn(Kind):
         for run in ended:
             run.summary = add_speedups(run.summary, static.get(run.variant.seed))
 
+    def sentences(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> list[str]:
+        well = [run for run in ended if run.exit_code == 0]
+        return sentences(called("experiments", experiment.document.file), _ran(well))
+
     def comparison(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> list[str]:
         groups = by_variant(ended)
         lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
-        return lines + comparison([(name, over_seeds(summaries)) for name, summaries in groups.items()])
+        runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
+        return lines + comparison(runs, reference(_ran(ended)))
+
+
+def _ran(ended: Sequence[Ended]) -> list[Ran]:
+    """The variants, each over its seeds."""
+    of = {without_seed(run.variant): run.variant for run in ended}
+    return [
+        Ran(
+            name,
+            policy_class(of[name].policy).gives_back,
+            of[name].mode == "outside",
+            over_seeds(summaries),
+            "horizon_s" in of[name].settings,
+        )
+        for name, summaries in by_variant(ended).items()
+    ]
 
 
 KIND = Yarn()

@@ -1,0 +1,157 @@
+"""What a pipeline makes of a check: which differences fail, how much was judged, one failure a slow-down, annotations.
+
+Pure but for `write_code_quality`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+from harness.base.errors import InputError
+from harness.base.files import replace_file
+from harness.results.check import Checked, Held, is_worse
+
+#: What fails: what is worse; also what changed in a metric without a better side; also what is better.
+Only = Literal["worse", "change", "any"]
+#: So many metrics of a failure are named, the worst first.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """All alarms of one variant, as one: they mostly have one cause. The worst first."""
+
+    experiment: str
+    variant: str
+    alarms: tuple[Held, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.experiment}, {self.variant}"
+
+    @property
+    def words(self) -> str:
+        """One line: how many metrics, and the worst of them."""
+        first = self.alarms[0]
+        more = f"; {len(self.alarms) - 1} more metric(s) with it" if len(self.alarms) > 1 else ""
+        return f"{first.key.title()}: {first.words}{more}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The worst metrics, a line each."""
+        shown = [f"{one.verdict:>12}  {self.title}: {one.key.title()}: {one.words}" for one in self.alarms[:NAMED]]
+        left = len(self.alarms) - NAMED
+        return [*shown, f"{'':>12}  {self.title}: {left} more"] if left > 0 else shown
+
+
+def failures(found: Checked) -> list[Failure]:
+    """The alarms by variant, the worst variant first."""
+    groups: dict[tuple[str, str], list[Held]] = {}
+    for one in found.alarms:
+        groups.setdefault((one.experiment, one.variant), []).append(one)
+    made = [Failure(*name, tuple(sorted(own, key=_severity, reverse=True))) for name, own in groups.items()]
+    return sorted(made, key=lambda failure: _severity(failure.alarms[0]), reverse=True)
+
+
+def _severity(held: Held) -> float:
+    """How far a value lies from what is recorded, in proportion; what is missing, and a change from 0, before all."""
+    if held.value is None or not held.recorded:
+        return math.inf
+    return abs(math.log(held.value / held.recorded)) if held.value / held.recorded > 0 else math.inf
+
+
+def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 0.0, only: Only = "change") -> Checked:
+    """The outcome as the call wants it judged.
+
+    ``metrics``: patterns (``*``, ``?``) of those that count; none: all. ``tolerance``: a difference of at most this
+    part of what is recorded is fine.
+    """
+    held = [one for one in found.held if not metrics or any(_fits(pattern, one) for pattern in metrics)]
+    return Checked([_as_wanted(one, tolerance, only) for one in held], found.invalid, found.remarks)
+
+
+def _fits(pattern: str, held: Held) -> bool:
+    # Brackets stand for themselves: they hold a queue's name.
+    return fnmatchcase(held.key.text(), pattern.replace("[", "[[]"))
+
+
+def _as_wanted(held: Held, tolerance: float, only: Only) -> Held:
+    if held.verdict not in ("worse", "changed") or held.value is None or held.recorded is None:
+        return held
+    if abs(held.value - held.recorded) <= tolerance * abs(held.recorded):
+        return replace(held, verdict="fine", words=f"{held.words}; within the tolerance of {tolerance:.0%}")
+    worse = is_worse(held.key.metric, held.value, held.recorded)
+    if (worse is False and only != "any") or (worse is None and only == "worse"):
+        return replace(held, verdict="better" if worse is False else "fine")
+    return held
+
+
+def judged(found: Checked) -> str:
+    """How much was judged, in a line."""
+    left = sum(one.verdict == "not judged" for one in found.held)
+    return f"judged {len(found.held) - left} of {len(found.held)} metrics" + (f"; {left} not judged" if left else "")
+
+
+def github(found: Checked, place: str) -> list[str]:
+    """Workflow commands of GitHub: an error for each failure, and for each run that does not count."""
+
+    def command(title: str, text: str) -> str:
+        return f"::error file={_property(place)},title={_property(title)}::{_data(text)}"
+
+    return [
+        *(command(f"Regression: {one.title}", "\n".join([one.words, *one.lines])) for one in failures(found)),
+        *(command("Invalid run", f"{run}: {why}") for run, _, why in found.invalid),
+    ]
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def code_quality(found: Checked, place: str) -> str:
+    """GitLab's Code Quality report (JSON): an issue for each failure, and for each run that does not count.
+
+    A fingerprint is of the variant alone, so that the same failure is one issue from commit to commit.
+    """
+    issues = [(one.title, "regression", "major", f"{one.title}: {one.words}") for one in failures(found)]
+    issues += [(run, "invalid-run", "critical", f"{run}: {why}") for run, _, why in found.invalid]
+    return json.dumps(
+        [
+            {
+                "description": text,
+                "check_name": f"yarnfair-{kind}",
+                "fingerprint": hashlib.sha256(f"{kind} {name}".encode()).hexdigest(),
+                "severity": severity,
+                "location": {"path": place, "lines": {"begin": 1}},
+            }
+            for name, kind, severity, text in issues
+        ],
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def write_code_quality(found: Checked, place: str, path: Path) -> None:
+    """Writes GitLab's report, whole or not at all. Raises InputError when the disk refuses."""
+    text = code_quality(found, place)
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise InputError(what, where=str(path), mend="choose another --code-quality") from None
+    replace_file(path, write)

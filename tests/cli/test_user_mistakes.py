@@ -1,0 +1,67 @@
+"""What a user's own policy does wrong is one line that names the user's file and line; seeds come as ranges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from harness.base.errors import InputError
+from harness.cli import main
+from harness.cli.output import Seeds, all_seeds
+from harness.policies.user_file import from_user_file, users_mistakes
+
+POLICY = """
+from harness.policies.ltrf import Ltrf
+
+
+class Mine(Ltrf):
+    def plan(self, snapshot, ledger):
+        return helper(snapshot)
+
+
+def helper(snapshot):
+    return {}["nothing"]
+"""
+
+
+def test_a_policy_that_raises_is_one_line_with_its_own_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(POLICY)
+    with pytest.raises(SystemExit) as caught:
+        main(["allocate", "ltyarn-table-1", "--policy", f"{mine}:Mine"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert caught.value.code == 1
+    assert line.startswith(f"yarnfair: {mine}:11: helper raises KeyError: 'nothing'; ")
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("from harness.base.errors import InputError\ndef f(error):\n    raise error\n")
+    f = from_user_file(mine, "f", what="function", mend="mend it")
+    with pytest.raises(InputError, match="as it was"), users_mistakes():
+        f(InputError("as it was"))
+    with pytest.raises(ZeroDivisionError), users_mistakes():
+        _ = 1 / 0
+    with pytest.raises(InputError, match="f raises ValueError: x") as caught, users_mistakes():
+        f(ValueError("x"))
+    assert caught.value.where == f"{mine}:3"
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("7", [7]), ("1-3", [1, 2, 3]), ("5-5", [5]), ("0", [0])])
+def test_seeds_are_numbers_and_ranges(text: str, seeds: list[int]) -> None:
+    assert Seeds().convert(text, None, None) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "3-1", "1-", "1-2-3", "0-10000", str(2**63), "1.5"])
+def test_what_is_no_seed_is_a_wrong_call(text: str) -> None:
+    with pytest.raises(click.UsageError):
+        Seeds().convert(text, None, None)
+
+
+def test_an_option_given_twice_adds_up() -> None:
+    option = click.Option(["--seed"])
+    assert all_seeds(click.Context(click.Command("x")), option, ([1, 2], [9])) == (1, 2, 9)

@@ -1,0 +1,70 @@
+"""The table of a terminal: 80 columns, every run named, empty rows left out, better and worse marked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from harness.results.comparison import WIDTH, comparison
+
+#: A name too long for a column.
+LONG = "ltrf@outside,period_s={},horizon_s=80"
+
+
+def summary(completion: float | None = 50.0, **whole: Any) -> dict[str, Any]:
+    queue = {"mean_completion_s": completion, "fairness_degree": 0.987, "speedup_over_static": None}
+    return {"makespan_s": 4000.0, "sharing_loss": -0.5, "queues": {"root.Facebook": queue}, **whole}
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 11])
+@pytest.mark.parametrize("name", ["p{}", LONG, "x" * 100 + "{}"])
+def test_it_fits_80_columns_and_names_every_run(count: int, name: str) -> None:
+    labels = [name.format(at) for at in range(count)]
+    lines = comparison([(label, summary()) for label in labels], labels[0])
+    assert all(len(line) <= WIDTH for line in lines)
+    text = "".join(lines)
+    assert all(part in text for label in labels for part in label.split(","))
+
+
+def test_up_to_four_runs_are_columns_and_more_are_rows() -> None:
+    four = comparison([(f"p{at}", summary()) for at in range(4)])
+    assert four[0].split() == ["p0", "p1", "p2", "p3"]
+    assert four[1].split()[2:] == ["4,000"] * 4
+    five = comparison([(f"p{at}", summary()) for at in range(5)])
+    assert [line.split()[0] for line in five if line.startswith("p")][:5] == ["p0", "p1", "p2", "p3", "p4"]
+
+
+def test_a_long_name_is_broken_at_its_commas() -> None:
+    lines = comparison([("ltrf,round=5,discount=0", summary()), ("fair", summary())])
+    assert [line.split() for line in lines[:2]] == [["ltrf,round=5"], ["discount=0", "fair"]]
+
+
+def test_rows_and_blocks_without_a_value_are_left_out() -> None:
+    text = "\n".join(comparison([("a", summary()), ("b", summary(None))]))
+    assert "speed-up" not in text
+    assert "last sharing loss" not in text
+    assert re.search(r"^  Facebook +50 +-$", text, re.M)
+    assert "mean completion" not in "\n".join(comparison([("a", summary(None))]))
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "mark"),
+    [
+        ("makespan_s", 1000.0, 900.0, "+"),
+        ("makespan_s", 1000.0, 1100.0, "!"),
+        ("makespan_s", 1000.0, 1010.0, ""),
+        ("sharing_benefit", 1.0, 1.2, "+"),
+        ("sharing_benefit", 1.0, 0.8, "!"),
+        # In proportion much, but below what matters.
+        ("sharing_loss", -0.007, -0.006, ""),
+        ("last_loss_s", 0.0, 0.5, ""),
+        ("last_loss_s", 0.0, 5.0, "!"),
+    ],
+)
+def test_better_and_worse_are_marked_against_the_reference(key: str, before: float, after: float, mark: str) -> None:
+    lines = comparison([("fair", {key: before}), ("ltrf", {key: after})], "fair")
+    assert lines[1].endswith(mark or tuple("0123456789"))
+    assert lines[-1] == "+ better than fair by over 2 %, ! worse"
+    assert not comparison([("fair", {key: before}), ("ltrf", {key: after})])[-1].startswith("+")

@@ -1,0 +1,86 @@
+"""Three sentences on an experiment's runs: what changed for whom, what it cost, what to try next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.results.sentences import Ran, reference, sentences
+
+
+def ran(label: str, loss: float, completions: dict[str, float], gives_back: bool | None = None, **more: Any) -> Ran:
+    queues = {f"root.{name}": {"mean_completion_s": mean, "jobs": 5, "ended": 5} for name, mean in completions.items()}
+    summary = {"sharing_loss_integral": loss, "sharing_loss": -loss / 1000, "makespan_s": 1000.0, "queues": queues}
+    policy = label.partition(",")[0].partition("@")[0]
+    back = policy == "ltrf" if gives_back is None else gives_back
+    return Ran(label, back, "@outside" in label, summary | more, "horizon_s" in label)
+
+
+FAIR = ran("fair", 71.6, {"A": 100, "B": 100, "C": 100})
+
+
+def test_what_changed_and_what_it_cost_are_named_by_queue() -> None:
+    changed, cost, after = sentences("x", [FAIR, ran("ltrf@outside", 11.6, {"A": 87, "B": 114, "C": 101})])
+    assert changed == (
+        "What changed: ltrf@outside cuts the sharing loss from 71.6 to 11.6 s (-84 %) against fair, and mean jobs get "
+        "faster in A (13 %)."
+    )
+    assert cost == "What it cost: mean jobs get slower in B (14 %); the whole load ends at the same time."
+    assert "`yarnfair run x --policy fair,ltrf@outside --set horizon_s=640`" in after
+
+
+def test_the_least_loss_from_outside_speaks_for_memory_and_sharing_for_the_rest() -> None:
+    runs = [
+        ran("static", 600.0, {"A": 300}),
+        ran("ltrf", 1.0, {"A": 90}),
+        ran("ltrf@outside,period_s=60", 12.0, {"A": 95}),
+        ran("ltrf@outside,period_s=1", 11.0, {"A": 96}),
+        FAIR,
+    ]
+    changed = sentences("x", runs)[0]
+    assert "ltrf@outside,period_s=1 cuts" in changed
+    assert "against fair" in changed
+    assert reference(runs) == "fair"
+    assert reference(runs[:1]) == "static"
+
+
+@pytest.mark.parametrize(
+    ("runs", "part"),
+    [
+        # Nothing to mend: the load pauses.
+        ([ran("fair", 7.0, {"A": 100}), ran("ltrf@outside", 6.9, {"A": 100})], "`yarnfair run contended`"),
+        # No gain.
+        ([FAIR, ran("ltrf@outside", 70.0, {"A": 100})], "fair serves this load as well"),
+        # A gain that cost nobody anything, and one whose horizon was lengthened already.
+        ([FAIR, ran("ltrf@outside", 10.0, {"A": 90})], "`yarnfair enforce --dry-run`"),
+        ([FAIR, ran("ltrf@outside,horizon_s=640", 10.0, {"A": 130})], "`yarnfair enforce --dry-run`"),
+        # Inside the scheduler only.
+        ([FAIR, ran("ltrf", 10.0, {"A": 130})], "--policy fair,ltrf@outside`"),
+    ],
+)
+def test_what_to_try_next_follows_from_what_came_out(runs: list[Ran], part: str) -> None:
+    assert part in sentences("x", runs)[2]
+
+
+def test_nobody_slower_and_a_raised_loss_are_said() -> None:
+    changed, cost, _ = sentences("x", [FAIR, ran("ltrf", 143.2, {"A": 100}, makespan_s=1100.0)])
+    assert "raises the sharing loss from 71.6 to 143.2 s (+100 %)" in changed
+    assert "no queue's mean job gets faster" in changed
+    assert cost == "What it cost: no queue's mean job gets slower by over 2 %; the whole load ends 10 % later."
+
+
+def test_runs_that_were_cut_off_have_no_end_to_compare() -> None:
+    cut = {"root.A": {"mean_completion_s": 90.0, "jobs": 5.0, "ended": 3.5, "failed": 0}}
+    assert "cut off before the load's end" in sentences("x", [FAIR, ran("ltrf", 10.0, {}, queues=cut)])[1]
+
+
+@pytest.mark.parametrize("runs", [[], [FAIR], [FAIR, ran("drf", 1.0, {})], [ran("ltrf", 1.0, {})]])
+def test_without_a_pair_there_is_nothing_to_say(runs: list[Ran]) -> None:
+    assert sentences("x", runs) == []
+
+
+def test_many_queues_are_counted() -> None:
+    names = {f"q{at}": 100.0 for at in range(100)}
+    changed = sentences("x", [ran("fair", 71.6, names), ran("ltrf", 11.6, dict.fromkeys(names, 90.0))])[0]
+    assert changed.endswith("faster in q0 (10 %), q1 (10 %), q2 (10 %) and 97 more.")
