@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from harness.cli import main
 
 Write = Callable[..., Path]
 
@@ -74,3 +77,33 @@ def write(tmp_path: Path) -> Write:
         return directory
 
     return do
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, printed.out, printed.err
+
+
+def noisy(write: Write, name: str, seed: int, factor: float = 1.0, **more: Any) -> Path:
+    """A run whose figures vary by 1 %; `factor` makes it worse."""
+    rng = np.random.default_rng(seed)
+    vary = [float(1 + 0.01 * rng.normal()) for _ in range(4)]
+    values = {
+        "makespan_s": 1000.0 * vary[0] * factor,
+        "sharing_loss_integral": 100.0 * vary[1],
+        "mean_completion_s": 100.0 * vary[2],
+        "sharing_benefit": 0.2 * vary[3],
+    }
+    return write(name, seed=seed, **{**values, **more})
+
+
+@pytest.fixture
+def recorded(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Ten runs of a real cluster, recorded."""
+    for seed in range(1, 11):
+        noisy(write, f"base/{seed}", seed)
+    assert call(capsys, "baseline", tmp_path / "base", "-o", tmp_path / "b.json")[0] == 0
+    return tmp_path / "b.json"
