@@ -33,7 +33,10 @@ CLASSES = {
     "naive-hltrf": "yarnfair.inrm.NaiveHltrf",
     "hltrf": "yarnfair.inrm.Hltrf",
 }
-SETTINGS = ("resource", "discount", "round_s", "t_wait_s", "observe_ms")
+SETTINGS = (
+    *("resource", "discount", "round_s", "t_wait_s", "observe_ms"),
+    *("pseudo", "quantum_s", "adaptive_quantum"),
+)
 #: A policy's setting in the experiment file -> its name in the jar.
 _OWN_NAMES = {"t_wait": "t_wait_s", "round": "round_s"}
 _POLICYS_NAMES = {jars_name: name for name, jars_name in _OWN_NAMES.items()}
@@ -66,7 +69,7 @@ def _checked_value(name: str, value: Any) -> str:
         raise CallError(f"{name} is {str(value)[:40]!r}", mend=mend) from None
     if parsed == "auto":
         raise CallError(f"{name} is auto: inside an RM task lengths are not known", mend="give a number, or inf")
-    return _text(parsed)
+    return str(parsed).lower() if isinstance(parsed, bool) else _text(parsed)
 
 
 def _text(value: float | str) -> str:
@@ -136,7 +139,7 @@ def own_settings(policy: str, settings: Mapping[str, Any]) -> dict[str, str]:
     defaults = {entry.name: entry.default for entry in fields(Hltrf.Settings)}
     known = {_POLICYS_NAMES.get(name, name) for name in SETTINGS} & set(defaults)
     given = {name: defaults[name] for name in sorted(known)} | dict(settings)
-    return _checked(policy, {_OWN_NAMES.get(name, name): value for name, value in given.items()})
+    return _checked(policy, {_OWN_NAMES.get(name, name): value for name, value in given.items() if value is not None})
 
 
 def with_jar(

@@ -81,8 +81,11 @@ def test_every_class_and_setting_is_in_the_sources() -> None:
 
 def test_an_experiments_settings_by_the_jars_names() -> None:
     found = own_settings("hltrf", {"t_wait": 5, "discount": 0.5, "round": 1234567.25})
-    assert found == {"t_wait_s": "5", "discount": "0.5", "round_s": "1234567.25", "resource": "memory"}
-    for settings in ({"horizon": 3}, {"quantum_s": 5}, {"half_life": 60}):
+    flags = {"pseudo": "false", "adaptive_quantum": "false"}
+    assert found == {"t_wait_s": "5", "discount": "0.5", "round_s": "1234567.25", "resource": "memory", **flags}
+    given = own_settings("ltrf", {"quantum_s": 20, "adaptive_quantum": True, "pseudo": True})
+    assert [given[name] for name in ("quantum_s", "adaptive_quantum", "pseudo")] == ["20", "true", "true"]
+    for settings in ({"horizon": 3}, {"half_life": 60}):
         with pytest.raises(CallError, match="no setting"):
             own_settings("ltrf", settings)
     with pytest.raises(CallError, match="t_wait_s is auto"):
@@ -94,7 +97,8 @@ def test_what_is_not_set_is_as_everywhere_else() -> None:
     policy = make_policy("hltrf")
     settings = own_settings("hltrf", {})
     assert float(settings["t_wait_s"]) == policy.settings.t_wait
-    assert settings == {"t_wait_s": "10", "discount": "1", "round_s": "inf", "resource": "memory"}
+    flags = {"pseudo": "false", "adaptive_quantum": "false"}
+    assert settings == {"t_wait_s": "10", "discount": "1", "round_s": "inf", "resource": "memory", **flags}
     folder = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
     text = (folder / "yarnfair" / "inrm" / "Settings.java").read_text()
     for name, value in settings.items():

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from harness.clusters.jars import find
+from harness.ledger.quantum import Quantum
 from harness.model.data import data_path
 from harness.sim.decide import Decider
 from harness.sim.fair.longstate import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
-from harness.sim.fair.longterm import settle_all
+from harness.sim.fair.longterm import measured, settle_all
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS
 from tests.oracle.decisions import HERE, SOURCE
 
@@ -126,11 +127,74 @@ class Keyed(Decider):
         xg["t_wait_ms"] = round(wait * 1000) if policy == "hltrf" and wait < 1e12 else -1
         S.g["hooks"] = 1
         S.g["order_mode"] = KEYED_FLAT if policy == "ltrf" else KEYED_LEVELS
+        xg["pseudo"] = int(settings.get("pseudo") == "true")
         sched.S = S._replace(x=x, xg=xg)
+        self.quantum: Quantum | None = None
+        if "quantum_s" in settings:
+            parents = {queue.path: queue.parent for queue in tree}
+            quantum_ms = float(settings["quantum_s"]) * 1000
+            self.quantum = Quantum(quantum_ms, settings.get("adaptive_quantum") == "true", parents)
+        self.tasks: dict[int, dict[int, float]] = {}  # application -> container -> what it holds
+        self.leaf_of = {sched.queue_index(queue.path): queue.path for queue in tree if queue.leaf}
+        self.app_leaf: dict[int, str] = {}
+
+    #: What running tasks are assumed to use yet is due anew at each time.
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @now.setter
+    def now(self, value: int) -> None:
+        self._now = value
+        if getattr(self, "quantum", None) is not None:
+            self._assume()
 
     def _after(self) -> None:
         super()._after()
         settle_all(self.sched.S, self.now)
+        if self.quantum is not None:
+            self._look()
+            self._assume()
+
+    def _look(self) -> None:
+        """What the jar sees at a look: leaf by leaf ends, new applications, starts, applications that have gone."""
+        S, quantum = self.sched.S, self.quantum
+        assert quantum is not None
+        alive = [i for i in range(len(S.a)) if S.a["alive"][i]]
+        live: dict[int, dict[int, float]] = {int(S.a["id"][i]): {} for i in alive}
+        leaf_of = {int(S.a["id"][i]): self.leaf_of[int(S.a["q"][i])] for i in alive}
+        slots = {i: int(S.a["id"][i]) for i in alive}
+        for c in np.flatnonzero(S.c["alive"] & S.c["live"] & (S.c["am"] == 0)):
+            app = slots.get(int(S.c["app"][c]))
+            if app is not None:
+                live[app][int(S.c["cid"][c])] = float(
+                    measured(S, int(S.xg["ledger"][0]), S.c["mb"][c], S.c["vcores"][c])
+                )
+        for leaf in self.leaf_of.values():
+            for app in [app for app in self.tasks if self.app_leaf[app] == leaf and app in live]:
+                for task in [task for task in self.tasks[app] if task not in live[app]]:
+                    quantum.finish(app, task, self.now)
+                    del self.tasks[app][task]
+            for app in [app for app in live if leaf_of[app] == leaf]:
+                if app not in self.tasks:
+                    quantum.add_app(app, leaf)
+                    self.tasks[app], self.app_leaf[app] = {}, leaf
+                for task, amount in live[app].items():
+                    if task not in self.tasks[app]:
+                        quantum.start(app, task, self.now, amount)
+                        self.tasks[app][task] = amount
+            for app in [app for app in self.tasks if self.app_leaf[app] == leaf and app not in live]:
+                quantum.remove_app(app)
+                del self.tasks[app]
+
+    def _assume(self) -> None:
+        assert self.quantum is not None
+        S = self.sched.S
+        ahead = self.quantum.assumed(self.now, float(S.xg["round_start_ms"][0]))
+        for slot, path in self.leaf_of.items():
+            # Good for this moment alone: at a time b it is a - b * now.
+            S.x["ahead_b"][slot] = 1e-9 if ahead.get(path, 0.0) > 0 else 0.0
+            S.x["ahead_a"][slot] = ahead.get(path, 0.0) + self.now * 1e-9
 
 
 def ours(script: dict[str, Any], policy: str, settings: dict[str, str]) -> dict[str, Any]:

@@ -26,6 +26,12 @@ CASES: list[tuple[str, dict[str, str], int]] = [
     ("hltrf", {"t_wait_s": "4"}, 18),
     ("hltrf", {"t_wait_s": "15", "resource": "dominant"}, 19),
     ("hltrf", {"t_wait_s": "inf"}, 20),
+    ("ltrf", {"pseudo": "true"}, 21),
+    ("naive-hltrf", {"pseudo": "true", "round_s": "40"}, 22),
+    ("ltrf", {"quantum_s": "5"}, 23),
+    ("ltrf", {"quantum_s": "10", "adaptive_quantum": "true"}, 24),
+    ("naive-hltrf", {"quantum_s": "20", "adaptive_quantum": "true", "pseudo": "true", "round_s": "45"}, 25),
+    ("hltrf", {"quantum_s": "8", "adaptive_quantum": "true", "t_wait_s": "6", "resource": "dominant"}, 26),
 ]
 
 

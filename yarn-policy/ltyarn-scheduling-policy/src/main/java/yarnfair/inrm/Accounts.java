@@ -8,6 +8,7 @@ import java.util.function.LongSupplier;
 import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FSParentQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FSQueue;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.LiveContainers;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,14 +37,20 @@ final class Accounts {
     long backlogMs = -1;
     long lastStartMs = -1;
     long starts;
+    /** Pseudo accumulated resources, fixed at the round arrival. */
+    double phi;
+    boolean arrived;
+    boolean active;
   }
 
   /** What a look at one queue gives. {@code asking}: for containers; {@code able}: limits let it have one more now. */
   private record Reading(String name, String parent, boolean leaf, double weight, long mb, long vcores,
-      boolean asking, boolean able, long starts) {}
+      boolean asking, boolean able, long starts, List<LiveContainers.App> apps) {}
 
   final Settings settings;
   private final Map<String, Account> leaves = new HashMap<>();
+  /** Null: the plain integral. */
+  private final Quantum quantum;
   private volatile FSQueue root;
   private volatile LongSupplier clock = () -> System.nanoTime() / 1_000_000;
   private boolean watching;
@@ -55,6 +62,7 @@ final class Accounts {
 
   private Accounts(Settings settings) {
     this.settings = settings;
+    this.quantum = settings.quantumMs < 0 ? null : new Quantum(settings.quantumMs, settings.adaptive);
   }
 
   /** Those of this ResourceManager. IllegalArgumentException for settings that make no sense, at the first call. */
@@ -128,15 +136,15 @@ final class Accounts {
     }
   }
 
-  private List<Reading> read() {
+  private List<Reading> read(boolean containers) {
     List<Reading> found = new ArrayList<>();
     if (root != null) {
-      read(root, found);
+      read(root, found, containers);
     }
     return found;
   }
 
-  private static void read(FSQueue queue, List<Reading> found) {
+  private static void read(FSQueue queue, List<Reading> found, boolean containers) {
     List<FSQueue> children = queue.getChildQueues();
     Resource usage = queue.getResourceUsage();
     FSQueue parent = queue.getParent();
@@ -146,9 +154,10 @@ final class Accounts {
     found.add(new Reading(queue.getName(), parent == null ? null : parent.getName(), leaf,
         Math.max(queue.getWeight(), LEAST_WEIGHT),
         usage.getMemorySize(), usage.getVirtualCores(), asking, asking && able(queue),
-        leaf ? queue.getMetrics().getAggregateAllocatedContainers() : 0));
+        leaf ? queue.getMetrics().getAggregateAllocatedContainers() : 0,
+        containers ? LiveContainers.of(queue) : null));
     for (FSQueue child : children) {
-      read(child, found);
+      read(child, found, containers);
     }
   }
 
@@ -168,9 +177,10 @@ final class Accounts {
     return true;
   }
 
+  /** Containers are looked at here alone, as LTYARN's Quantum Updater does, "periodically": not before each decision. */
   private void look() {
     long now = clock.getAsLong();
-    List<Reading> readings = read();
+    List<Reading> readings = read(quantum != null);
     synchronized (this) {
       account(now, readings);
     }
@@ -227,6 +237,8 @@ final class Accounts {
       roundEnd = roundStart + settings.roundMs;
       for (Account account : leaves.values()) {
         account.counted = 0;
+        account.phi = 0;
+        account.arrived = account.active;
       }
     }
     long since = Math.max(last, roundStart);
@@ -252,12 +264,48 @@ final class Accounts {
         account.lastStartMs = now;
       }
       account.starts = reading.starts;
+      account.active = reading.mb > 0 || reading.vcores > 0 || reading.asking;
+    }
+    if (quantum != null) {
+      Map<String, String> parents = new HashMap<>();
+      readings.forEach(reading -> parents.put(reading.name, reading.parent));
+      for (Reading reading : readings) {
+        if (reading.leaf && reading.apps != null) {
+          quantum.look(reading.name, reading.apps, now, parents);
+        }
+      }
+    }
+    if (settings.pseudo) {
+      arrive(now);
     }
     long known = readings.stream().filter(Reading::leaf).count();
     if (known > 0 && leaves.size() > known) {
       // A queue that was removed begins anew when it comes back.
       leaves.keySet().retainAll(readings.stream().filter(Reading::leaf).map(Reading::name).toList());
     }
+  }
+
+  /** Eq. (5.16), fixed at the arrival: who comes begins where the richest that is active stands, for its weight. */
+  private void arrive(long now) {
+    for (Account account : leaves.values()) {
+      if (account.arrived || !account.active) {
+        continue;
+      }
+      double highest = 0;
+      for (Map.Entry<String, Account> other : leaves.entrySet()) {
+        if (other.getValue().arrived && other.getValue().active) {
+          highest = Math.max(highest, total(other.getKey(), other.getValue(), now) / other.getValue().weight);
+        }
+      }
+      account.arrived = true;
+      account.phi = account.weight * highest;
+    }
+  }
+
+  /** f_i: counted, pseudo, and what running tasks are assumed to use yet (eq. 5.13). */
+  private double total(String name, Account account, long now) {
+    double total = account.counted + account.phi;
+    return quantum == null ? total : total + quantum.ahead(name, now, roundStart, this::amount);
   }
 
   /**
@@ -271,7 +319,7 @@ final class Accounts {
    */
   Map<String, Double> keys(boolean flat, boolean lift) {
     long now = clock.getAsLong();
-    List<Reading> readings = read();
+    List<Reading> readings = read(false);
     Map<String, Reading> by = new HashMap<>();
     Map<String, Double> keys = new HashMap<>();
     synchronized (this) {
@@ -288,11 +336,12 @@ final class Accounts {
           continue;
         }
         Account account = leaves.get(reading.name);
-        double key = account.counted / reading.weight;
+        double counted = total(reading.name, account, now);
+        double key = counted / reading.weight;
         keys.put(reading.name, key);
         for (String above = reading.parent; above != null; above = by.get(above).parent) {
           if (!flat) {
-            sums.merge(above, account.counted, Double::sum);
+            sums.merge(above, counted, Double::sum);
           } else if (reading.asking) {
             (reading.able ? keys : held).merge(above, key, Math::min);
           }

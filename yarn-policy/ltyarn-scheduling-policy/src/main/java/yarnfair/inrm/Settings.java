@@ -23,15 +23,25 @@ final class Settings {
   final long roundMs;
   /** LTYARN's T_wait, ms; negative: never. */
   final long waitMs;
+  /** Pseudo accumulated resources for late arrivals (eqs. 5.10, 5.16). */
+  final boolean pseudo;
+  /** Q_0, the assumed execution time of running tasks, ms; negative: the plain integral. */
+  final double quantumMs;
+  /** Whether ended tasks tune it (LTYARN's Quantum Updater). */
+  final boolean adaptive;
   /** How often usage is looked at besides each decision, ms; 0: not at all. */
   final long observeMs;
 
-  Settings(Measure measure, double discount, long roundMs, long waitMs, long observeMs) {
+  Settings(Measure measure, double discount, long roundMs, long waitMs, long observeMs, boolean pseudo,
+      double quantumMs, boolean adaptive) {
     this.measure = measure;
     this.discount = discount;
     this.roundMs = roundMs;
     this.waitMs = waitMs;
     this.observeMs = observeMs;
+    this.pseudo = pseudo;
+    this.quantumMs = quantumMs;
+    this.adaptive = adaptive;
   }
 
   static Settings load() {
@@ -60,8 +70,22 @@ final class Settings {
     if (!(round > 0) || !(wait >= 0) || !(observe >= 0 && observe <= 3_600_000)) {
       throw wrong("round_s, t_wait_s, observe_ms", round + ", " + wait + ", " + observe, "not negative, a round above 0");
     }
+    String quantum = text(file, "quantum_s", "none");
+    double quantumS = quantum.equalsIgnoreCase("none") ? -1 : number(file, "quantum_s", "none");
+    if (!(quantumS >= 0 && quantumS < 1e12) && quantumS != -1) {
+      throw wrong("quantum_s", quantum, "seconds, at least 0, or none");
+    }
     return new Settings(found, discount, round >= 1e12 ? 0 : Math.max(Math.round(round * 1000), 1),
-        wait >= 1e12 ? -1 : Math.round(wait * 1000), Math.round(observe));
+        wait >= 1e12 ? -1 : Math.round(wait * 1000), Math.round(observe), flag(file, "pseudo", "false"), quantumS * 1000,
+        flag(file, "adaptive_quantum", "false"));
+  }
+
+  private static boolean flag(Properties file, String name, String otherwise) {
+    String text = text(file, name, otherwise);
+    if (!text.equalsIgnoreCase("true") && !text.equalsIgnoreCase("false")) {
+      throw wrong(name, text, "true or false");
+    }
+    return text.equalsIgnoreCase("true");
   }
 
   private static String text(Properties file, String name, String otherwise) {
@@ -87,6 +111,7 @@ final class Settings {
   @Override
   public String toString() {
     return "resource=" + measure + " discount=" + discount + " round_ms=" + roundMs + " t_wait_ms=" + waitMs
-        + " observe_ms=" + observeMs;
+        + " observe_ms=" + observeMs + " pseudo=" + pseudo + " quantum_ms=" + quantumMs + " adaptive_quantum="
+        + adaptive;
   }
 }
