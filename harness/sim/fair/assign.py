@@ -238,6 +238,10 @@ def serve_root(s: S, ni: int, now: int) -> int:
     v = view_of(s, node.avail_mb, node.avail_vcores)
     if v < 0:
         return NOTHING
+    if s.g[0].order_mode != STOCK and s.xg[0].waits == 1:
+        v = view_of(s, 1 << 62, 1 << 62)  # whoever's turn it is, also where its task does not fit
+        if v < 0:
+            return NOTHING
     keyed, flat = g.order_mode != STOCK, g.order_mode == KEYED_FLAT
     lifted = refresh_keys(s, now) if keyed else -1
     p, answer, stopped = 0, NOTHING, False
