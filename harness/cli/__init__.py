@@ -23,6 +23,7 @@ from harness.cli.output import outlive_readers
 #: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "To begin with": {
+        "demo": ("harness.cli.demo:demo", "One minute in the terminal: what a queue lent comes back."),
         "list": ("harness.cli.list:list_", "What there is: experiments, policies, workloads, scenarios, jobs."),
         "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
         "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),

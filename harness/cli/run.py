@@ -27,7 +27,8 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _say_if_it_compiles() -> None:
+def say_if_it_compiles() -> None:
+    """A line on standard error where the first run will take longer."""
     from harness.sim.compiled import is_compiled
 
     if not is_compiled():
@@ -169,7 +170,7 @@ class _Called:
         if not quiet:
             click.echo(f"{self.loaded.name}: {len(self.variants)} run(s) into {self.folder}", err=True)
             if self.target is None and self.kind.compiles:
-                _say_if_it_compiles()
+                say_if_it_compiles()
         with RunProgress(self.variants, "simulated" if self.target is None else "of wall-clock time") as progress:
             self.ended = run_experiment(
                 self.loaded,
