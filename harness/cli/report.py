@@ -6,19 +6,29 @@ from pathlib import Path
 
 import click
 
+from harness.base.errors import CallError
 from harness.cli.output import json_option, print_json
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a trace of one run for Perfetto there, and no page.",
+)
 @json_option
-def report(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json: bool) -> None:
     """One self-contained HTML page from run directories.
 
     RUN is a directory that `yarnfair run` has written, or one that holds several of them. Without -o the page is
     RUN/report.html; for several RUNs it is report.html in the folder that they have in common.
     """
+    if trace is not None:
+        _trace(runs, out, trace, as_json)
+        return
     from harness.report import render_report
 
     written = render_report(list(runs), out or _default_out(runs))
@@ -44,6 +54,19 @@ def report(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     for finding in written.findings:
         click.echo(f"{finding.verdict:>13}  {finding.title}")
     click.echo(f"{written.path} ({written.size / 1e6:.1f} MB)")
+
+
+def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool) -> None:
+    if len(runs) > 1 or out is not None:
+        raise CallError("--trace is of one RUN, without -o", mend="give one run; make the page by a call of its own")
+    from harness.report.trace import write_trace
+
+    events = write_trace(runs[0], trace)
+    size = trace.stat().st_size
+    if as_json:
+        print_json({"trace": str(trace), "bytes": size, "events": events})
+    else:
+        click.echo(f"{trace} ({size / 1e6:.1f} MB, {events} events): open it at https://ui.perfetto.dev")
 
 
 def _default_out(runs: tuple[Path, ...]) -> Path:

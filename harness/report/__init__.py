@@ -13,6 +13,7 @@
     page      sections, words
     templating the templates, and how names break
     kinds     which page runs of another kind have (harness.kinds)
+    trace     a run for Perfetto
     tools     what these pages share
     comparing the page of `compare --html`
     assessment the page of `assess`

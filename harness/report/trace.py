@@ -1,0 +1,210 @@
+"""A run as a trace for Perfetto: Chrome's JSON trace format, written event by event.
+
+A queue is a process; its jobs are slices, one below the other where they overlap; what it holds and asks for are
+counters; the controller's decisions are instants of a process of their own. A second of the run is a second of the
+trace. Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from harness.base.errors import CallError, InputError
+from harness.base.files import plain, replace_file
+from harness.report.reading import json_object
+from harness.results.runs import find_runs
+
+Event = dict[str, Any]
+
+#: Columns of allocations.parquet that become counters, and what they are called.
+COUNTERS = {
+    "allocated_mb": "allocated (MiB)",
+    "demand_mb": "demand (MiB)",
+    "running": "running tasks",
+    "weight": "weight",
+}
+#: The integral whose last value is the queue's `resource_seconds`.
+ACCUMULATED = "accumulated"
+_JOB_COLUMNS = ("job", "type", "queue", "submitted_s", "started_s", "finished_s", "failed", "tasks", "memory_mb_s")
+_CONTROLLER = 1
+#: So many rows of a table are in memory at once.
+_ROWS = 10_000
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What is remembered of a queue between two rows: its process, its counters, when its rows of jobs are free."""
+
+    pid: int
+    shown: dict[str, float] = field(default_factory=dict)
+    accumulated: tuple[float, float] | None = None  # the last sample that is not written yet: (time_s, value)
+    whole: bool = False  # the integral is written up to the run's end
+    free: list[tuple[float, int]] = field(default_factory=list)
+
+
+class _Trace:
+    """The events of one run directory; memory grows with queues and with jobs at once, not with samples or jobs."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        info = json_object(run / "run.json")
+        experiment = info.get("experiment")
+        kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
+        if kind is not None:
+            mend = "give a run of YARN's queues; `yarnfair report` without --trace makes the page"
+            raise InputError(f"no trace of runs of kind {str(kind)[:60]}", where=str(run), mend=mend)
+        summary = json_object(run / "summary.json") if (run / "summary.json").exists() else {}
+        end = summary.get("makespan_s")
+        self.makespan_s = float(end) if isinstance(end, int | float) else math.inf
+        self.end_s = 0.0
+        self.queues: dict[str, _Queue] = {}
+
+    def events(self) -> Iterator[Event]:
+        yield {"ph": "M", "name": "process_name", "pid": _CONTROLLER, "args": {"name": "controller"}}
+        yield from self._samples()
+        yield from self._jobs()
+        yield from self._decisions()
+
+    def _queue(self, name: str) -> Iterator[Event]:
+        """The events that introduce a queue; none when it is known."""
+        if name not in self.queues:
+            pid = _CONTROLLER + 1 + len(self.queues)
+            self.queues[name] = _Queue(pid)
+            yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+            yield {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": pid}}
+
+    def _rows(self, table: str, needed: tuple[str, ...], wanted: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        path = self.run / table
+        if not path.exists():
+            return
+        try:
+            with pq.ParquetFile(path) as file:
+                there = file.schema_arrow.names
+                if lacking := [name for name in needed if name not in there]:
+                    what = f"columns {', '.join(lacking)} are missing"
+                    raise InputError(what, where=str(path), mend="run it again")
+                for batch in file.iter_batches(_ROWS, columns=[name for name in wanted if name in there]):
+                    yield from batch.to_pylist()
+        except (OSError, ValueError) as error:  # pyarrow's own errors are one or the other
+            what = f"not a readable parquet file ({str(error).splitlines()[0][:120]})"
+            raise InputError(what, where=str(path), mend="run it again") from None
+
+    def _samples(self) -> Iterator[Event]:
+        needed = ("time_s", "queue", "allocated_mb", "accumulated_mb_s")
+        for row in self._rows("allocations.parquet", needed, (*needed, *COUNTERS)):
+            yield from self._queue(row["queue"])
+            queue, time_s = self.queues[row["queue"]], row["time_s"]
+            self.end_s = max(self.end_s, time_s)
+            moved = False
+            for column, name in COUNTERS.items():
+                value = row.get(column)
+                if value is not None and queue.shown.get(column) != value:
+                    moved = True
+                    queue.shown[column] = value
+                    yield _counter(queue.pid, name, time_s, value)
+            if queue.whole:
+                continue
+            # Between two movements the integral is a straight line: its corners are enough.
+            queue.whole = time_s >= self.makespan_s
+            if moved or queue.whole:
+                yield _counter(queue.pid, ACCUMULATED, time_s, row["accumulated_mb_s"])
+                queue.accumulated = None
+            else:
+                queue.accumulated = (time_s, row["accumulated_mb_s"])
+        for queue in self.queues.values():
+            if queue.accumulated is not None and not queue.whole:
+                yield _counter(queue.pid, ACCUMULATED, *queue.accumulated)
+
+    def _jobs(self) -> Iterator[Event]:
+        needed = ("job", "queue", "submitted_s", "finished_s")
+        for job in self._rows("jobs.parquet", needed, _JOB_COLUMNS):
+            begin_s = _number(job["submitted_s"])
+            if begin_s is None:
+                continue  # a run that was cut never submitted it
+            yield from self._queue(job["queue"])
+            queue = self.queues[job["queue"]]
+            finished_s, started_s = _number(job["finished_s"]), _number(job.get("started_s"))
+            end_s = finished_s if finished_s is not None else max(self.end_s, begin_s)
+            if queue.free and queue.free[0][0] <= begin_s:
+                row = heapq.heappop(queue.free)[1]
+            else:
+                row = len(queue.free) + 1
+                name = {"name": f"jobs {row}"}
+                yield {"ph": "M", "name": "thread_name", "pid": queue.pid, "tid": row, "args": name}
+            heapq.heappush(queue.free, (end_s, row))
+            state = "failed" if job.get("failed") else "ended" if finished_s is not None else "open"
+            said: Event = {"state": state}
+            said |= {key: job[key] for key in ("type", "tasks", "memory_mb_s") if key in job}
+            slice_: Event = {"ph": "X", "cat": "job", "pid": queue.pid, "tid": row, "ts": _us(begin_s)}
+            yield {**slice_, "name": str(job["job"]), "dur": _us(end_s - begin_s), "args": said}
+            waits_s = (started_s if started_s is not None else end_s) - begin_s
+            if 0 < waits_s <= end_s - begin_s:
+                yield {**slice_, "name": "waits", "cat": "waiting", "dur": _us(waits_s)}
+
+    def _decisions(self) -> Iterator[Event]:
+        path = self.run / "decisions.jsonl"
+        if not path.exists():
+            return
+        try:
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    try:
+                        entry = json.loads(line)
+                    except (ValueError, RecursionError):
+                        continue  # the last line of a run that was broken off; the page counts them
+                    time_s = _number(entry.get("time_s")) if isinstance(entry, dict) else None
+                    if time_s is None:
+                        continue
+                    name = str(entry.get("kind") or entry.get("action") or entry.get("event") or "decision")
+                    said = {key: value for key, value in entry.items() if key != "time_s"}
+                    instant = {"ph": "i", "s": "t", "cat": "decision", "pid": _CONTROLLER, "tid": 1}
+                    yield {**instant, "name": name, "ts": _us(time_s), "args": said}
+        except OSError as error:
+            raise InputError(f"not readable: {error}", where=str(path), mend="check its permissions") from None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _us(seconds: float) -> float:
+    """Microseconds, to the nanosecond: what Perfetto keeps."""
+    return round(seconds * 1e6, 3)
+
+
+def _counter(pid: int, name: str, time_s: float, value: float) -> Event:
+    return {"ph": "C", "name": name, "pid": pid, "ts": _us(time_s), "args": {"value": value}}
+
+
+def write_trace(run: Path, out: Path) -> int:
+    """Writes the trace of one run to `out`, whole or not at all; the same run gives the same bytes.
+
+    Returns how many events it has. Raises CallError when `run` holds several runs; InputError when it is none, is of a
+    kind without queues, a file in it is damaged, or `out` cannot be written.
+    """
+    found = find_runs(run) if run.is_dir() else [run]
+    if len(found) > 1:
+        named = ", ".join(path.name for path in found[:3])
+        raise CallError(f"a trace is of one run, and {len(found)} are here", where=str(run), mend=f"give one: {named}")
+    events = _Trace(found[0]).events()
+    count = itertools.count()
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write('{"displayTimeUnit":"ms","traceEvents":[')
+            for event in events:
+                stream.write(",\n" if next(count) else "\n")
+                stream.write(json.dumps(plain(event), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+            stream.write("\n]}\n")
+
+    replace_file(out, write, mend="choose another --trace FILE")
+    return next(count)
