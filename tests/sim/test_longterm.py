@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.ledger import Ledger, Quantum, Usage
 from harness.model.jobs import Duration, JobSpec, Stage
-from harness.model.plan import LedgerSettings
+from harness.model.plan import LedgerSettings, QueueOrder
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
 from harness.sim.fair import longterm as lt
@@ -401,7 +401,7 @@ def test_long_term_order_between_the_applications_of_a_leaf(cases: Any) -> None:
     jobs = [cases.mapreduce("old", "a", 3000, seconds=10.0), cases.mapreduce("new", "a", 3000, submit_s=300.0)]
     used = {}
     for policy in ("fair", "ltrf"):
-        setup = cases.setup(jobs, policy="ltrf", leaf_policies={"root.a": policy}, time_limit_s=480.0)
+        setup = cases.setup(jobs, policy="ltrf", queue_orders={"root.a": QueueOrder(policy)}, time_limit_s=480.0)
         result = simulate(setup)
         assert result.tasks is not None
         late = result.tasks["granted_ms"] > 330_000
