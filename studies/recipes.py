@@ -81,6 +81,7 @@ SIMULATED: dict[str, Recipe] = {
     "qknober-few-apps": _run("qknober-few-apps", "summary"),
     "qknober-users": _run("qknober-users"),
     "qknober-users-1000": _run("qknober-users-1000 --seed 1"),
+    "qknober-window": _run("qknober-window", "summary"),
     "qknober-synthetic": Recipe(("python -m studies.synthetic -o {file}",)),
     **{
         f"dynamicmr-{what}": _study(f"dynamicmr {what} --seeds {1 if what == 'static' else 5}")

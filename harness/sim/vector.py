@@ -12,9 +12,9 @@ it knows two resources. Here there are servers, users, tasks with any number of 
               from each user's mean demand: what runs, and pending tasks in order until the idle space is full (C2).
 
 Affinity is the dot product of demand and the server's idle resources, as fractions of the cluster. Every user shows its
-``WINDOW`` oldest pending tasks. A server is filled when a task on it has ended, and a new task goes to the server with
-the greatest affinity (static, drf: the first on which it fits). Where tasks of several users are new at one instant,
-they are given out one at a time, the user of each by the rule. Deterministic; times are whole milliseconds.
+``window`` oldest pending tasks (C3: all of them). A server is filled when a task on it has ended, and a new task goes
+to the server with the greatest affinity (static, drf: the first on which it fits). Where tasks of several users are new
+at one instant, they are given out one at a time, the user of each by the rule. Deterministic; whole milliseconds.
 """
 
 from __future__ import annotations
@@ -70,11 +70,18 @@ class VectorRun:
 
 
 def simulate(
-    load: VectorLoad, rule: str, knob: float = 0.0, *, update_s: float = 60.0, sample_s: float = 0.0
+    load: VectorLoad,
+    rule: str,
+    knob: float = 0.0,
+    *,
+    update_s: float = 60.0,
+    sample_s: float = 0.0,
+    window: int | None = WINDOW,
 ) -> VectorRun:
     """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. InputError for tasks that fit nowhere.
 
-    ``sample_s``: how often the state is noted, in virtual seconds (0: never).
+    ``sample_s``: how often the state is noted, in virtual seconds (0: never). ``window``: how many of its oldest
+    pending tasks a user shows, None for all of them.
     """
     capacity = load.servers.sum(axis=0)
     weights = load.weights / load.weights.sum()
@@ -89,6 +96,7 @@ def simulate(
         float(knob),
         int(update_s * 1000),
         int(sample_s * 1000),
+        len(load.user) if window is None else window,
     )
     left = int(figures[4])
     if left:

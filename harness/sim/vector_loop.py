@@ -10,6 +10,7 @@ from numba import njit
 
 RULES = {"static": 0, "drf": 1, "tetris": 2, "qknober": 3}
 _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
+#: Pending tasks that a user shows, where nothing else is said.
 WINDOW = 8
 _TINY = 1e-9
 _MOST_COUNTED = 4096  # pending tasks of one user that fill the idle space in its mean demand
@@ -52,11 +53,11 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _best_of(user, idle, first, after, demand, held, weights, rule):  # type: ignore[no-untyped-def]
+def _best_of(user, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
     """(task, affinity) of a user for a server: the oldest that fits (static, drf) or the one with the most affinity."""
     best, most = -1, -1.0
     task, seen = first[user], 0
-    while task >= 0 and seen < WINDOW:
+    while task >= 0 and seen < window:
         if _fits(task, idle, demand) and (rule != _STATIC or _within(task, user, held, weights, demand)):
             score = _affinity(task, idle, demand)
             if score > most:
@@ -69,7 +70,7 @@ def _best_of(user, idle, first, after, demand, held, weights, rule):  # type: ig
 
 
 @njit(cache=True)
-def _choose(idle, levels, pending, fair, first, after, demand, held, weights, rule, knob):  # type: ignore[no-untyped-def]
+def _choose(idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window):  # type: ignore[no-untyped-def]
     """The task for a server, or -1."""
     n = len(levels)
     if rule <= _DRF or rule == _QKNOBER:
@@ -78,7 +79,7 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
         chosen, lowest = -1, np.inf if rule <= _DRF else fair - _TINY
         for user in range(n):
             if pending[user] and levels[user] < lowest:
-                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule)
+                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule, window)
                 if task >= 0:
                     chosen, lowest = task, levels[user]
         if rule <= _DRF or chosen >= 0:
@@ -98,14 +99,14 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
             if before >= cut and best >= 0:
                 break
             before += pending[user]
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule)
+            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window)
             if score > most:
                 best, most = task, score
         return best
     low = np.inf
     for user in range(n):
         if pending[user]:
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule)
+            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window)
             # Of equal affinities, which are equally efficient, the user who has less: as the policy has it.
             if score > most or (score == most and levels[user] < low):
                 best, most, low = task, score, levels[user]
@@ -113,10 +114,10 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
 
 
 @njit(cache=True)
-def _offer(user, idle, first, after, demand, held, weights, rule):  # type: ignore[no-untyped-def]
+def _offer(user, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
     """(task, server, affinity): the oldest task shown that fits somewhere, and where; (-1, -1, -1.0) without one."""
     task, seen = first[user], 0
-    while task >= 0 and seen < WINDOW:
+    while task >= 0 and seen < window:
         if rule != _STATIC or _within(task, user, held, weights, demand):
             target, most = -1, -1.0
             for server in range(len(idle)):
@@ -134,17 +135,17 @@ def _offer(user, idle, first, after, demand, held, weights, rule):  # type: igno
 
 
 @njit(cache=True)
-def _renew(user, offers, scores, idle, first, after, demand, held, weights, rule):  # type: ignore[no-untyped-def]
+def _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
     """Whether a user has an offer; it is looked for where it may have changed."""
     if offers[user, 0] == _UNKNOWN:
-        task, target, score = _offer(user, idle, first, after, demand, held, weights, rule)
+        task, target, score = _offer(user, idle, first, after, demand, held, weights, rule, window)
         offers[user, 0], offers[user, 1], scores[user] = task, target, score
     return offers[user, 0] >= 0
 
 
 @njit(cache=True)
 def _choose_new(  # type: ignore[no-untyped-def]
-    offers, scores, idle, levels, pending, fair, first, after, demand, held, weights, rule, knob
+    offers, scores, idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window
 ):
     """The user that the rule serves next, or -1: of those whose ``offers`` (task, server) are not _NOTHING, by what
     each may have on any server and its affinity there (``scores``)."""
@@ -159,7 +160,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
                     chosen, lowest = user, levels[user]
             if chosen < 0:
                 break
-            if _renew(chosen, offers, scores, idle, first, after, demand, held, weights, rule):
+            if _renew(chosen, offers, scores, idle, first, after, demand, held, weights, rule, window):
                 return chosen
         if rule <= _DRF:
             return -1
@@ -174,7 +175,7 @@ def _choose_new(  # type: ignore[no-untyped-def]
         before += pending[user]
         if (
             pending[user]
-            and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule)
+            and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window)
             and (scores[user] > most or (scores[user] == most and levels[user] < levels[best]))
         ):
             best, most = user, scores[user]
@@ -248,7 +249,7 @@ def _twice(rows):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def run_loop(  # type: ignore[no-untyped-def]
-    servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms
+    servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms, window
 ):
     n, m, tasks = len(weights), servers.shape[1], len(users)
     idle = servers.copy()
@@ -362,7 +363,9 @@ def run_loop(  # type: ignore[no-untyped-def]
                 task = -1
                 if server >= 0:
                     figures[3] += 1
-                    task = _choose(idle[server], levels, pending, fair, first, after, demand, held, weights, rule, knob)
+                    task = _choose(
+                        idle[server], levels, pending, fair, first, after, demand, held, weights, rule, knob, window
+                    )
                     target = server
                     if task < 0:
                         server = -1
@@ -371,11 +374,24 @@ def run_loop(  # type: ignore[no-untyped-def]
                         continue
                 elif only >= 0:
                     if pending[only]:
-                        task, target, _ = _offer(only, idle, first, after, demand, held, weights, rule)
+                        task, target, _ = _offer(only, idle, first, after, demand, held, weights, rule, window)
                         figures[3] += 1
                 else:
                     user = _choose_new(
-                        offers, scores, idle, levels, pending, fair, first, after, demand, held, weights, rule, knob
+                        offers,
+                        scores,
+                        idle,
+                        levels,
+                        pending,
+                        fair,
+                        first,
+                        after,
+                        demand,
+                        held,
+                        weights,
+                        rule,
+                        knob,
+                        window,
                     )
                     figures[3] += 1
                     if user >= 0:

@@ -145,7 +145,8 @@ def test_the_same_experiment_on_real_containers(given: Given, tmp_path: Path) ->
     assert {job.detail for job in read_trace(trace).jobs} == {"tasks"}
     folder = tmp_path / "replayed"
     against = tmp_path / "out" / "fair"
-    again = call("replay", str(trace), "--out", str(folder), "--against", str(against), "--no-report", "--json")
+    options = ["--policy", "fair", "--out", str(folder), "--against", str(against), "--no-report", "--json"]
+    again = call("replay", str(trace), *options)
     assert again.returncode == 0, again.stderr
     (difference,) = json.loads(again.stdout)["against"]
     assert difference["jobs"] == 5

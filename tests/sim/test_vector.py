@@ -273,3 +273,21 @@ def test_names_are_utf_8_whatever_the_locale(trace: Path, monkeypatch: pytest.Mo
     with gzip.open(trace / "task_events" / "part-0.csv.gz", "wt", encoding="utf-8") as file:
         file.write("0,,7,0,,0,\u00e4nne,2,9,0.25,0.1,0.01,0\n")
     assert load_trace(trace, users=1).user.tolist() == [0]
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_a_window_hides_what_stands_behind_it(rule: str) -> None:
+    """Half of the server is held for 100 s; eight tasks of the whole stand before one of half: C3 looks at all."""
+    halves = np.array([[0.5], *[[1.0]] * 8, [0.5]])
+    n = len(halves)
+    load = VectorLoad(
+        servers=np.array([[1.0]]),
+        weights=np.array([1.0]),
+        user=np.zeros(n, np.int64),
+        submit_ms=np.array([0, *[1000] * (n - 1)], np.int64),
+        duration_ms=np.array([100_000, *[10_000] * (n - 1)], np.int64),
+        demand=halves,
+    )
+    waits = {window: int(simulate(load, rule, window=window).wait_ms[-1]) for window in (8, 9, None)}
+    assert waits[8] > 90_000
+    assert waits[9] == waits[None] == 0

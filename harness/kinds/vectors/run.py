@@ -24,7 +24,7 @@ from harness.experiments.kind import Computed, Ended, Kind, Loaded, hash_of
 from harness.experiments.selection import check_given, chosen, times_seeds
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
-from harness.sim.vector import RULES, VectorLoad, VectorRun, simulate
+from harness.sim.vector import RULES, WINDOW, VectorLoad, VectorRun, simulate
 
 if TYPE_CHECKING:
     from harness.report.data import Run
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
 RESOURCES = ("cpu", "memory", "disk")
 Users = Annotated[int, Field(ge=1, le=10_000)]
+Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
 
 
 class VectorPolicySpec(Strict):
@@ -59,6 +60,8 @@ class VectorExperiment(Strict):
     load: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 1.2
     uneven: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.5
     policies: list[str | VectorPolicySpec] = Field(min_length=1, max_length=1000)
+    #: Pending tasks that each user shows: so many of the oldest, or all of them, as QKnober's C3 has it.
+    window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
     sample_s: Positive = 600.0
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
 
@@ -66,18 +69,21 @@ class VectorExperiment(Strict):
     def _distinct(self) -> Self:
         if isinstance(self.users, list) and len(set(self.users)) < len(self.users):
             raise ValueError("a number of users is listed twice")
+        if isinstance(self.window, list) and len(set(self.window)) < len(self.window):
+            raise ValueError("a window is listed twice")
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class VectorVariant:
-    """One run: a rule, its knob, the number of users, the seed of the load."""
+    """One run: a rule, its knob, the number of users, the window of pending tasks, the seed of the load."""
 
     name: str
     policy: str
     knob: float | None
     users: int
     seed: int
+    window: int | Literal["all"] = WINDOW
 
     @property
     def mode(self) -> str:
@@ -93,6 +99,7 @@ class VectorVariant:
             "variant": self.name,
             "policy": {"name": self.policy, "mode": self.mode, "settings": dict(self.settings)},
             "users": self.users,
+            **({"window": self.window} if self.window != WINDOW else {}),
             "seed": self.seed,
         }
 
@@ -252,7 +259,9 @@ class Vectors(Kind):
                 says = "is of a trace" if key == "start_h" else "is of a synthetic load"
                 raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
         _uses(spec, document)
-        digest = hash_of(spec.model_dump(mode="json", exclude={"seed", "policies"}))
+        # With the window that there was before it could be chosen, an experiment is what it was.
+        left_out = {"seed", "policies"} | ({"window"} if spec.window == WINDOW else set())
+        digest = hash_of(spec.model_dump(mode="json", exclude=left_out))
         return LoadedVectors(spec, document, digest, trace)
 
     def variants(
@@ -273,26 +282,30 @@ class Vectors(Kind):
             known = {key: given[key] for key in given if key == KNOBS.get(policy)}
             found.append((policy, _knob(policy, known) if known else knob))
         variants = []
-        for users, (policy, knob) in itertools.product(counts, dict.fromkeys(found)):
+        windows = spec.window if isinstance(spec.window, list) else [spec.window]
+        for users, window, (policy, knob) in itertools.product(counts, windows, dict.fromkeys(found)):
             parts = [policy] if knob is None else [policy, f"{KNOBS[policy]}={knob:g}"]
-            name = ",".join([*parts, f"users={users}"] if len(counts) > 1 else parts)
-            variants.append(VectorVariant(name, policy, knob, users, 0))
+            parts += [f"users={users}"] if len(counts) > 1 else []
+            parts += [f"window={window}"] if len(windows) > 1 else []
+            variants.append(VectorVariant(",".join(parts), policy, knob, users, 0, window))
         return times_seeds(variants, seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
         load = _load_of(experiment, variant.users, variant.seed)
-        result = simulate(load, variant.policy, variant.knob or 0.0, sample_s=experiment.spec.sample_s)
+        window = None if variant.window == "all" else variant.window
+        knob, sample_s = variant.knob or 0.0, experiment.spec.sample_s
+        result = simulate(load, variant.policy, knob, sample_s=sample_s, window=window)
         return Computed(summarised(load, variant, result), _tables(load, result))
 
     def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:
-        """Makespans over that of static partitioning with the same users and seed (Figs. 7a and 9)."""
+        """Makespans over that of static partitioning with the same users, window and seed (Figs. 7a and 9)."""
         static = {
-            (run.variant.users, run.variant.seed): run.summary["makespan_s"]
+            (run.variant.users, run.variant.window, run.variant.seed): run.summary["makespan_s"]
             for run in ended
             if run.variant.policy == "static"
         }
         for run in ended:
-            alone = static.get((run.variant.users, run.variant.seed))
+            alone = static.get((run.variant.users, run.variant.window, run.variant.seed))
             if alone is not None and run.summary["makespan_s"]:
                 run.summary["speedup_over_static"] = round(alone / run.summary["makespan_s"], 6)
 
@@ -315,22 +328,27 @@ KIND = Vectors()
 
 def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
     """The comparison for a terminal of 80 columns; means over seeds."""
-    groups: dict[tuple[int, str, float | None], list[dict[str, Any]]] = {}
+    groups: dict[tuple[int, int | str, str, float | None], list[dict[str, Any]]] = {}
     for run in ended:
-        groups.setdefault((run.variant.users, run.variant.policy, run.variant.knob), []).append(run.summary)
+        at = run.variant
+        groups.setdefault((at.users, at.window, at.policy, at.knob), []).append(run.summary)
+    several = len({window for _, window, _, _ in groups}) > 1
     spec = loaded.spec
     kind = "synthetic load" if loaded.trace is None else "trace"
     lines = [
         f"{kind}, {ended[0].summary['servers']:,} servers, means over {len({r.variant.seed for r in ended})} seed(s)"
     ]
     lines += [""] if spec.about == "" else [spec.about, ""]
-    lines.append("users  policy   knob  makespan s  over static      utilisation %   soft f.    theta")
+    lines.append(
+        ("window " if several else "")
+        + "users  policy   knob  makespan s  over static      utilisation %   soft f.    theta"
+    )
 
     def mean(summaries: Sequence[Mapping[str, Any]], key: str) -> float | None:
         values = [summary.get(key) for summary in summaries]
         return statistics.fmean([v for v in values if v is not None]) if None not in values else None
 
-    for (users, policy, knob), summaries in groups.items():
+    for (users, window, policy, knob), summaries in groups.items():
         used = "".join(
             f"{100 * statistics.fmean(s['utilisation'][name] for s in summaries):6.1f}"
             for name in summaries[0]["utilisation"]
@@ -339,8 +357,9 @@ def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[st
             "-" if (value := mean(summaries, key)) is None else f"{value:.{digits}f}"
             for key, digits in (("speedup_over_static", 3), ("theta", 2))
         )
+        shown = f"{window:>6} " if several else ""
         lines.append(
-            f"{users:>5}  {policy:<8} {'' if knob is None else format(knob, 'g'):>4} "
+            f"{shown}{users:>5}  {policy:<8} {'' if knob is None else format(knob, 'g'):>4} "
             f"{mean(summaries, 'makespan_s') or 0:>11,.0f} {over:>12} "
             f"{used:>18} {mean(summaries, 'soft_fairness') or 0:>9.2f} {theta:>8}"
         )
