@@ -255,18 +255,17 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
     from harness.base.errors import YarnfairError
     from harness.control.telemetry import Metrics, TickLog
 
+    # Mistakes of the configuration are told at once, whether or not the RM is there, and before signals are taken.
+    config.place()
+    metrics, tick_log = Metrics(), TickLog(log, config.make_policy())
     stop, received = threading.Event(), _Signals()
     threading.Thread(target=received.wait_for, args=(stop,), daemon=True).start()
-    metrics, tick_log = Metrics(), TickLog(log, config.make_policy())
 
     def on_tick(report: TickReport) -> None:
         metrics(report)
         tick_log(report)
 
     with ExitStack() as stack:
-        # Mistakes of the configuration are told at once, whether or not the RM is there.
-        config.make_policy()
-        config.place()
         if port is not None:
             stack.callback(metrics.close)
             shown = metrics.serve(address, port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,8 @@ def test_no_verb_echoes_it(
     with pytest.raises(SystemExit) as end:
         main(call)
     assert end.value.code in (1, 2)
+    # What is refused has not taken the process' signals.
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
     assert MARK not in "".join(capfd.readouterr())
     config.unlink()
     assert [path for path in tmp_path.rglob("*") if path.is_file() and MARK.encode() in path.read_bytes()] == []
