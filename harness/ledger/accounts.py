@@ -241,11 +241,13 @@ class RmAccounts:
             if account.lost_from_s is None:
                 account.lost_from_s = account.moved_s
                 # Its node may be back already, and it itself have ended.
-                back = before if look.final else before.within(look.held)
-                used = _held_for(back, now_s - account.moved_s)
+                gap_s = now_s - account.moved_s
+                back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, gap_s).within(before)
+                back = back if look.final else back.within(look.held)
+                used = _held_for(back, gap_s)
                 if any(used):
                     self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
-                    account.lost_held, account.held, account.moved_s = before - back, look.held, now_s
+                    account.lost_held, account.held, account.moved_s = before - back, back, now_s
             account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
             return True
         return self._cannot_be(account, look, now_s)
@@ -265,21 +267,27 @@ class RmAccounts:
         self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int, recovering: bool
     ) -> None:
         if account.lost_from_s is not None and recovering:
-            possible = _held_for(account.held.at_least(look.held), now_s - account.moved_s + CACHE_S)
-            back = (look.held - account.held).at_least(ZERO)
-            if memory > possible[0] or vcores > possible[1]:
-                # More than it can have used: containers came back, with all that they used before. Where none is seen
-                # they came back ended (a node that was late), also while the RM still saves that the application has.
-                ended = look.final or back == ZERO
-                away_s = now_s - account.lost_from_s
-                lost = _held_for(account.lost_held if ended else back, away_s)
-                since = _held_for(account.held, now_s - account.moved_s)
+            gap_s, away_s = now_s - account.moved_s, now_s - account.lost_from_s
+            risen = (look.held - account.held).at_least(ZERO).within(account.lost_held)
+            # What is seen again counts as back when the figure shows it too: the RM keeps a figure for a while.
+            back = ZERO if look.final else _shown(memory, vcores, away_s).within(risen)
+            possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
+            since = _held_for(account.held, gap_s)
+            if back == risen != ZERO:
+                lost = _held_for(back, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
-                if ended and away_s > 0:
+            elif memory > possible[0] or vcores > possible[1]:
+                # More than it can have used: containers came back that had ended (a node that was late), with all that
+                # they used before. It need not have ended by what is shown: the RM may still save that it has.
+                lost = _held_for(account.lost_held, away_s)
+                memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
+                if away_s > 0:
                     # What others of its nodes bring is counted when they do.
                     back = Resource(math.ceil(memory / away_s), math.ceil(vcores / away_s)).within(account.lost_held)
+            else:
+                back = ZERO
             account.lost_held = (account.lost_held - back).at_least(ZERO)
-            account.held = look.held
+            account.held = look.held if back == risen else (look.held - risen).at_least(ZERO)
         self._add(look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
         account.moved_s, account.fallen_s = now_s, None
@@ -321,6 +329,13 @@ class RmAccounts:
             if reported != sums_of.reported:
                 sums_of.reported = reported
                 self.changed_queues.add(queue)
+
+
+def _shown(memory_mb_s: int, vcore_s: int, seconds: float) -> Resource:
+    """At most so much has come back by a figure that rose so far: who ran for so long has brought all of it."""
+    # A figure may be as old as that.
+    seconds = max(seconds - CACHE_S, 1e-3)
+    return Resource(math.ceil(memory_mb_s / seconds), math.ceil(vcore_s / seconds))
 
 
 def _held_for(held: Resource, seconds: float) -> tuple[float, float]:

@@ -158,9 +158,12 @@ class RmModel:
 
     def node_back(self, containers: list[Container]) -> None:
         """A node shows the recovering RM its containers: those that run, and those that ended while it was away."""
+        known = {id(c): c for c in containers if c.ended_s is None or c.ended_s >= self.began_s}
         for app in self.apps.values():
-            app.forgotten -= {id(c) for c in containers if c.ended_s is None or c.ended_s >= self.began_s}
-            app.cached_s = -1e9
+            # As Hadoop: only a container that has ended renews the figure of what runs.
+            if any(known[i].ended_s is not None for i in app.forgotten & known.keys()):
+                app.cached_s = -1e9
+            app.forgotten -= known.keys()
 
     def truth(self, queue: str) -> tuple[float, float]:
         """What a queue has really used."""

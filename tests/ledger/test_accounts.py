@@ -259,6 +259,42 @@ def test_a_node_that_is_back_before_the_first_look_at_the_new_rm_costs_nothing(e
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=3 * 512)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_whoever_else_looks_at_a_new_rm_changes_nothing(rng: random.Random) -> None:
+    # The RM keeps the figure that somebody saw before the nodes were back for `CACHE_S` more, beside what is held now.
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    container = rm.start("x", 512)
+    rm.now_s += rng.uniform(1.0, 30.0)
+    looked(rm, accounts)
+    rm.now_s += rng.uniform(0.1, 20.0)
+    rm.restart()
+    back_s = rm.now_s + rng.uniform(0.0, 5.0)
+    ends_s = back_s + rng.uniform(1.0, 20.0)
+    back = ended = anew = False
+    seen_s = 0.0
+    while rm.now_s < ends_s + 5.0:
+        rm.now_s += rng.choice([0.3, 1.0, 2.0])
+        if not back and rm.now_s >= back_s:
+            rm.node_back([container])
+            back = True
+        if not ended and rm.now_s >= ends_s:
+            rm.finish("x")
+            ended = True
+        who = rng.choice(["nobody", "another", "we"])
+        if who == "another":
+            rm.rest.apps()
+        elif who == "we":
+            looked(rm, accounts, rm_began_anew=not anew)
+            anew, seen_s = True, seen_s if ended else rm.now_s
+    looked(rm, accounts, rm_began_anew=not anew)
+    # Its end is not known to us more exactly than by our last look before it.
+    unknown_s = rm.now_s - seen_s if anew else 0.0
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=512 * (CACHE_S + unknown_s))
+
+
 def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
