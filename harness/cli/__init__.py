@@ -46,6 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "order": ("harness.cli.order:order", "An execution order for MapReduce jobs, and what it costs."),
         "campaign": ("harness.cli.campaign:campaign", "A grid of experiments: plan, run, status."),
         "compare": ("harness.cli.compare:compare", "Groups of runs compared, with intervals and tests."),
+        "plot": ("harness.cli.plot:plot", "A figure of the report for print, and its data as CSV."),
         "sql": ("harness.cli.sql:sql", "An SQL query over run directories."),
         "decide": ("harness.cli.decide:decide", "The engine's decisions for a decision script."),
         "sim": ("harness.cli.sim:sim", "A simulated cluster that answers as a ResourceManager: serve."),

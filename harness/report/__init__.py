@@ -14,6 +14,7 @@
     templating the templates, and how names break
     kinds     which page runs of another kind have (harness.kinds)
     trace     a run for Perfetto
+    printed   the page's charts as figures for print
     tools     what these pages share
     comparing the page of `compare --html`
     assessment the page of `assess`

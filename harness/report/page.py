@@ -1,4 +1,7 @@
-"""The page: tables, sections and words around the charts, and the template that holds them together."""
+"""The page: which parts it has, words around them, the template that holds them together.
+
+A part has its charts as data: the page draws them as inline SVG, `printed` draws the same for print.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +61,11 @@ class ShownGroup:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the page."""
+    """A section of the page: groups of charts that are not drawn yet, and tables."""
 
     ident: str
     title: str
-    groups: Sequence[ShownGroup] = ()
+    groups: Sequence[figures.Group] = ()
     tables: Sequence[Table] = field(default_factory=tuple)
 
 
@@ -113,11 +116,7 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
         ("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn), wait_tables(runs)),
         ("control", "The controller", weights, decision_tables(drawn)),
     ]
-    return [
-        Part(ident, title, [_show(group, ident) for group in groups], tables)
-        for ident, title, groups, tables in found
-        if groups or tables
-    ]
+    return [Part(ident, title, groups, tables) for ident, title, groups, tables in found if groups or tables]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +131,13 @@ class Content:
 
 
 def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Sequence[Table] = ()) -> Part:
-    """A section with its charts drawn; groups without charts are left out."""
-    return Part(ident, title, [_show(group, ident) for group in groups if group.charts], tables)
+    """A section; groups without charts are left out."""
+    return Part(ident, title, [group for group in groups if group.charts], tables)
+
+
+def yarn_content(runs: Sequence[Run]) -> Content:
+    """What the page of YARN's runs holds."""
+    return Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], sources_of(runs))
 
 
 #: The unit of the integrals, by what an experiment measures fairness in (`resource`).
@@ -195,7 +199,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
     """The whole page as HTML text; ``content``: of runs of another kind, instead of YARN's."""
     environment = page_templates()
     if content is None:
-        content = Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], sources_of(runs))
+        content = yarn_content(runs)
     title, lead = _title(runs)
     contents = [("findings", "Findings")] if findings else []
     contents += [("comparison", "Comparison")] if content.comparison else []
@@ -210,6 +214,7 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         findings=findings,
         comparison=content.comparison,
         parts=content.parts,
+        show=_show,
         run_tables=run_tables(runs),
         experiments=experiments_of(runs),
         sources=content.sources,

@@ -208,10 +208,15 @@ def _wrap(ident: str, title: str, description: str, body: list[str]) -> str:
     return head + "".join(body) + "</svg>"
 
 
+def dashes(style: int) -> tuple[float, ...]:
+    """Lengths of a curve's dashes and gaps; none: a solid line."""
+    # From the ninth curve on colours come again, each with another dash than the first time.
+    return tuple(float(length) for length in DASHES[(style + style // len(COLOURS)) % len(DASHES)].split())
+
+
 def stroke(style: int) -> str:
     """The attributes that give a curve its colour and dashes."""
-    # From the ninth curve on colours come again, each with another dash than the first time.
-    dash = DASHES[(style + style // len(COLOURS)) % len(DASHES)]
+    dash = " ".join(f"{length:g}" for length in dashes(style))
     return f'stroke="{COLOURS[style % len(COLOURS)]}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
@@ -242,13 +247,27 @@ def describe(chart: LineChart) -> str:
                 f"at the end {number(float(finite[-1]))}"
             )
     text = "; ".join(parts) or "no data"
-    if chart.y_range is not None:
-        low, high = chart.y_range
-        if any((line.curve.y > high).any() for line in chart.lines):
-            text += f"; values above {number(high)} are drawn at the upper border"
-        if any((line.curve.y < low).any() for line in chart.lines):
-            text += f"; values below {number(low)} are drawn at the lower border"
-    return f"{chart.y_label} over {chart.x_label}. {text}."
+    cut = cut_words(chart)
+    return f"{chart.y_label} over {chart.x_label}. {text}." + (f" Cut at the axis: {cut}." if cut else "")
+
+
+def cut_words(chart: LineChart) -> str:
+    """How far values go beyond the axis of y, on whose border they are drawn; '' when it holds all."""
+    if chart.y_range is None:
+        return ""
+    low, high = chart.y_range
+    x_low, x_high = chart.x_range or (-math.inf, math.inf)
+    shown = [
+        line.curve.y[(line.curve.x >= x_low) & (line.curve.x <= x_high) & np.isfinite(line.curve.y)]
+        for line in chart.lines
+    ]
+    values = np.concatenate(shown) if shown else np.empty(0)
+    if not len(values):
+        return ""
+    least, most = number(float(f"{values.min():.3g}")), number(float(f"{values.max():.3g}"))
+    if values.max() > high:
+        return f"values reach from {least} to {most}" if values.min() < low else f"values reach {most}"
+    return f"values go down to {least}" if values.min() < low else ""
 
 
 def needed_y_range(chart: LineChart) -> tuple[float, float]:

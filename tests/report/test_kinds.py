@@ -15,6 +15,7 @@ import yaml
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.report import render_report
+from harness.report.printed import figures_of, write_figure
 from harness.report.tables import figure_text
 from harness.results.kinds import KINDS
 
@@ -160,6 +161,16 @@ def test_run_writes_a_page_and_report_the_same_again(
     assert "<script" not in again
     shown = again.split("<main>")[1].split('id="runs"')[0].replace("fawkes-none", "").replace("None", "")
     assert not re.search(r"\b(nan|inf|undefined)\b", shown)
+
+
+@pytest.mark.parametrize("kind", EXPERIMENTS)
+def test_every_figure_of_a_kind_can_be_printed(kind: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    figures = figures_of([folders[kind]])
+    assert figures.groups
+    for name, group in figures.groups.items():
+        written = write_figure(group, tmp_path / f"{name}.svg")
+        assert "<svg" in written.figure.read_text(encoding="utf-8")
+        assert len(written.data.read_text(encoding="utf-8").splitlines()) > 1
 
 
 def test_mr_clusters_show_means_over_seeds_as_the_summaries_have_them(folders: dict[str, Path]) -> None:

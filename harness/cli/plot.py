@@ -1,0 +1,91 @@
+"""``yarnfair plot``: a figure of the report for print, and its data as CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.base.errors import CallError
+from harness.cli.output import Number, json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.report.printed import Figures
+
+
+@click.command()
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--figure", metavar="NAME", help="Which figure [without it: lists those that these runs have].")
+@click.option(
+    "--chart", "charts", metavar="TITLE", multiple=True, help="Only the figure's chart of that title. May be repeated."
+)
+@click.option("--width", type=Number(40, 600), metavar="MM", help="Width in mm [84 for one chart, 174 for several].")
+@click.option(
+    "-o",
+    "--out",
+    metavar="FIG.pdf|svg|png",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write; its data goes beside it, as FIG.csv.",
+)
+@json_option
+def plot(
+    runs: tuple[Path, ...],
+    figure: str | None,
+    charts: tuple[str, ...],
+    width: float | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """A figure of the report for print, and its data as CSV.
+
+    RUN is a directory that `yarnfair run` has written, or one that holds several of them. The same runs give the same
+    file, byte for byte. Needs matplotlib (the extra `plot`).
+    """
+    if (figure is None) != (out is None):
+        mend = "give both, or neither for a list of figures"
+        raise CallError("--figure and -o go together", mend=mend)
+    if figure is None and (charts or width is not None):
+        raise CallError("--chart and --width are of a figure", mend="give --figure NAME and -o FILE")
+    from harness.report.printed import figures_of, write_figure
+
+    found = figures_of(runs)
+    if figure is None or out is None:
+        _list(found, as_json)
+        return
+    group = found.chosen(figure, charts)
+    written = write_figure(group, out, width)
+    for remark in [found.remark, *written.remarks]:
+        if remark:
+            click.echo(f"warning: {remark}", err=True)
+    if as_json:
+        print_json(
+            {
+                "figure": figure,
+                "title": group.title,
+                "text": group.text,
+                "charts": [chart.title for chart in group.charts],
+                "file": str(written.figure),
+                "data": str(written.data),
+            }
+        )
+        return
+    click.echo(f"{group.title}: {group.text}")
+    click.echo(f"{written.figure} and {written.data}")
+
+
+def _list(found: Figures, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "figures": [
+                    {"figure": name, "title": group.title, "charts": [chart.title for chart in group.charts]}
+                    for name, group in found.groups.items()
+                ]
+            }
+        )
+        return
+    wide = max(len(name) for name in found.groups)
+    for name, group in found.groups.items():
+        count = len(group.charts)
+        click.echo(f"{name:<{wide}}  {group.title} ({count} chart{'s' if count > 1 else ''})")

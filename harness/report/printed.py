@@ -1,0 +1,346 @@
+"""Figures for print: a group of the report's charts as PDF, SVG or PNG, and its data as CSV. Which charts: `page`.
+
+matplotlib draws them; it is an optional extra, and imported when a figure is drawn. The same runs give the same bytes
+with the same version of matplotlib, whatever the user's own matplotlib settings are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.base.errors import CallError, InputError, nearest
+from harness.base.files import write_bytes
+from harness.report.data import load_runs
+from harness.report.figures import Group
+from harness.report.kinds import content_of
+from harness.report.page import yarn_content
+from harness.report.svg import (
+    COLOURS,
+    AreaChart,
+    BarChart,
+    LineChart,
+    cut_words,
+    dashes,
+    log_ticks,
+    needed_y_range,
+    nice_ticks,
+    number,
+)
+
+FORMATS = (".pdf", ".svg", ".png")
+#: Widths in mm: one column of a journal for a single chart, its whole page for several.
+COLUMN_MM, PAGE_MM = 84.0, 174.0
+#: Narrower ones cannot be read, wider ones are no figures for print.
+WIDTHS_MM = (40.0, 600.0)
+#: A chart narrower than this (in mm) has no place beside another one.
+NARROWEST_MM = 60.0
+_MM = 1 / 25.4
+#: Inches: a row of the legend, and a letter in it.
+_ROW, _LETTER = 0.16, 0.062
+
+#: Everything that decides how a figure looks, on top of matplotlib's own defaults.
+_LOOK: dict[Any, Any] = {
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.size": 7,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.0,
+    "lines.scale_dashes": False,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "pdf.fonttype": 42,  # text stays text: journals ask for it
+    "svg.fonttype": "path",  # the same in every reader
+    "svg.hashsalt": "yarnfair",  # else its ids are random
+    "savefig.dpi": 300,
+    "text.parse_math": False,  # a queue may have a $ in its name
+    "path.simplify": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures that runs have, by name, and what must be said of them when they do not show every run."""
+
+    groups: Mapping[str, Group]
+    remark: str
+
+    def chosen(self, name: str, charts: Sequence[str] = ()) -> Group:
+        """The figure of that name, with these of its charts (by title), or all of them. CallError for no such name."""
+        if name not in self.groups:
+            raise CallError(f"no figure {name[:60]!r} of these runs", where="--figure", mend=_offer(name, self.groups))
+        group = self.groups[name]
+        titles = [chart.title for chart in group.charts]
+        for title in charts:
+            if title not in titles:
+                raise CallError(f"no chart {title[:60]!r} in {name}", where="--chart", mend=_offer(title, titles))
+        return replace(group, charts=[chart for chart in group.charts if not charts or chart.title in charts])
+
+
+def _offer(word: str, known: Sequence[str] | Mapping[str, Group]) -> str:
+    like = nearest(word, known)
+    return f"did you mean {like!r}?" if like else f"there are: {', '.join(known)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A figure on the disk: its file, its data's file, and what matplotlib had to say (signs that its font lacks)."""
+
+    figure: Path
+    data: Path
+    remarks: Sequence[str]
+
+
+def figures_of(run_dirs: Sequence[Path]) -> Figures:
+    """Every group of charts that the report of these run directories has.
+
+    Raises
+    ------
+    InputError
+        As `render_report`; also when the runs have no charts.
+    """
+    runs = load_runs([Path(directory) for directory in run_dirs])
+    if not runs:
+        raise InputError("no runs to draw", mend="give directories that `yarnfair run` has written")
+    content = content_of(runs) or yarn_content(runs)
+    found: dict[str, Group] = {}
+    for part in content.parts:
+        for group in part.groups:
+            found[group.ident if group.ident not in found else f"{part.ident}-{group.ident}"] = group
+    if not found:
+        raise InputError("these runs have no charts", where=str(runs[0].path), mend="run them to their end")
+    return Figures(found, content.drawn)
+
+
+def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Written:
+    """Draws the group into `out` (its ending says as what), and writes its data beside it, ending in .csv.
+
+    ``width_mm``: of the whole figure; None: COLUMN_MM for one chart, PAGE_MM for several.
+
+    Raises
+    ------
+    CallError
+        The ending is none of FORMATS.
+    InputError
+        matplotlib is not installed, or a file cannot be written.
+    """
+    kind = out.suffix.lower()
+    if kind not in FORMATS:
+        raise CallError(f"no such format: {out.name[:60]}", where="-o", mend=f"end it in {', '.join(FORMATS)}")
+    image, remarks = _drawn(group, kind.removeprefix("."), width_mm)
+    data = out.with_suffix(".csv")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(out), mend="choose another file") from None
+    write_bytes(data, table_of(group).encode("utf-8"), mend="choose another -o FILE")
+    write_bytes(out, image, mend="choose another -o FILE")
+    return Written(out, data, remarks)
+
+
+def table_of(group: Group) -> str:
+    """The points of every chart as drawn, before any is cut at an axis: one row a point, as CSV with a header.
+
+    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them.
+    """
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["chart", "series", "x_quantity", "x", "y_quantity", "y"])
+    for chart in group.charts:
+        for series, x_quantity, x, y in _points(chart):
+            rows.writerow([chart.title, series, x_quantity, x, chart.y_label, y if y is not None else ""])
+    return text.getvalue()
+
+
+def _points(chart: LineChart | AreaChart | BarChart) -> Iterator[tuple[str, str, float | str, float | None]]:
+    if isinstance(chart, BarChart):
+        for k, series in enumerate(chart.series):
+            for name, row in zip(chart.groups, chart.values, strict=True):
+                yield series, "", name, row[k]
+        return
+    for line in chart.layers if isinstance(chart, AreaChart) else chart.lines:
+        for x, y in zip(line.curve.x.tolist(), line.curve.y.tolist(), strict=True):
+            yield line.name, chart.x_label, x, y if math.isfinite(y) else None
+
+
+def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list[str]]:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        mend = "pip install '/path/to/checkout[plot]', or pip install matplotlib"
+        raise InputError("figures for print need matplotlib, which is not installed", mend=mend) from None
+    count = len(group.charts)
+    width = (width_mm or (COLUMN_MM if count == 1 else PAGE_MM)) * _MM
+    columns = max(1, min(count, 2, int(width / (NARROWEST_MM * _MM))))
+    rows = math.ceil(count / columns)
+    names = [(name, style) for name, style in group.legend.names if _shows(group, style)]
+    across = max(1, int(width / (0.45 + _LETTER * max((len(name) for name, _ in names), default=1))))
+    height = rows * min(width / columns * 0.62, 2.6) + math.ceil((len(names) + 1) / across) * _ROW
+    with warnings.catch_warnings(record=True) as said, matplotlib.rc_context():
+        warnings.simplefilter("always")
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_LOOK)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        places = figure.subplots(rows, columns, squeeze=False)
+        for k, chart in enumerate(group.charts):
+            at = places[k // columns][k % columns]
+            _draw(at, chart)
+            if count > 1:
+                # What is cut is said between the chart and its title.
+                at.set_title(chart.title, pad=11 if _cut(chart) else 5)
+            if k % columns and chart.y_label == group.charts[k - 1].y_label:
+                at.set_ylabel("")
+            if k + columns < count:
+                at.set_xlabel("")
+        for k in range(count, rows * columns):
+            places[k // columns][k % columns].set_visible(False)
+        _legend(figure, group, names, across)
+        image = io.BytesIO()
+        metadata: dict[str, Any] = {"Title": group.title, **_UNDATED.get(kind, {})}
+        figure.savefig(image, format=kind, metadata=metadata)
+    return image.getvalue(), list(dict.fromkeys(str(one.message).split("\n")[0] for one in said))
+
+
+#: matplotlib writes the hour into these.
+_UNDATED: Mapping[str, Mapping[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+def _shows(group: Group, style: int) -> bool:
+    """Whether any chart that is left has a curve, an area or bars of that style."""
+    return any(style in _styles(chart) for chart in group.charts)
+
+
+def _styles(chart: LineChart | AreaChart | BarChart) -> list[int]:
+    if isinstance(chart, BarChart):
+        return list(chart.styles) or list(range(len(chart.series)))
+    return [line.style for line in (chart.layers if isinstance(chart, AreaChart) else chart.lines)]
+
+
+def _line_look(style: int) -> dict[str, Any]:
+    marks = dashes(style)
+    return {"color": COLOURS[style % len(COLOURS)], "linestyle": (0, marks) if marks else "solid"}
+
+
+_LEVEL: Mapping[str, Any] = {"color": "#777777", "linewidth": 0.7, "linestyle": (0, (1.5, 1.5))}
+
+
+def _legend(figure: Any, group: Group, names: Sequence[tuple[str, int]], across: int) -> None:
+    """What is in the charts, then their level lines: below all of them, as they share it."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    filled = any(isinstance(chart, BarChart | AreaChart) for chart in group.charts)
+    handles: list[Any] = [
+        Patch(color=COLOURS[style % len(COLOURS)]) if filled else Line2D([], [], **_line_look(style))
+        for _, style in names
+    ]
+    levels = list(dict.fromkeys(text for chart in group.charts for _, text in _levels(chart) if text))
+    handles += [Line2D([], [], **_LEVEL) for _ in levels]
+    texts = [name for name, _ in names] + levels
+    if texts:
+        figure.legend(handles, texts, loc="outside lower center", ncols=min(across, len(texts)), handlelength=2.4)
+
+
+def _levels(chart: LineChart | AreaChart | BarChart) -> Sequence[tuple[float, str]]:
+    return [chart.whole] if isinstance(chart, AreaChart) else chart.levels
+
+
+def _draw(at: Any, chart: LineChart | AreaChart | BarChart) -> None:
+    """The chart into a matplotlib ``Axes``."""
+    at.set_ylabel(chart.y_label)
+    if isinstance(chart, BarChart):
+        _bars(at, chart)
+    else:
+        at.set_xlabel(chart.x_label)
+        if isinstance(chart, AreaChart):
+            _areas(at, chart)
+        else:
+            _lines(at, chart)
+    for level, _ in _levels(chart):
+        at.axhline(level, zorder=1.5, **_LEVEL)
+
+
+def _cut(chart: LineChart | AreaChart | BarChart) -> str:
+    words = cut_words(chart) if isinstance(chart, LineChart) else ""
+    return f"cut: {words}" if words else ""
+
+
+def _axis(axis: Any, low: float, high: float, scale: str = "linear") -> None:
+    """The page's own ticks: round numbers, written as short as they can be."""
+    ticks = log_ticks(low, high) if scale == "log" else nice_ticks(low, high)
+    axis.set_ticks(ticks, [number(tick) for tick in ticks])
+    axis.set_tick_params(which="minor", length=0)
+
+
+def _lines(at: Any, chart: LineChart) -> None:
+    at.set_xscale(chart.x_scale)
+    at.set_yscale(chart.y_scale)
+    low, high = chart.y_range or needed_y_range(chart)
+    for line in chart.lines:
+        # As on the page: what is beyond an axis lies on its border, and the chart says so.
+        marks = {"marker": "o", "markersize": 2.6} if chart.marks else {}
+        at.plot(
+            line.curve.x, np.clip(line.curve.y, low, high), clip_on=not chart.marks, **_line_look(line.style), **marks
+        )
+    if chart.x_range is not None:
+        at.set_xlim(*chart.x_range)
+    elif not chart.marks:
+        at.margins(x=0)
+    at.set_ylim(low, high)
+    _axis(at.yaxis, low, high, chart.y_scale)
+    left, right = at.get_xlim()
+    _axis(at.xaxis, left, right, chart.x_scale)
+    for moment, text in chart.moments:
+        at.axvline(moment, **_LEVEL)
+        place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        at.annotate(text, (moment, 1), (2, -2), va="top", **place)
+    look = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": 5.5, "color": "#444444"}
+    at.annotate(_cut(chart), (1, 1), (0, 1), ha="right", **look)
+
+
+def _areas(at: Any, chart: AreaChart) -> None:
+    layers = [layer for layer in chart.layers if len(layer.curve.x)]
+    x = np.unique(np.concatenate([layer.curve.x for layer in layers])) if layers else np.array([0.0, 1.0])
+    below = np.zeros(len(x))
+    for layer in layers:
+        above = below + np.interp(x, layer.curve.x, layer.curve.y, left=0.0, right=0.0)
+        at.fill_between(x, below, above, color=COLOURS[layer.style % len(COLOURS)], alpha=0.45, linewidth=0)
+        at.plot(x, above, linewidth=0.5, color=COLOURS[layer.style % len(COLOURS)])
+        below = above
+    top = max(chart.whole[0], float(below.max())) * 1.02
+    at.set_ylim(0.0, top)
+    at.set_xlim(*(chart.x_range or (float(x[0]), float(x[-1]))))
+    _axis(at.yaxis, 0.0, top)
+    _axis(at.xaxis, *at.get_xlim())
+
+
+def _bars(at: Any, chart: BarChart) -> None:
+    styles = _styles(chart)
+    width = 0.84 / max(len(chart.series), 1)
+    for k in range(len(chart.series)):
+        heights = [row[k] if row[k] is not None else math.nan for row in chart.values]
+        places = [g - 0.42 + (k + 0.5) * width for g in range(len(chart.groups))]
+        at.bar(places, heights, width * 0.9, color=COLOURS[styles[k] % len(COLOURS)])
+    at.axhline(0.0, color="#000000", linewidth=0.6)
+    long = max((len(name) for name in chart.groups), default=0) * len(chart.groups) > 40
+    at.set_xticks(range(len(chart.groups)), chart.groups, rotation=30 if long else 0, ha="right" if long else "center")
+    at.grid(visible=False, axis="x")
+    _axis(at.yaxis, *at.get_ylim())
