@@ -26,7 +26,6 @@ _OPTIONS = (
     "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--no-proxy-server",
-    "--remote-debugging-pipe",
 )
 
 
@@ -148,14 +147,19 @@ class Browser:
         return found
 
 
+def headless(profile: Path) -> list[str]:
+    """How to start a browser that nothing outside this machine hears of, and that asks no other host."""
+    program = next(p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p)
+    return [program, *_OPTIONS, f"--user-data-dir={profile}"]
+
+
 @contextmanager
 def chromium(profile: Path) -> Iterator[Browser]:
-    """A browser that nothing outside this machine hears of."""
-    program = next(p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p)
+    """A browser that is driven by a pipe."""
     ours_read, theirs_write = os.pipe()
     theirs_read, ours_write = os.pipe()
     script = f'exec "$0" "$@" 3<&{theirs_read} 4>&{theirs_write}'
-    command = ["bash", "-c", script, program, *_OPTIONS, f"--user-data-dir={profile}"]
+    command = ["bash", "-c", script, *headless(profile), "--remote-debugging-pipe"]
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, pass_fds=(theirs_read, theirs_write), stdout=quiet, stderr=quiet) as process:
         os.close(theirs_read)

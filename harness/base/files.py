@@ -117,6 +117,14 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def make_folders_of(path: Path, mend: str) -> None:
+    """The folders above a file that a user asked for. Raises InputError when the disk refuses."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(path), mend=mend) from None
+
+
 def write_bytes(
     path: Path, content: bytes, *, mode: int | None = 0o644, sync: bool = False, mend: str = "check disk and rights"
 ) -> None:

@@ -10,8 +10,8 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
@@ -20,6 +20,8 @@ from harness.base.errors import CallError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 #: Seeds in one range, as in an experiment file.
 MOST_SEEDS = 10_000
@@ -156,6 +158,11 @@ class Seeds(click.ParamType[list[int]]):
 def all_seeds(_context: click.Context, _parameter: click.Parameter, value: tuple[list[int], ...]) -> tuple[int, ...]:
     """The seeds of an option that may be given several times."""
     return tuple(seed for part in value for seed in part)
+
+
+def seed_option(what: str) -> Callable[[_Command], _Command]:
+    """``--seed``, any number of times: all of them as one tuple ``seeds``."""
+    return click.option("--seed", "seeds", multiple=True, type=Seeds(), callback=all_seeds, metavar="N|A-B", help=what)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

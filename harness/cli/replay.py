@@ -8,7 +8,7 @@ import click
 
 from harness.base.errors import InputError
 from harness.cli import names
-from harness.cli.output import Number, Seeds, all_seeds, echo_sentences, json_option, named_values, print_json
+from harness.cli.output import Number, echo_sentences, json_option, named_values, print_json, seed_option
 
 
 def name_of(trace: Path) -> str:
@@ -37,15 +37,7 @@ def name_of(trace: Path) -> str:
     help="Of which scheduler; given twice, one beside the other [the trace's].",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
-@click.option(
-    "--seed",
-    "seeds",
-    multiple=True,
-    type=Seeds(),
-    callback=all_seeds,
-    metavar="N|A-B",
-    help="Of heartbeats' phases: a number, or a range like 1-10 [1].",
-)
+@seed_option("Of heartbeats' phases: a number, or a range like 1-10 [1].")
 @click.option("--sample", "sample_s", type=Number(0.1, 1e6), default=1.0, show_default=True, metavar="SECONDS")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/replay-NAME].")
 @click.option(

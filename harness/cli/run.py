@@ -10,7 +10,7 @@ import click
 
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
-from harness.cli.output import Seeds, all_seeds, echo_sentences, echo_wrapped, json_option, named_values, print_json
+from harness.cli.output import echo_sentences, echo_wrapped, json_option, named_values, print_json, seed_option
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
@@ -59,15 +59,7 @@ def say_if_it_compiles() -> None:
 @click.option(
     "--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies that know it, or period=SECONDS."
 )
-@click.option(
-    "--seed",
-    "seeds",
-    multiple=True,
-    type=Seeds(),
-    callback=all_seeds,
-    metavar="N|A-B",
-    help="Instead of the file's: a number, or a range like 1-10.",
-)
+@seed_option("Instead of the file's: a number, or a range like 1-10.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
 @click.option("--resume", is_flag=True, help="Keep the runs that have ended there; without it they run again.")

@@ -10,8 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 import harness
-from harness.base.errors import InputError
-from harness.base.files import replace_file
+from harness.base.files import make_folders_of, write_text
 from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
@@ -175,12 +174,5 @@ def write_page(comparisons: Sequence[Comparison], remarks: Sequence[str], out: P
     Raises InputError when the disk refuses.
     """
     text = render_comparison(comparisons, remarks)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(out), mend="choose another file") from None
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    replace_file(out, write)
+    make_folders_of(out, "choose another file")
+    write_text(out, text)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut
-from harness.base.files import read_json, write_json
+from harness.base.files import make_folders_of, read_json, write_json
 from harness.results.catalogue import Key, key_of
 from harness.results.runs import RunRecord
 
@@ -278,10 +278,7 @@ def write_baseline(path: Path, entries: Sequence[Entry], command: str) -> None:
 
     Raises InputError when the disk refuses.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(path), mend="choose another -o") from None
+    make_folders_of(path, "choose another -o")
     write_json(path, document(entries, command))
 
 

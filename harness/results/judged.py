@@ -14,8 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-from harness.base.errors import InputError
-from harness.base.files import replace_file
+from harness.base.files import make_folders_of, write_text
 from harness.results.check import Checked, Held, is_worse
 
 #: What fails: what is worse; also what changed in a metric without a better side; also what is better.
@@ -144,14 +143,5 @@ def code_quality(found: Checked, place: str) -> str:
 
 def write_code_quality(found: Checked, place: str, path: Path) -> None:
     """Writes GitLab's report, whole or not at all. Raises InputError when the disk refuses."""
-    text = code_quality(found, place)
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text + "\n", encoding="utf-8")
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"cannot be written: {error.strerror}"
-        raise InputError(what, where=str(path), mend="choose another --code-quality") from None
-    replace_file(path, write)
+    make_folders_of(path, "choose another --code-quality")
+    write_text(path, code_quality(found, place) + "\n")

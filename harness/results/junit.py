@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from harness.base.errors import InputError
-from harness.base.files import replace_file
+from harness.base.files import make_folders_of, write_text
 from harness.results.check import Checked, Held
 from harness.results.judged import Failure, failures
 
@@ -82,14 +81,5 @@ def write_junit(checked: Checked, path: Path) -> None:
 
     Raises InputError when the disk refuses.
     """
-    text = junit(checked)
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        what = f"cannot be written: {error.strerror}"
-        raise InputError(what, where=str(path), mend="choose another --junit") from None
-    replace_file(path, write)
+    make_folders_of(path, "choose another --junit")
+    write_text(path, junit(checked))

@@ -57,8 +57,9 @@ def _run(path: Path, out: Path) -> None:
 
 def test_writing_on_the_way_changes_nothing(hours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _run(hours, tmp_path / "plain")
-    clock = itertools.count()
-    monkeypatch.setattr("harness.sim.simulate.time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    # At some 100 of the engine's pauses (progress is told when 0.2 s have passed).
+    clock = itertools.count(0, 0.002)
+    monkeypatch.setattr("harness.sim.simulate.time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(Pace, "LEAST_S", 0.0)
     monkeypatch.setattr(Pace, "TIMES", 0.0)
     sizes: list[int] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from harness.report import render_report
 from harness.report.comparing import write_page
 from harness.results.compare import compare
 from harness.results.runs import groups
+from tests.browser import headless
 
 pytestmark = pytest.mark.browser
 
@@ -98,23 +98,9 @@ def server(tmp_path: Path, requests: list[str]) -> Iterator[tuple[Path, str]]:
 def browse(folder: Path, address: str, requests: list[str], profile: Path) -> Seen:
     """Opens report.html of `folder` in headless Chromium through the probe."""
     (folder / "probe.html").write_text(PROBE.replace("PAGE", "report.html"))
-    program = next(p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p)
     done = subprocess.run(
         [
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            # Whatever the page (or the browser itself) asks of another host is not found, at once.
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-            "--no-proxy-server",
-            f"--user-data-dir={profile}",
+            *headless(profile),
             "--enable-logging=stderr",
             "--window-size=1800,900",
             "--virtual-time-budget=5000",

@@ -10,18 +10,9 @@ import numpy as np
 import pytest
 
 from harness.base.errors import CallError, InputError
-from harness.cli import main
 from harness.results.compare import compare
 from harness.results.runs import groups
-from tests.results.conftest import Write
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    assert isinstance(caught.value.code, int)
-    return caught.value.code, printed.out, printed.err
+from tests.results.conftest import Write, call
 
 
 def verdicts(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[tuple[str, str], dict[str, Any]]:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.results.catalogue import key_of
 from harness.results.check import Checked, Held
 from harness.results.judged import NAMED, code_quality, failures, github, judged, narrowed
-from tests.results.conftest import Write
+from tests.results.conftest import Write, call
 
 KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "sharing_benefit", "mean_completion_s[root.a]",
         "p95_completion_s[root.a]", "mean_slowdown[root.a]", "events")  # fmt: skip
@@ -28,14 +27,6 @@ def held(key: str, value: float | None, recorded: float | None, verdict: Any = "
 def slow(variant: str = "ltrf", by: float = 1.1) -> list[Held]:
     """A run in which everything is slower, the k-th metric k times as much."""
     return [held(key, 100 * by**at, 100.0, variant=variant) for at, key in enumerate(KEYS, 1)]
-
-
-def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    printed = capsys.readouterr()
-    assert isinstance(caught.value.code, int)
-    return caught.value.code, printed.out, printed.err
 
 
 def test_one_slow_down_is_one_failure_with_its_worst_metrics_first() -> None:

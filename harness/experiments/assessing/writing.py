@@ -10,6 +10,7 @@ import yaml
 
 from harness.base.files import write_json, write_text
 from harness.control.config import EnforceConfig, read_config
+from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.assess import Assessed
 from harness.experiments.assessing.verdict import Played
 from harness.report.assessment import PageRow, assessment_page
@@ -34,11 +35,13 @@ def config_text(best: Played, present: EnforceConfig | None, given: Mapping[str,
     document: dict[str, Any] = {"policy": best.policy, "settings": dict(best.settings)}
     if present is not None:
         kept = present.model_dump(mode="json", exclude_unset=True)
-        document.update({key: value for key, value in kept.items() if key not in ("policy", "settings", "mode")})
+        # What the candidate sets is said once.
+        replaced = {"policy", "settings", "mode", *(key for key in ("half_life",) if key in best.settings)}
+        document.update({key: value for key, value in kept.items() if key not in replaced})
     else:
         document.update({"allocation_file": _FILE, "ledger": _LEDGER, **given})
     document["mode"] = "shadow"
-    document.setdefault("max_ratio", 2.0)
+    document.setdefault("max_ratio", MAX_RATIO)
     head = (
         "# Written by `yarnfair assess`. It begins in shadow: the controller accounts and says what it would write,\n"
         "# and writes nothing. Then mode: bounded. Every key: docs/reference/enforce.md.\n"
@@ -62,7 +65,7 @@ def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
             "name": best.name,
             "settings": dict(best.settings),
             "mode": "shadow",
-            "max_ratio": 2.0,
+            "max_ratio": MAX_RATIO if config is None else read_config(config).max_ratio,
             "config": None if config is None else str(config),
         }
     return {

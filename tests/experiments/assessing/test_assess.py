@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli import main
 from harness.control.config import read_config
+from harness.control.settings import MAX_RATIO
 from tests.experiments.assessing.loads import contended, quiet, recording
 
 
@@ -34,7 +35,7 @@ def test_a_cluster_that_contends_gets_a_yes_and_a_shadow(tmp_path: Path, capsys:
     assert low <= high < 0
     assert (now["phases"], best["phases"]) == (20, 20)
     config = read_config(Path(found["recommended"]["config"]))
-    assert (config.mode, config.policy, config.max_ratio) == ("shadow", "ltrf", 2.0)
+    assert (config.mode, config.policy, config.max_ratio) == ("shadow", "ltrf", MAX_RATIO)
     page = (tmp_path / "out" / "assess.html").read_text()
     assert all(line.split(" (")[0][:40] in page for line in found["lines"])
     assert "http://" not in page.replace("http://www.w3.org", "")
