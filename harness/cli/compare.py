@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,21 +73,22 @@ NAME = 32
 
 
 def lines(comparison: Comparison, everything: bool = False) -> list[str]:
-    """The table of one contest, a block for each contender, lines of 80 columns as a rule."""
-    from harness.results.compare import summary_words
+    """One contest, a block for each contender: its verdict, then the table; lines of 80 columns as a rule."""
+    from harness.results.compare import verdict_sentences
 
     reference = comparison.groups[0]
     out = [comparison.title] if comparison.title else []
     for group in comparison.groups[1:]:
         out += ["", f"{group.label} ({_repeats(len(group.runs))}) against {reference.label} "
                 f"({_repeats(len(reference.runs))})"]  # fmt: skip
+        for sentence in verdict_sentences(comparison, group.label):
+            out += textwrap.wrap(sentence, 80, break_long_words=False, break_on_hyphens=False)
         out.append(f"{'':<{NAME}}{'reference':>10}{'median':>10}{'95 % of difference':>20}  p")
         for row in comparison.rows:
             own = next((one for one in row.contenders if one.label == group.label), None)
             if own is None or not (everything or row.judged):
                 continue
             out += _row(row, own)
-        out.append(summary_words(comparison, group.label))
     return [line.rstrip() for line in out]
 
 

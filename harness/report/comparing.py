@@ -14,12 +14,12 @@ from harness.base.files import make_folders_of, write_text
 from harness.report.svg import COLOURS
 from harness.report.tables import ABSENT, Head, Table
 from harness.report.templating import page_templates
-from harness.results.compare import Comparison, Contender, Row, number_text, summary_words
+from harness.results.compare import Comparison, Contender, Row, number_text, verdict_sentences
 from harness.results.runs import RunRecord
 
 #: A row is a line of words above its interval, so that the words can be read on a phone.
 ROW, MARGIN, WIDE, TOP = 32, 26, 420, 8
-#: Relative differences beyond this are drawn at the border.
+#: Relative differences beyond this are drawn at the border; the row says how far they go.
 MOST = 2.0
 
 
@@ -89,10 +89,11 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
     def part(row: Row, value: float) -> float:
         return max(-MOST, min(MOST, value / abs(row.median)))
 
-    spans = []
+    spans, beyond = [], []
     for row, own in shown:
         low, high = own.interval if own.interval is not None else (own.difference, own.difference)
         spans.append((part(row, low), part(row, own.difference), part(row, high)))
+        beyond.append(_beyond(row, low, high))
     reach = max(0.01, max(abs(x) for span in spans for x in span)) * 1.05
     height = TOP + ROW * len(shown) + 34
 
@@ -113,15 +114,29 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
         y = TOP + ROW * at + 22
         colour = {"better": COLOURS[2], "worse": COLOURS[1]}.get(own.verdict, COLOURS[5])
         name = row.key.title()
-        name = name if len(name) <= 60 else name[:59] + "\u2026"
+        most = 60 - len(beyond[at])
+        name = name if len(name) <= most else name[: most - 1] + "\u2026"
         text.append(f'<text class="t" x="4" y="{y - 8}">{escape(name)}</text>')
         text.append(f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2" fill="none"/>')
         text.append(f'<circle cx="{x(middle)}" cy="{y}" r="4" fill="{colour}"/>')
+        if beyond[at]:
+            text.append(f'<text class="t" x="{WIDE - 4}" y="{y - 8}" text-anchor="end">{beyond[at]}</text>')
     text.append(
         f'<text class="l" x="{WIDE / 2}" y="{height - 4}" text-anchor="middle">'
         "difference, % of the reference's median</text></svg>"
     )
     return "".join(text)
+
+
+def _beyond(row: Row, low: float, high: float) -> str:
+    """How far an interval goes beyond the chart: ``cut: to +450 %``; '' when all of it is drawn."""
+    whole = abs(row.median)
+    ends = [
+        f"{word} {end / whole:+.0%}".replace("-", "\u2212").replace("%", " %")
+        for word, end in (("from", low), ("to", high))
+        if abs(end) > MOST * whole
+    ]
+    return f"cut: {' '.join(ends)}" if ends else ""
 
 
 def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
@@ -133,7 +148,7 @@ def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
             title = f"{group.label} against {comparison.groups[0].label}"
             title = f"{comparison.title}: {title}" if comparison.title else title
             drawn = forest(_of(comparison, group.label), ident, title)
-            words = summary_words(comparison, group.label)
+            words = " ".join(verdict_sentences(comparison, group.label))
             chart = Markup(drawn) if drawn is not None else None  # every text in it is escaped above
             found.append(Versus(ident, title, words, chart, _table(comparison, group.label)))
     return found

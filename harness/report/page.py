@@ -21,6 +21,7 @@ from harness.report.svg import (
     area_chart,
     bar_chart,
     bar_swatch,
+    cut_words,
     legend_swatch,
     line_chart,
 )
@@ -42,10 +43,11 @@ MOST_DRAWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawn chart and the words above it."""
+    """A drawn chart, the words beside it, and how far values go beyond its axis ('': nowhere)."""
 
     title: str
     svg: Markup
+    cut: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def _show(group: figures.Group, part: str) -> ShownGroup:
     for k, chart in enumerate(group.charts):
         ident = f"{part}-{group.ident}-{k}"
         # The strings are built by harness.report.svg, which escapes every text it is given.
-        charts.append(Chart(chart.title, Markup(_draw(replace(chart, title=f"{group.title}: {chart.title}"), ident))))
+        drawn = Markup(_draw(replace(chart, title=f"{group.title}: {chart.title}"), ident))
+        charts.append(Chart(chart.title, drawn, cut_words(chart) if isinstance(chart, LineChart) else ""))
     legend = [(Markup(swatch(style)), name) for name, style in group.legend.names]
     return ShownGroup(group.ident, group.title, group.text, legend, charts)
 

@@ -213,6 +213,9 @@ def document(comparison: Comparison) -> dict[str, Any]:
         ],
         "correction": comparison.correction,
         "alpha": comparison.alpha,
+        "verdicts": {
+            group.label: " ".join(verdict_sentences(comparison, group.label)) for group in comparison.groups[1:]
+        },
         "confidence": CONFIDENCE,
         "metrics": [_row_document(row) for row in comparison.rows],
     }
@@ -249,33 +252,62 @@ def _row_document(row: Row) -> dict[str, Any]:
     }
 
 
-def tally(comparison: Comparison, label: str) -> dict[str, list[str]]:
-    """The judged metrics by verdict for one contender: titles."""
-    found: dict[str, list[str]] = {}
+#: Metrics of a verdict that are named, those that answer most first.
+_NAMED = 3
+_FIRST = ("sharing_loss_integral", "makespan_s", "queues.mean_completion_s")
+#: What a verdict says of metrics in which nothing is shown: of one, of several.
+_UNSHOWN: tuple[tuple[Verdict, str, str], ...] = (
+    ("no difference shown", "shows no difference", "show no difference"),
+    ("equal", "is equal in every run", "are equal in every run"),
+    ("too few repeats", "has too few repeats to tell", "have too few repeats to tell"),
+    ("not tested", "is not tested", "are not tested"),
+)
+
+
+def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
+    """Two sentences on one contender: what is better and worse for sure; of how many metrics that cannot be said, why.
+
+    Only metrics with a better direction count. Those of _FIRST are named first, then the largest relative differences.
+    """
+    reference = comparison.groups[0].label
+    of: dict[str, list[tuple[Key, Contender]]] = {}
     for row in comparison.rows:
         for own in row.contenders:
             if row.judged and own.label == label:
-                found.setdefault(own.verdict, []).append(row.key.title())
-    return found
+                of.setdefault(own.verdict, []).append((row.key, own))
+    total = sum(len(found) for found in of.values())
+    if not total:
+        return f"{label} and {reference} have no metric in common that has a better direction.", "Nothing is compared."
+    shown = [f"{verdict} in {_listed(of[verdict])}" for verdict in ("better", "worse") if verdict in of]
+    if shown:
+        first = f"Against {reference}, {label} is {' and '.join(shown)}."
+    elif set(of) == {"equal"}:
+        first = f"{label} and {reference} are equal in every metric."
+    elif "not tested" in of:
+        first = f"Nothing is shown: {label} and {reference} have one run each."
+    else:
+        first = f"Nothing is shown: {label} differs from {reference} in no metric by more than chance."
+    return first, _unshown(of, total)
 
 
-def summary_words(comparison: Comparison, label: str) -> str:
-    """One sentence about one contender."""
-    found = tally(comparison, label)
-    reference = comparison.groups[0].label
-    parts = []
-    for verdict in ("better", "worse"):
-        if verdict in found:
-            listed = ", ".join(found[verdict][:4]) + (
-                f" and {len(found[verdict]) - 4} more" * (len(found[verdict]) > 4)
-            )
-            parts.append(f"{verdict} in {len(found[verdict])} ({listed})")
-    for verdict, words in (
-        ("no difference shown", "no difference shown in"),
-        ("equal", "equal in"),
-        ("too few repeats", "too few repeats to tell in"),
-        ("not tested", "not tested (one run each) in"),
-    ):
-        if verdict in found:
-            parts.append(f"{words} {len(found[verdict])}")
-    return f"{label} against {reference}: " + ("; ".join(parts) or "nothing to compare")
+def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
+    """``5 metrics (makespan -12.0%; ...; 2 more)``."""
+    ordered = sorted(found, key=lambda one: (one[0].key not in _FIRST, -abs(one[1].relative or 0.0)))
+    named = [
+        key.title() + (f" {own.relative:+.1%}" if own.relative is not None else "") for key, own in ordered[:_NAMED]
+    ]
+    named += [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    return f"{len(found)} metric{'s' if len(found) > 1 else ''} ({'; '.join(named)})"
+
+
+def _unshown(of: dict[str, list[tuple[Key, Contender]]], total: int) -> str:
+    """Of how many metrics nothing is shown, and what would show it."""
+    parts = [
+        f"{len(of[verdict])} {one if len(of[verdict]) == 1 else more}"
+        for verdict, one, more in _UNSHOWN
+        if verdict in of
+    ]
+    if not parts:
+        return f"All {total} metrics differ by more than chance."
+    unsure = "too few repeats" in of or "not tested" in of
+    return f"Of {total} metrics {', '.join(parts)}{': take more seeds (`--seed 1-12`)' if unsure else ''}."

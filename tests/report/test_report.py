@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from harness.base.errors import InputError
@@ -125,6 +126,19 @@ def test_axes_carry_units_and_tables_have_headers(hierarchy: list[Path], tmp_pat
         assert labels, "an axis without a label"
     assert 'id="groups"' in html
     assert 'id="starvation"' in html
+
+
+def test_a_chart_that_is_cut_says_so(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    """The burst of the first seconds: 4 times the share, which the axis of all the time after does not hold."""
+    run = write_run("ltrf", "ltrf", held=(4.0, 1.0, 1.0, 1.0), seconds=2000)
+    table = pd.read_parquet(run / "allocations.parquet")
+    early = (table["queue"] == "root.facebook") & (table["time_s"] > 20)
+    table.loc[early, "accumulated_mb_s"] = table.loc[early, "due_mb_s"]
+    table.to_parquet(run / "allocations.parquet")
+    text = render_report([run], tmp_path / "page.html").path.read_text(encoding="utf-8")
+    caption = '<figcaption>ltrf <span class="cut">cut: values reach 4</span></figcaption>'
+    assert text.count(caption) == 1
+    assert text.count('<span class="cut">cut: values reach 3</span>') == 1  # the benefit, 4 - 1
 
 
 def test_the_same_runs_give_the_same_page(three_policies: list[Path], tmp_path: Path) -> None:

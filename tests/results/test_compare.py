@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from harness.base.errors import CallError, InputError
-from harness.results.compare import compare
-from harness.results.runs import groups
+from harness.results.catalogue import Key
+from harness.results.compare import Comparison, Contender, Row, Verdict, compare, verdict_sentences
+from harness.results.runs import Group, groups
 from tests.results.conftest import Write, call
 
 
@@ -117,6 +119,70 @@ def test_single_runs_are_compared_but_not_tested(
     assert "not tested" in row["words"]
 
 
+def test_it_begins_with_its_verdict_in_two_sentences(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old", 1.0)
+    pool(write, "new", 1.03)
+    pool(write, "old again", 1.0)
+    code, out, _ = call(capsys, "compare", tmp_path / "old", tmp_path / "new", tmp_path / "old again")
+    assert code == 0
+    first, second = (" ".join(block.split("reference    ")[0].split()) for block in out.strip().split("\n\n"))
+    assert re.fullmatch(
+        r"new \(10 runs\) against old \(10 runs\) Against old, new is worse in 1 metric \(makespan \+[23]\.\d%\)\. "
+        r"Of (\d+) metrics \d+ are equal in every run\.",
+        first,
+    ), first
+    assert "Nothing is shown: old again differs from old in no metric by more than chance." in second
+    (contest,) = json.loads(call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--json")[1])["contests"]
+    assert contest["verdicts"]["new"].startswith("Against old, new is worse in 1 metric (makespan +")
+
+
+def test_a_verdict_says_what_is_missing_for_one(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = write("x/fair", variant="fair"), write("x/ltrf", makespan_s=900.0)
+    out = " ".join(call(capsys, "compare", one, two)[1].split())
+    assert "Nothing is shown: ltrf and fair have one run each." in out
+    assert "1 is not tested: take more seeds (`--seed 1-12`)." in out
+    pool(write, "old", 1.0, count=3)
+    pool(write, "new", 1.5, count=3)
+    out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new")[1].split())
+    assert "1 has too few repeats to tell: take more seeds" in out
+
+
+def test_what_answers_most_is_named_first() -> None:
+    def row(name: str, relative: float, verdict: Verdict, queue: str | None = None) -> Row:
+        own = Contender("b", 9, 1.0, relative, relative, None, None, None, 0.01, 0.01, verdict, "", 1)
+        return Row(Key(name, queue), 9, 1.0, (own,))
+
+    rows = [row("queues.p95_completion_s", 1.0 + k, "worse", f"root.q{k}") for k in range(4)]
+    rows += [row("makespan_s", 0.02, "worse"), row("sharing_loss", -0.5, "better")]
+    found = Comparison("", [Group("a", ()), Group("b", ())], rows, "bh", 0.05)
+    first, second = verdict_sentences(found, "b")
+    assert first.startswith("Against a, b is better in 1 metric (sharing loss, mean -50.0%) and worse in ")
+    assert first.endswith(
+        "worse in 5 metrics (makespan +2.0%; 95th percentile of completion, q3 +400.0%; "
+        "95th percentile of completion, q2 +300.0%; 2 more)."
+    )
+    assert second == "All 6 metrics differ by more than chance."
+
+
+def test_a_chart_says_how_far_an_interval_goes_beyond_it(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool(write, "old", 1.0)
+    pool(write, "new", 5.0)
+    page = tmp_path / "page.html"
+    assert call(capsys, "compare", tmp_path / "old", tmp_path / "new", "--html", page)[0] == 0
+    found = re.search(r'text-anchor="end">cut: from \+(\d+) % to \+(\d+) %</text>', page.read_text())
+    assert found is not None
+    assert 380 < int(found[1]) < int(found[2]) < 420
+    pool(write, "near", 1.5)
+    assert call(capsys, "compare", tmp_path / "old", tmp_path / "near", "--html", page)[0] == 0
+    assert "cut:" not in page.read_text()
+
+
 def test_too_few_repeats_are_said_to_be_too_few(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +235,7 @@ def test_the_text_is_80_columns_wide_and_the_page_complete(
     page = tmp_path / "deep" / "page.html"
     code, out, _ = call(capsys, "compare", tmp_path / "old & <older>", tmp_path / "new", "--html", page)
     assert code == 0
-    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith(("    ", "page", "new against")))
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith(("    ", "page")))
     assert "worse by +" in out
     text = page.read_text()
     assert "old &amp; &lt;older&gt;" in text
