@@ -197,6 +197,8 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
         owner, lease = owner_of(kept, store.document), None
         if config.lease_s > 0 and owner.beside is not None:
             lease = lease_of(owner.beside, store.identity, config.lease_s, time.monotonic)
+        # A spare would take over what was just given back.
+        spare = lease is not None and lease.spare()
         prepared = give_back(owner, store, lease)
         if client is None and config.refresh == "rpc":
             try:
@@ -204,6 +206,11 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
             except Unreachable as error:
                 log("warning", "observation", error.line())
         log("info", "release", put_in_force(owner, prepared, client, config.control_settings()))
+        if spare:
+            what = (
+                f"a spare controller has signed beside the file: if it runs, it takes over within {config.lease_s:g} s"
+            )
+            log("warning", "lease", f"{what}; stop it too to switch off")
     return 0
 
 

@@ -168,6 +168,14 @@ class Lease:
         found = self._read()[1]
         return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
 
+    def spare(self) -> bool:
+        """Whether a spare of another ledger has left a sign of life, whether or not it still lives."""
+        try:
+            found = json.loads(self.standby.read()) if self.standby is not None else None
+        except (YarnfairError, ValueError, RecursionError):
+            return False
+        return isinstance(found, dict) and found.get("owner", self.owner) != self.owner
+
     def give_sign(self) -> None:
         """A spare's sign of life. Whatever goes wrong: nobody hands over to it then."""
         now = self._clock()

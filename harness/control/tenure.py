@@ -41,9 +41,13 @@ class Tenure:
         #: Whether a guard has released, until somebody says to go on.
         self.released = Released(store)
         self._guards = GuardWatch(settings.guards, flat=core.policy.ignores_tree)
-        self._lease: Lease | None = None
-        if settings.lease_s > 0 and not dry_run and settings.mode != "shadow" and owner.beside is not None:
-            self._lease = lease_of(owner.beside, store.identity, settings.lease_s, time.monotonic)
+        beside, writes = owner.beside, not dry_run and settings.mode != "shadow"
+        lease = None
+        if settings.lease_s > 0 and beside is not None:
+            lease = lease_of(beside, store.identity, settings.lease_s, time.monotonic)
+        self._lease = lease if writes else None
+        #: Another's, of whom writes nothing: it is read for whose the values in the file are.
+        self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
         #: When a tick last did all that it was to do (the lease's clock).
@@ -111,6 +115,7 @@ class Tenure:
         gives no sign of life, so that another one may do better."""
         lease = self._lease
         if lease is None:
+            self._look_beside()
             return
         if self.holds and time.monotonic() - self._good_s > lease.lease_s * RENEW_PART:
             return
@@ -132,6 +137,17 @@ class Tenure:
             self._alarm("lease", error.line())
         if not (held and self.holds):
             self._adopt(lease)
+
+    def _look_beside(self) -> None:
+        """Without this a shadow beside a controller would take momentary weights for entitlements."""
+        if self._others is None:
+            return
+        try:
+            self._others.other_holder()
+        except YarnfairError as error:
+            self._alarm("lease", error.line())
+        else:
+            self._adopt(self._others)
 
     def _adopt(self, lease: Lease) -> None:
         """What another controller says of the file is known here too; a new ledger begins with it."""

@@ -107,3 +107,18 @@ def test_a_ledger_that_was_lost_does_not_matter_beside_the_lease(tmp_path: Path)
         path.unlink()
     assert site.call() == 0
     assert site.file.read_bytes() == FILE
+
+
+def test_a_spare_that_would_take_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = Site(tmp_path)
+    spare = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+    spare.give_sign()
+    assert site.call() == 0
+    assert site.file.read_bytes() == FILE
+    assert "takes over within 30 s; stop it too to switch off" in capsys.readouterr().err
+    # Its own sign, from when it was a spare itself, is no other's.
+    (tmp_path / "own").mkdir()
+    site = Site(tmp_path / "own")
+    site.lease.give_sign()
+    assert site.call() == 0
+    assert "takes over" not in capsys.readouterr().err

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from harness.control.lease import HeldByAnother, Lease
+from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
+from harness.ledger.store import LedgerStore
+from harness.policies import make_policy
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import weight_text
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
@@ -95,6 +98,30 @@ def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_t
     with leased(rm, tmp_path / "2", beside, clock) as second:
         second.tick()
         assert second.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
+
+
+@pytest.mark.parametrize("shadow", [True, False], ids=["shadow", "dry run"])
+def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_path: Path, shadow: bool) -> None:
+    rm = rm_with_load()
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    for name in ("1", "2"):
+        (tmp_path / name).mkdir()
+    with controlled(rm, tmp_path / "1", lease_s=30.0) as first:
+        for _ in range(10):
+            rm.start("x")
+        first.tick()
+        rm.now_s += 60.0
+        assert first.tick().wrote
+        assert in_force(rm)["root.a"] != 2.0
+        before = {name: place.data for name, place in rm.place.others.items()}
+        with LedgerStore(tmp_path / "2" / "ledger.db") as store:
+            how = ControlSettings(period_s=5.0, lease_s=30.0, mode="shadow" if shadow else "full")
+            policy = make_policy("ltrf", {})
+            second = Controller(how, rm, rm.place, store, policy, clock=rm.clock, dry_run=not shadow)  # type: ignore[arg-type]
+            assert kinds(second.tick()) == set()
+            assert second.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        assert {name: place.data for name, place in rm.place.others.items()} == before
 
 
 @pytest.mark.parametrize("said", [{"baseline": 3}, {"baseline": {"root.a": {"weight": []}}, "ours": {}, "named": {}}])
