@@ -28,6 +28,9 @@ _backend = click.option(
     help="Processes of this machine, containers by Docker Compose, or other hosts.",
 )
 _inventory = click.option("--inventory", type=click.Path(), help="YAML file that names the hosts (ssh).")
+_now = click.option(
+    "--inventory", type=click.Path(), help="How its hosts are reached now, if not as when it was brought up (ssh)."
+)
 _state = click.option(
     "--state",
     type=click.Path(),
@@ -150,10 +153,11 @@ def up(
 @cluster.command()
 @_backend
 @_state
+@_now
 @json_option
-def status(backend: str, state: str | None, as_json: bool) -> int:
+def status(backend: str, state: str | None, inventory: str | None, as_json: bool) -> int:
     """How the cluster is: its RM, its nodes, memory of each part. Exit code 1 when it is not up."""
-    found = _cluster(backend, state).status()
+    found = _cluster(backend, state, inventory).status()
     if found is None:
         if as_json:
             print_json({"backend": backend, "up": False, "problem": "no cluster here"})
@@ -371,10 +375,11 @@ def shrink(
 @cluster.command()
 @_backend
 @_state
+@_now
 @json_option
-def down(backend: str, state: str | None, as_json: bool) -> int:
+def down(backend: str, state: str | None, inventory: str | None, as_json: bool) -> int:
     """End everything that the cluster started, and remove its folder."""
-    own = _cluster(backend, state)
+    own = _cluster(backend, state, inventory)
     was = own.folder.folder.exists()
     left = own.down()
     if as_json:

@@ -91,12 +91,25 @@ class SshCluster(Cluster):
         state = self.folder.load() if self.folder.folder.exists() else None
         if state is not None and state.remote:
             try:
-                return restored(state.remote["inventory"])
+                return self._hosts_of(state)
             except (KeyError, TypeError, ValueError):
                 raise InputError("the state names no hosts", where=str(self.folder.folder)) from None
         if self._given is None:
             raise InputError("no inventory", where="--inventory", mend="give the YAML file that names the hosts")
         return self._given
+
+    def _hosts_of(self, state: ClusterState) -> Inventory:
+        """The hosts that the cluster was brought up on. Those that the given inventory names, too, are reached as it
+        says: keys and ports change. KeyError, TypeError or ValueError for a state without hosts."""
+        stored = restored(state.remote["inventory"])
+        given = {(host.name, host.access.host): host for host in self._given.hosts} if self._given is not None else {}
+        hosts = (
+            replace(host, access=now.access, jump=now.jump)
+            if (now := given.get((host.name, host.access.host))) is not None
+            else host
+            for host in stored.hosts
+        )
+        return Inventory(tuple(hosts))
 
     # --- up ---
 
@@ -252,7 +265,7 @@ class SshCluster(Cluster):
             # Nothing is there to end; the hosts may well be others than was meant, or let nobody in.
             return left
         try:
-            inventory = restored(state.remote["inventory"])
+            inventory = self._hosts_of(state)
         except (KeyError, TypeError, ValueError):
             return left
         involved = [host for host in inventory.hosts if host.roles]
@@ -269,7 +282,7 @@ class SshCluster(Cluster):
         return self._status(state)
 
     def _status(self, state: ClusterState) -> ClusterStatus:
-        inventory = restored(state.remote["inventory"])
+        inventory = self._hosts_of(state)
         address = RmAddress.of(
             state.rest,
             admin=f"{_LOOPBACK}:{state.ports['admin']}" if "admin" in state.ports else None,

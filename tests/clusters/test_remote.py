@@ -478,3 +478,18 @@ def test_a_tunnel_survives_a_dropped_connection(one: Host, lab: sshlab.Lab) -> N
         tunnel.close()
         server.shutdown()
         server.server_close()
+
+
+def test_a_key_that_has_changed_since_ends_the_cluster_all_the_same(lab: sshlab.Lab, tmp_path: Path) -> None:
+    inventory = read_inventory(lab.inventory({"one": ["rm"], "two": ["nm"]}))
+    old = sshlab.keygen(tmp_path / "old")
+    then = replace(inventory, hosts=tuple(changed(host, key=str(old)) for host in inventory.hosts))
+    folder = StateFolder(tmp_path / "state")
+    with folder.lock():
+        folder.save(ClusterState("ssh", "mark", ClusterSpec(nodes=1), remote={"inventory": then.document()}))
+    assert any("not let in" in str(what) for what in SshCluster(folder).down())
+    assert folder.load() is not None
+    elsewhere = replace(inventory, hosts=tuple(changed(host, host="elsewhere") for host in inventory.hosts))
+    assert SshCluster(folder, elsewhere).down(), "other hosts of the same names are not touched"
+    assert SshCluster(folder, inventory).down() == []
+    assert not folder.folder.exists()
