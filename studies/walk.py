@@ -41,17 +41,19 @@ FILE = """<?xml version="1.0"?>
 """
 PAGE = """# Switch it on, step by step
 
-Ten minutes on a cluster of two nodes whose three queues want more than there is: `a` worked alone for half a minute,
-then `b` and `c` came. Everything below is what the commands printed there; only addresses and paths are replaced.
-`python -m studies.walk -o docs/how-to/switch-it-on.md` makes this page anew.
-[What each key means](../reference/enforce.md).
+This walk takes ten minutes. The cluster has two nodes; its three queues want more than there is. Queue `a` worked alone
+for half a minute, then `b` and `c` came. You see what the commands printed; only addresses and paths are replaced.
+Every key is in the [reference](../reference/enforce.md), every word in the [glossary](../glossary.md).
+(`python -m studies.walk -o docs/how-to/switch-it-on.md` makes this page.)
 
-The administrator's file, which comes back at the end:
+This is the administrator's file. It comes back at the end:
 
 ```xml
 {file}```
 
-## 1. Shadow: it says what it would do
+## 1. Shadow: what would it do?
+
+Write `enforce.yaml`, and start the controller:
 
 ```yaml
 {shadow_config}```
@@ -61,7 +63,8 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 {shadow_log}
 ```
 
-Nothing was written. `top`, meanwhile:
+It wrote nothing. Each line names a queue's part of the weights, before and after, and the reason.
+Meanwhile `top` showed:
 
 ```console
 $ yarnfair top --config enforce.yaml --once
@@ -70,17 +73,21 @@ $ yarnfair top --config enforce.yaml --once
 
 ## 2. Bounded: weights within a ratio of the entitlements
 
-Set `mode: bounded`. What that changes at first:
+Set `mode: bounded`. A dry run shows the first change:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
 {dry_run}
 ```
 
+Start it. Each line now ends with the time until the weights were in force:
+
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 {bounded_log}
 ```
+
+Why does `b` get what it gets?
 
 ```console
 $ yarnfair explain b --config enforce.yaml
@@ -89,7 +96,7 @@ $ yarnfair explain b --config enforce.yaml
 
 ## 3. Full: the policy's own weights
 
-Set `mode: full`.
+Set `mode: full`. The bound is gone, so the weights move further:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -103,14 +110,15 @@ $ yarnfair top --config enforce.yaml --once
 
 ## 4. A guard
 
-With a guard that is too strict for this load, `guards: {{longest_wait_s: {guard_s}}}`:
+A guard gives the file back when things go wrong. This one is too strict for the load,
+`guards: {{longest_wait_s: {guard_s}}}`:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 {guard_log}
 ```
 
-It stays released, also when it is started again, until it is told to go on:
+It stays released, even after a restart, until you tell it to go on:
 
 ```console
 $ yarnfair enforce --config enforce.yaml --resume
@@ -119,7 +127,8 @@ $ yarnfair enforce --config enforce.yaml --resume
 
 ## 5. Release
 
-Here the controller, back in `mode: full`, was killed (`kill -9`), so that its weights are still in the file:
+Here the controller, back in `mode: full`, was killed (`kill -9`). Its weights are still in the file.
+See what a release would change:
 
 ```console
 $ yarnfair enforce --config enforce.yaml --release --dry-run
