@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ import urllib3
 
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
-from harness.yarn.session import Watch, open_session
+from harness.yarn.session import Watch, check_certificates, open_session, tls_trouble
 
 #: Whatever the HTTP stack may raise for what the other side or the network does.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
@@ -29,12 +28,7 @@ _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, ht
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
-_REASONS = (
-    r"\[Errno -?\d+\] ([^'\")]+)",
-    r"\((?:read|connect) timeout=[^)]*\)",
-    r"certificate verify failed[^(]*",
-    r"\[SSL: [A-Z0-9_]+\] [^(']*",
-)
+_REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +62,7 @@ class HttpOptions:
             raise CallError("attempts must be at least 1 and backoff_s not negative")
         if self.auth not in ("simple", "spnego"):
             raise CallError(f"unknown authentication {self.auth!r}", mend="use simple or spnego")
-        for name in ("ca_file", "cert_file", "key_file"):
-            path = getattr(self, name)
-            if path is not None and not os.path.isfile(path):
-                raise CallError(f"{name}: no such file: {path}")
-        if self.key_file and not self.cert_file:
-            raise CallError("key_file without cert_file", mend="give both")
+        check_certificates(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +258,9 @@ class HttpClient:
                 allow_redirects=False,
                 stream=True,
             )
-        except requests.exceptions.SSLError as error:
-            raise _Failed(_no_tls(base, error), unsent=not watch.sent) from None
         except _TRANSPORT_ERRORS as error:
+            if (trouble := tls_trouble(error, base)) is not None:
+                raise _Failed(trouble, unsent=not watch.sent) from None
             # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
             raise _Failed(self._unreachable(base, error), unsent=not watch.sent) from None
         except (ValueError, AttributeError) as error:
@@ -354,15 +343,6 @@ class HttpClient:
                 f"redirected to {_short(location)}", where=url, mend="check the path", status=response.status_code
             )
         return _Failed(NoActiveRm(f"on standby; it names {active} as active", where=base), unsent=True, active=active)
-
-
-def _no_tls(base: str, error: BaseException) -> Unreachable:
-    words = _reason(error)
-    if "certificate verify failed" in words:
-        mend = "give the authority that signed the server's certificate (ca_file)"
-    else:
-        mend = "check that the server speaks https at this port (and give cert_file, if it wants a certificate of ours)"
-    return Unreachable(f"no TLS connection: {words}", where=base, mend=mend)
 
 
 def parse_json(data: bytes, where: str) -> Any:

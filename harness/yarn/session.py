@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -19,6 +22,16 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from harness.base.errors import CallError
+from harness.yarn.errors import Unreachable
+
+#: What OpenSSL says of a certificate -> how to mend it; the first that fits.
+_CERTIFICATES = (
+    ("has expired", "renew the certificate at the server, or set this machine's clock; nothing else changes here"),
+    ("not yet valid", "set the clocks by NTP: by this machine's the certificate is still to come"),
+    ("mismatch", "ask the server by a name that its certificate has, or give it one for this name"),
+    ("", "give the authority that signed the server's certificate (http.ca_file)"),
+)
+_PEM = "give a file of PEM certificates that this user may read"
 
 
 class Watch:
@@ -176,6 +189,57 @@ class Credentials(Protocol):
     def cert_file(self) -> str | None: ...
     @property
     def key_file(self) -> str | None: ...
+
+
+def check_certificates(options: Credentials) -> None:
+    """CallError for certificate files that are not there, or hold no certificate or key."""
+    for name in ("ca_file", "cert_file", "key_file"):
+        path = getattr(options, name)
+        if path is not None and not os.path.isfile(path):
+            raise CallError(f"{name}: no such file: {path}")
+    if options.key_file and not options.cert_file:
+        raise CallError("key_file without cert_file", mend="give both")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        if options.ca_file:
+            context.load_verify_locations(options.ca_file)
+    except OSError as error:
+        raise CallError(f"ca_file: {_tls_words(error)}", where=options.ca_file, mend=_PEM) from None
+    try:
+        if options.cert_file:
+            # A key that wants a password would be asked for at the terminal.
+            context.load_cert_chain(options.cert_file, options.key_file, password=lambda: b"")
+    except OSError as error:
+        raise CallError(f"cert_file, key_file: {_tls_words(error)}", where=options.cert_file, mend=_PEM) from None
+
+
+def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
+    """Why no TLS connection stands, in one line; None where the error is another.
+
+    `base`: whom we asked, where the error does not say it (a redirection leads elsewhere).
+    """
+    request = getattr(error, "request", None)
+    parts = urlsplit(request.url or "" if request is not None else "")
+    # The address alone: what stands behind it may be a delegation token.
+    where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else base
+    if (isinstance(error, OSError) and "invalid path" in str(error)) or "CERTIFICATE_OR_CRL" in str(error):
+        return Unreachable("no TLS connection: the authority's file cannot be read", where=where, mend=_PEM)
+    if not isinstance(error, requests.exceptions.SSLError | ssl.SSLError):
+        return None
+    words = _tls_words(error)
+    if "certificate verify failed" in words:
+        mend = next(mend for said, mend in _CERTIFICATES if said in words)
+    else:
+        mend = "check that the server speaks https at this port (and give cert_file, if it wants a certificate of ours)"
+    return Unreachable(f"no TLS connection: {words}", where=where, mend=mend)
+
+
+def _tls_words(error: BaseException) -> str:
+    """What OpenSSL said, without the wrappers around it."""
+    text = " ".join(str(error).split())
+    found = re.search(r"()(certificate verify failed[^(]*)", text) or re.search(r"\[(SSL|X509): \w+\] ([^(']*)", text)
+    reason = found.group(2) if found else getattr(error, "strerror", None) or text[:300]
+    return str(reason).strip().rstrip(".")
 
 
 def open_session(options: Credentials) -> Session:

@@ -23,7 +23,7 @@ import urllib3
 from harness.base.errors import CallError, InputError
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
 from harness.yarn.http import HttpOptions, parse_json, remote_exception
-from harness.yarn.session import Session, Watch, open_session
+from harness.yarn.session import Session, Watch, open_session, tls_trouble
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
 _ANSWER_BYTES = 64 << 20
@@ -69,7 +69,10 @@ class WebHdfs:
             try:
                 yield session, watch
             except _ERRORS as error:
-                raise late if watch.late else Unreachable(f"{what}: {reason(error)}", where=where, mend=mend) from None
+                if watch.late:
+                    raise late from None
+                other = Unreachable(f"{what}: {reason(error)}", where=where, mend=mend)
+                raise tls_trouble(error, self.base) or other from None
             except BadAnswer:
                 if not watch.late:
                     raise

@@ -13,6 +13,7 @@ from harness.yarn.errors import BadAnswer, Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.webhdfs import WebHdfs
 from tests.yarn.fake_server import FakeServer, dripping, http
+from tests.yarn.tls import Authority
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 O", b"HTTP/1.1 200 OK\r\n\r\n"])
@@ -58,12 +59,12 @@ def test_from_https_nothing_leads_to_plain_http(tmp_path: Path) -> None:
     with pytest.raises(BadAnswer, match="from https to http://dn:9864") as caught:
         hdfs._redirected("http://dn:9864/webhdfs/v1/f?delegation=secret", "f")
     assert "secret" not in caught.value.line()
-    (tmp_path / "cert").write_text("")
-    (tmp_path / "key").write_text("")
-    own = HttpOptions(ca_file=str(tmp_path / "cert"), cert_file=str(tmp_path / "cert"), key_file=str(tmp_path / "key"))
-    with WebHdfs("https://nn:9871", own)._asked("x", "y", "z") as (session, _):
-        assert session.cert == (str(tmp_path / "cert"), str(tmp_path / "key"))
-        assert session.verify == str(tmp_path / "cert")
+    authority = Authority(tmp_path)
+    own = authority.signed("client")
+    options = HttpOptions(ca_file=str(authority.file), cert_file=str(own.cert), key_file=str(own.key))
+    with WebHdfs("https://nn:9871", options)._asked("x", "y", "z") as (session, _):
+        assert session.cert == (str(own.cert), str(own.key))
+        assert session.verify == str(authority.file)
         assert not session.trust_env
 
 
