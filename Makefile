@@ -4,6 +4,7 @@
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make figures    the pages of figures in docs/ made from studies/pages and docs/records
+# make kerberos   the extra `kerberos` into .venv (needs libkrb5-dev, python3-dev and gcc)
 # make lint       ruff, mypy, import rules
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
@@ -17,10 +18,10 @@ JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run engine test test-bare test-parts test-long bench-check records figures lint format lock clean
+.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -9
+	@sed -n 's/^# //p' Makefile | head -10
 
 setup: $(STAMP)
 
@@ -32,6 +33,11 @@ $(STAMP): requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
+
+kerberos: setup
+	@$(BIN)/python -c 'import gssapi' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation \
+	    -r requirements-kerberos.txt
 
 run: setup
 	$(BIN)/yarnfair run experiments/ltyarn.yaml experiments/contended.yaml

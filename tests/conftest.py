@@ -10,6 +10,7 @@ that mark, `make test-parts` those with it, `make test` both.
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import os
 import shutil
 import signal
@@ -31,7 +32,10 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "acl": [("setfacl",), ("getfacl",)],
     "systemd": [("systemd-analyze",)],
     "promtool": [("promtool",)],
+    "kdc": [(name, f"/usr/sbin/{name}") for name in ("krb5kdc", "kdb5_util", "kadmin.local")],
 }
+#: marker -> the Python packages that must be there
+PACKAGES = {"kdc": ("gssapi",)}
 
 #: Groups of tests that one worker runs, the longest first: one that is started last is waited for.
 LONGEST = (
@@ -61,7 +65,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def _lacking(marker: str) -> list[str]:
-    return [" or ".join(names) for names in NEEDS[marker] if not any(shutil.which(name) for name in names)]
+    programs = [" or ".join(names) for names in NEEDS[marker] if not any(shutil.which(name) for name in names)]
+    packages = [name for name in PACKAGES.get(marker, ()) if importlib.util.find_spec(name) is None]
+    return [f"{name} on the PATH" for name in programs] + [f"the package {name}" for name in packages]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,7 +86,7 @@ def _turn(item: pytest.Item) -> int:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in NEEDS:
         if item.get_closest_marker(marker) and (lacking := _lacking(marker)):
-            reason = f"needs {', '.join(lacking)} on the PATH"
+            reason = f"needs {', '.join(lacking)}"
             if IN_CI:
                 pytest.fail(f"{reason}: with CI=true nothing may be left out", pytrace=False)
             pytest.skip(reason)

@@ -47,16 +47,30 @@ class RmSpec(Strict):
     client: Name | None = None
 
 
+class KerberosSpec(Strict):
+    """Whose tickets: a principal by its keytab."""
+
+    principal: Name
+    keytab: Name
+
+
 class HttpSpec(Strict):
-    """How REST and WebHDFS are asked."""
+    """How REST, RPC and WebHDFS are asked."""
 
     user: Name | None = None
     auth: Literal["simple", "spnego"] = "simple"
+    kerberos: KerberosSpec | None = None
     ca_file: Name | None = None
     cert_file: Name | None = None
     key_file: Name | None = None
     connect_timeout_s: Seconds = 3.0
     read_timeout_s: Seconds = 20.0
+
+    @model_validator(mode="after")
+    def _kerberos_is_spnego(self) -> HttpSpec:
+        if self.kerberos is not None and self.auth == "simple" and "auth" in self.model_fields_set:
+            raise ValueError("kerberos with auth: simple: take one of them out")
+        return self
 
     def options(self, deadline_s: float) -> HttpOptions:
         return HttpOptions(
@@ -65,7 +79,9 @@ class HttpSpec(Strict):
             deadline_s=deadline_s,
             attempts=2,
             user=self.user,
-            auth=self.auth,
+            auth="spnego" if self.kerberos else self.auth,
+            principal=self.kerberos.principal if self.kerberos else None,
+            keytab=self.kerberos.keytab if self.kerberos else None,
             ca_file=self.ca_file,
             cert_file=self.cert_file,
             key_file=self.key_file,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from harness.model.resources import Resource
 from harness.yarn import rpc
 from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.kerberos import Login
 from harness.yarn.queue_answers import MAX_QUEUE_DEPTH
 from harness.yarn.rpc import RpcAddress
 
@@ -39,21 +40,26 @@ class EffectiveQueue:
     max_apps: int
 
 
-def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0) -> None:
+def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0, login: Login | None = None) -> None:
     """Makes the RM at `address` (its admin port) read its allocation file again, as ``rmadmin -refreshQueues`` does.
 
     That this returns does not say that the file was loaded: see `effective_queues`. Raises Unreachable, NoActiveRm,
     Refused (the user may not; the RM's own exception) or BadAnswer.
     """
-    rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s)
+    rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s, login=login)
 
 
 def effective_queues(
-    address: RpcAddress, *, user: str, queue: str = "root", timeout_s: float = 10.0
+    address: RpcAddress,
+    *,
+    user: str,
+    queue: str = "root",
+    timeout_s: float = 10.0,
+    login: Login | None = None,
 ) -> dict[str, EffectiveQueue]:
     """What the RM at `address` (its client port) has for `queue` and all below, by full path, parents first."""
     request = rpc.field(1, queue) + rpc.field(2, 0) + rpc.field(3, 1) + rpc.field(4, 1)
-    answer = rpc.call(address, _CLIENT, "getQueueInfo", request, user=user, timeout_s=timeout_s)
+    answer = rpc.call(address, _CLIENT, "getQueueInfo", request, user=user, timeout_s=timeout_s, login=login)
     where = f"{address} getQueueInfo"
     found: dict[str, EffectiveQueue] = {}
     try:

@@ -20,6 +20,7 @@ import urllib3
 
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, well_formed
+from harness.yarn.kerberos import Login, mend_of, wants_ticket
 from harness.yarn.session import Watch, check_certificates, open_session, tls_trouble
 
 #: Whatever the HTTP stack may raise for what the other side or the network does.
@@ -36,9 +37,9 @@ class HttpOptions:
     """How to ask. Times in seconds; `deadline_s` bounds a call with all its retries and failovers.
 
     `attempts` counts rounds over all servers. `user` is sent as ``user.name`` (Hadoop's simple authentication);
-    ``auth="spnego"`` uses the Kerberos ticket of the process instead. `ca_file` is the authority that signed the
-    server's certificate (None: the system's), `cert_file` and `key_file` this client's own. The environment's
-    proxies and ~/.netrc are not used.
+    ``auth="spnego"`` uses Kerberos tickets instead: those of `principal` by its `keytab`, else the process' own.
+    `ca_file` is the authority that signed the server's certificate (None: the system's), `cert_file` and `key_file`
+    this client's own. The environment's proxies and ~/.netrc are not used.
     """
 
     connect_timeout_s: float = 3.0
@@ -52,6 +53,8 @@ class HttpOptions:
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
+    principal: str | None = None
+    keytab: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("connect_timeout_s", "read_timeout_s", "deadline_s"):
@@ -62,7 +65,16 @@ class HttpOptions:
             raise CallError("attempts must be at least 1 and backoff_s not negative")
         if self.auth not in ("simple", "spnego"):
             raise CallError(f"unknown authentication {self.auth!r}", mend="use simple or spnego")
+        if self.auth == "simple" and (self.principal or self.keytab):
+            raise CallError("a principal or keytab with auth simple", mend="use auth spnego")
         check_certificates(self)
+        if self.login is not None:
+            self.login.check()
+
+    @property
+    def login(self) -> Login | None:
+        """Whose Kerberos tickets are used; None: without Kerberos."""
+        return Login(self.principal, self.keytab) if self.auth == "spnego" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +270,9 @@ class HttpClient:
                 allow_redirects=False,
                 stream=True,
             )
+        except Unreachable as error:
+            # No ticket: what the server had answered before was that it wants one.
+            raise _Failed(error, unsent=True) from None
         except _TRANSPORT_ERRORS as error:
             if (trouble := tls_trouble(error, base)) is not None:
                 raise _Failed(trouble, unsent=not watch.sent) from None
@@ -313,10 +328,9 @@ class HttpClient:
             text += f" {exception}: {message}" if exception and message else f" {exception or message}"
         elif response.reason:
             text += f" {_short(response.reason)}"
-        mend = None
-        if status == 401:
-            negotiate = "negotiate" in response.headers.get("WWW-Authenticate", "").lower()
-            mend = "authenticate with Kerberos (auth spnego, kinit)" if negotiate else "give a user"
+        mend = mend_of(text)
+        if status == 401 and mend is None:
+            mend = self._authenticate(response)
         refused = Refused(text, where=url, mend=mend, status=status, exception=exception)
         if exception.endswith(_NOT_ME):
             raise _Failed(NoActiveRm(text, where=base), unsent=True)
@@ -324,6 +338,13 @@ class HttpClient:
         if status in _RETRIED_STATUS and not exception:
             raise _Failed(refused, unsent=False)
         raise refused
+
+    def _authenticate(self, response: requests.Response) -> str:
+        if not wants_ticket(response):
+            return "give a user"
+        if self.options.auth == "spnego":
+            return "see that the server's HTTP principal and keytab fit the name that it is asked by, and its log"
+        return "authenticate with Kerberos (http.kerberos, or auth spnego and kinit)"
 
     def _standby(self, response: requests.Response, base: str, url: str) -> Exception:
         location = response.headers.get("Location")

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from harness.base.errors import CallError, InputError
@@ -66,7 +66,10 @@ class NotEffective(InputError):
 
 
 class RmClient:
-    """REST and RPC of the given ResourceManagers; `user` is whom RPC calls are for (None: the process' own user)."""
+    """REST and RPC of the given ResourceManagers.
+
+    `user`: whom RPC calls are for; None: the options' principal, or the process' own user.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,9 @@ class RmClient:
             raise CallError("no ResourceManager given", mend="give at least one address")
         self.rms = tuple(rms)
         self.rest = RestClient([rm.rest for rm in rms], options, clock=clock, sleep=sleep)
-        self.user = user or (options.user if options and options.user else _own_user())
+        self.login = options.login if options else None
+        known = self.login.user if self.login else None
+        self.user = user or (options.user if options and options.user else known or _own_user())
         self.rpc_timeout_s = rpc_timeout_s
         self._clock, self._sleep = clock, sleep
 
@@ -112,14 +117,16 @@ class RmClient:
     def refresh_queues(self) -> float:
         """Makes the active RM read its allocation file again; how long the call took, in seconds."""
         start = time.perf_counter()
-        self._active_first(lambda rm: adminrpc.refresh_queues(rm.admin, user=self.user, timeout_s=self.rpc_timeout_s))
+        self._active_first(lambda rm: adminrpc.refresh_queues(rm.admin, **self._rpc))
         return time.perf_counter() - start
 
     def effective_queues(self) -> dict[str, EffectiveQueue]:
         """The weights that the active RM has, by queue."""
-        return self._active_first(
-            lambda rm: adminrpc.effective_queues(rm.client, user=self.user, timeout_s=self.rpc_timeout_s)
-        )
+        return self._active_first(lambda rm: adminrpc.effective_queues(rm.client, **self._rpc))
+
+    @property
+    def _rpc(self) -> dict[str, Any]:
+        return {"user": self.user, "timeout_s": self.rpc_timeout_s, "login": self.login}
 
     def weights(self, status: SchedulerStatus) -> dict[str, float]:
         """The weights in force at a look: of a Capacity Scheduler the capacities as they are configured."""

@@ -1,8 +1,7 @@
-"""Hadoop's RPC, version 9, as far as one unauthenticated call needs it: protobuf's wire format and the framing.
+"""Hadoop's RPC, version 9, as far as one call needs it: protobuf's wire format, the framing, and Kerberos by SASL.
 
-Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine2.proto of hadoop-common 3.4. Only SIMPLE
-authentication: a server that wants Kerberos here refuses, and says so. Which methods there are is
-harness.yarn.adminrpc's business.
+Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine2.proto of hadoop-common 3.4. Which methods
+there are is harness.yarn.adminrpc's business.
 """
 
 from __future__ import annotations
@@ -17,8 +16,13 @@ from dataclasses import dataclass
 
 from harness.base.errors import CallError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
+from harness.yarn.kerberos import Login, SaslGssapi, is_peer, mend_of
 
 _CONNECTION_CALL_ID = -3
+_SASL_CALL_ID = -33
+_SIMPLE, _SASL = 0, 0xDF
+#: RpcSaslProto.SaslState
+_SUCCESS, _NEGOTIATE, _INITIATE, _CHALLENGE, _RESPONSE, _WRAP = range(6)
 _MAX_FRAME = 64 << 20
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _STATUS_SUCCESS = 0
@@ -147,12 +151,21 @@ class RpcAddress:
 
 
 def call(
-    address: RpcAddress, protocol: str, method: str, request: bytes = b"", *, user: str, timeout_s: float = 10.0
+    address: RpcAddress,
+    protocol: str,
+    method: str,
+    request: bytes = b"",
+    *,
+    user: str,
+    timeout_s: float = 10.0,
+    login: Login | None = None,
 ) -> bytes:
     """One call on a connection of its own: the response message's bytes.
 
-    `protocol` is the Java interface's full name, `request` the encoded message, `user` whom the call is for.
-    Raises Unreachable, NoActiveRm (a standby), Refused (the server's exception) or BadAnswer, within `timeout_s`.
+    `protocol` is the Java interface's full name, `request` the encoded message, `user` whom the call is for. With a
+    `login` the call is for its principal; a server without Kerberos then takes `user` at its word.
+    Raises NoTicket, Unreachable, NoActiveRm (a standby), Refused (the server's exception) or BadAnswer, within
+    `timeout_s`.
     """
     if not 0 < timeout_s <= 86_400:
         raise CallError(f"timeout_s is {timeout_s}", mend="give seconds between 0 and 86400")
@@ -164,8 +177,23 @@ def call(
     try:
         with socket.create_connection((address.host, address.port), timeout=timeout_s) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.sendall(_hello(client, protocol, user) + _request(client, protocol, method, request))
-            return _response(_frame(connection, end, where), where)
+            secured = None
+            if login is not None:
+                connection.sendall(_preamble(_SASL))
+                secured = _secured(connection, login, address.host, end, where)
+            asked = _request(client, protocol, method, request)
+            if secured is None:
+                hello = (b"" if login is not None else _preamble(_SIMPLE)) + _context(client, protocol, user)
+                connection.sendall(hello + asked)
+                return _response(_frame(connection, end, where), where)
+            # Without a user the call is for who has authenticated.
+            context = _context(client, protocol, None)
+            if not secured.protects:
+                connection.sendall(context + asked)
+                return _response(_frame(connection, end, where), where)
+            for message in (context, asked):
+                connection.sendall(_sasl(_WRAP, secured.wrap(message)))
+            return _response(_unwrapped(connection, secured, end, where), where)
     except TimeoutError:
         raise Unreachable(
             f"no answer within {timeout_s:g} s", where=where, mend="check that this is the RM's RPC port"
@@ -187,9 +215,76 @@ def _framed(*messages: bytes) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-def _hello(client: bytes, protocol: str, user: str) -> bytes:
-    context = field(2, field(1, user)) + field(3, protocol)
-    return b"hrpc" + bytes([9, 0, 0]) + _framed(_header(client, _CONNECTION_CALL_ID), context)
+def _preamble(authentication: int) -> bytes:
+    return b"hrpc" + bytes([9, 0, authentication])
+
+
+def _context(client: bytes, protocol: str, user: str | None) -> bytes:
+    context = (b"" if user is None else field(2, field(1, user))) + field(3, protocol)
+    return _framed(_header(client, _CONNECTION_CALL_ID), context)
+
+
+def _sasl(state: int, token: bytes | None = None, method: bytes | None = None) -> bytes:
+    message = field(2, state)
+    message += b"" if token is None else field(3, token)
+    message += b"" if method is None else field(4, method)
+    return _framed(_header(b"", _SASL_CALL_ID), message)
+
+
+def _secured(connection: socket.socket, login: Login, host: str, end: float, where: str) -> SaslGssapi | None:
+    """Authenticates on a new connection; None: the server wants nobody authenticated (SaslRpcClient.saslConnect)."""
+    connection.sendall(_sasl(_NEGOTIATE))
+    state, _, methods = _sasl_answer(connection, end, where)
+    if state == _SUCCESS:
+        return None
+    offered = [dict(fields(method)) for method in methods]
+    kerberos = next((one for one in offered if one.get(1) == b"KERBEROS"), None)
+    if state != _NEGOTIATE or kerberos is None:
+        names = ", ".join(sorted(text(one.get(1, b"")) for one in offered)) or "nothing"
+        raise Refused(f"it does not take Kerberos here, only {names[:80]}", where=where)
+    service, named = text(kerberos.get(3, b"")), text(kerberos.get(4, b""))
+    if not is_peer(connection, named, host):
+        mend = f"give its address in `rms` by the name in its principal ({service}/{named}), and see that it resolves"
+        raise Refused(f"its principal is of another host, {named!r}, than the one asked", where=where, mend=mend)
+    sasl = SaslGssapi(login, service, named, where)
+    method = b"".join(field(number, kerberos[number]) for number in (1, 2, 3, 4) if number in kerberos)
+    connection.sendall(_sasl(_INITIATE, sasl.answer(None), method))
+    while True:
+        state, token, _ = _sasl_answer(connection, end, where)
+        if state == _SUCCESS and sasl.done:
+            return sasl
+        if state != _CHALLENGE or sasl.done:
+            raise BadAnswer("the ResourceManager's authentication goes wrong ways", where=where)
+        connection.sendall(_sasl(_RESPONSE, sasl.answer(token)))
+
+
+def _sasl_answer(connection: socket.socket, end: float, where: str) -> tuple[int, bytes, list[bytes]]:
+    """State, token and methods of the server's next word."""
+    body = _response(_frame(connection, end, where), where, call_id=_SASL_CALL_ID)
+    state, token, methods = -1, b"", []
+    try:
+        for key, value in fields(body):
+            if key == 2:
+                state = number(value)
+            elif isinstance(value, bytes) and key == 3:
+                token = value
+            elif isinstance(value, bytes) and key == 4:
+                methods.append(value)
+                dict(fields(value))
+    except ValueError as error:
+        raise BadAnswer(f"no answer of Hadoop's RPC ({error})", where=where) from None
+    return state, token, methods
+
+
+def _unwrapped(connection: socket.socket, secured: SaslGssapi, end: float, where: str) -> bytes:
+    """The next frame of those that the server seals."""
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
+        state, token, _ = _sasl_answer(connection, end, where)
+        if state != _WRAP or len(data) > _MAX_FRAME:
+            raise BadAnswer("an answer that is not sealed as agreed", where=where)
+        data += secured.unwrap(token)
+    return data[4 : 4 + struct.unpack(">I", data[:4])[0]]
 
 
 def _request(client: bytes, protocol: str, method: str, request: bytes) -> bytes:
@@ -218,7 +313,7 @@ def _exactly(connection: socket.socket, size: int, end: float, where: str) -> by
     return bytes(data)
 
 
-def _response(frame: bytes, where: str) -> bytes:
+def _response(frame: bytes, where: str, *, call_id: int = 0) -> bytes:
     try:
         size, start = read_varint(frame, 0)
         if start + size > len(frame):
@@ -226,7 +321,8 @@ def _response(frame: bytes, where: str) -> bytes:
         header = dict(fields(frame[start : start + size]))
         status = number(header[2])
         if status == _STATUS_SUCCESS:
-            if number(header[1]) != 0:
+            # An unsigned field of 32 bits.
+            if number(header[1]) & 0xFFFFFFFF != call_id & 0xFFFFFFFF:
                 raise ValueError("an answer to another call")
             length, body = read_varint(frame, start + size)
             if body + length != len(frame):
@@ -243,6 +339,6 @@ def _response(frame: bytes, where: str) -> bytes:
     if short in ("StandbyException", "RetriableException"):
         raise NoActiveRm(f"{short}: {first}", where=where)
     mend = None
-    if short == "AccessControlException":
-        mend = "call as a user whom yarn.admin.acl allows (without Kerberos: the RPC speaks SIMPLE only)"
+    if "AccessControlException" in (short, *first.replace(":", ".").split(".")):
+        mend = mend_of(message) or "call as a user whom yarn.admin.acl allows"
     raise Refused(f"{short or 'an error without a name'}: {first}", where=where, mend=mend, exception=short)

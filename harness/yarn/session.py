@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import requests
@@ -23,6 +23,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from harness.base.errors import CallError
 from harness.yarn.errors import Unreachable
+from harness.yarn.kerberos import Login, Spnego
 
 #: What OpenSSL says of a certificate -> how to mend it; the first that fits.
 _CERTIFICATES = (
@@ -182,7 +183,7 @@ class Credentials(Protocol):
     """What of harness.yarn.http.HttpOptions concerns a connection."""
 
     @property
-    def auth(self) -> Literal["simple", "spnego"]: ...
+    def login(self) -> Login | None: ...
     @property
     def ca_file(self) -> str | None: ...
     @property
@@ -250,19 +251,6 @@ def open_session(options: Credentials) -> Session:
         session.verify = options.ca_file
     if options.cert_file:
         session.cert = (options.cert_file, options.key_file) if options.key_file else options.cert_file
-    if options.auth == "spnego":
-        session.auth = spnego()
+    if options.login is not None:
+        session.auth = Spnego(options.login)
     return session
-
-
-def spnego() -> requests.auth.AuthBase:
-    """Authenticates with the process' Kerberos ticket. CallError when the package for it is missing."""
-    try:
-        from requests_gssapi import HTTPSPNEGOAuth  # type: ignore[import-not-found]
-    except ImportError:
-        raise CallError(
-            "SPNEGO needs the package requests-gssapi, which is not installed",
-            mend="install yarnfair with the extra 'kerberos' and get a ticket with kinit",
-        ) from None
-    auth: requests.auth.AuthBase = HTTPSPNEGOAuth(opportunistic_auth=True)
-    return auth

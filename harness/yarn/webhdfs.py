@@ -23,6 +23,7 @@ import urllib3
 from harness.base.errors import CallError, InputError
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, reason, well_formed
 from harness.yarn.http import HttpOptions, parse_json, remote_exception
+from harness.yarn.kerberos import mend_of, wants_ticket
 from harness.yarn.session import Session, Watch, open_session, tls_trouble
 
 #: Answers that are documents, not files: a folder of some 100,000 files.
@@ -68,6 +69,8 @@ class WebHdfs:
         with open_session(self.options) as session, session.within(limit_s) as watch:
             try:
                 yield session, watch
+            except Unreachable as error:
+                raise late if watch.late else error from None
             except _ERRORS as error:
                 if watch.late:
                     raise late from None
@@ -125,7 +128,12 @@ class WebHdfs:
         content = answer.raw.read(_ANSWER_BYTES, decode_content=True)
         exception, message = remote_exception(content, where)
         told = f"{exception}: {message}" if exception else f"HTTP {answer.status_code}"
-        raise Refused(f"WebHDFS {operation}: {told}", where=where, status=answer.status_code, exception=exception)
+        mend = mend_of(told)
+        if answer.status_code == 401 and wants_ticket(answer) and self.options.login is None:
+            mend = "authenticate with Kerberos (http.kerberos, or auth spnego and kinit)"
+        raise Refused(
+            f"WebHDFS {operation}: {told}", where=where, mend=mend, status=answer.status_code, exception=exception
+        )
 
     def call(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None = None, **params: str

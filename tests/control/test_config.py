@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness.base.errors import CallError, YarnfairError
 from harness.control.config import read_config
+from harness.yarn.kerberos import Login
+from tests.yarn.fake_gssapi import FakeGssapi
 
 GOOD = "policy: ltrf\nallocation_file: f.xml\nledger: l.db\n"
 
@@ -45,6 +48,31 @@ def test_debts_fade_by_default_and_as_the_configuration_says(tmp_path: Path) -> 
         half_life(tmp_path, "policy: fair\nhalf_life: 60\n")
     with pytest.raises(CallError, match=r"settings\.half_life: half_life is given twice"):
         half_life(tmp_path, "policy: ltrf\nhalf_life: 60\nsettings: {half_life: 60}\n")
+
+
+def test_kerberos_is_spnego_with_a_keytab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi())
+    keytab = tmp_path / "c.keytab"
+    config = read(tmp_path, GOOD + f"http: {{kerberos: {{principal: ctl@R, keytab: {keytab}}}}}\n")
+    with pytest.raises(CallError, match=r"c\.keytab: no such keytab"):
+        config.http_options()  # type: ignore[attr-defined]
+    keytab.write_bytes(b"")
+    options = config.http_options()  # type: ignore[attr-defined]
+    assert (options.auth, options.login) == ("spnego", Login("ctl@R", str(keytab)))
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ("{kerberos: {principal: a@R, keytab: k}, auth: simple}", "kerberos with auth: simple"),
+        ("{kerberos: {principal: a@R}}", "keytab"),
+        ("{kerberos: {principal: a@R, keytab: k, password: x}}", "unknown key"),
+    ],
+)
+def test_mistakes_in_kerberos_are_one_line(tmp_path: Path, http: str, said: str) -> None:
+    with pytest.raises(YarnfairError, match=said) as caught:
+        read(tmp_path, GOOD + f"http: {http}\n")
+    assert "\n" not in caught.value.line()
 
 
 def test_queues_may_be_named_without_root(tmp_path: Path) -> None:

@@ -58,6 +58,15 @@ def test_every_requirement_is_pinned_with_hashes() -> None:
     assert not [line for line in lines if "://" in line]
 
 
+def test_the_extra_for_kerberos_is_pinned_and_built_with_pinned_tools() -> None:
+    extra = (ROOT / "requirements-kerberos.txt").read_text()
+    assert [line.split("==")[0] for line in extra.splitlines() if line[0] not in "# "] == ["gssapi"]
+    assert "--hash=sha256:" in extra
+    pins = (ROOT / "requirements.txt").read_text()
+    assert "\ncython==" in pins
+    assert "\nsetuptools==" in pins
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 import time
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from harness.base.errors import CallError, YarnfairError
 from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
@@ -363,32 +360,6 @@ def test_a_401_that_wants_kerberos_says_what_to_do(servers: Any) -> None:
     server = servers(http(401, b"<html>", WWW_Authenticate="Negotiate"))
     with pytest.raises(Refused, match="Kerberos"):
         client(server.url).metrics()
-
-
-def test_spnego_without_its_package_is_a_wrong_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "requests_gssapi", None)
-    with pytest.raises(CallError, match="requests-gssapi"):
-        client(unused(), options=HttpOptions(auth="spnego"))
-
-
-def test_spnego_authenticates_each_request_and_sends_no_user_name(
-    servers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Ticket(requests.auth.AuthBase):
-        def __init__(self, opportunistic_auth: bool) -> None:
-            assert opportunistic_auth
-
-        def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-            request.headers["Authorization"] = "Negotiate abc"
-            return request
-
-    module = types.ModuleType("requests_gssapi")
-    module.HTTPSPNEGOAuth = Ticket  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "requests_gssapi", module)
-    server = servers(http(200, METRICS))
-    client(server.url, options=HttpOptions(auth="spnego", user="alice")).metrics()
-    assert b"Authorization: Negotiate abc" in server.requests[0]
-    assert server.lines() == ["GET /ws/v1/cluster/metrics"]
 
 
 def test_the_jmx_page_of_one_address_is_not_asked_of_another(servers: Any) -> None:

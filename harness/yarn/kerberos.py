@@ -1,0 +1,236 @@
+"""Kerberos for REST and RPC: tickets from a keytab that renew themselves, SPNEGO, and the SASL of Hadoop's RPC.
+
+The tickets of a keytab lie in this process' memory. MIT's library fetches new ones when half of their life is over, and
+goes on with the old ones while no KDC answers. The package gssapi is imported where it is needed only.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import socket
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from harness.base.errors import CallError
+from harness.yarn.errors import BadAnswer, Unreachable
+
+_SPNEGO = "1.3.6.1.5.5.2"
+_KRB5 = "1.2.840.113554.1.2.2"
+#: The security layers of RFC 4752: none, integrity, privacy.
+_PLAIN, _INTEGRITY, _PRIVACY = 1, 2, 4
+_BODY_BYTES = 1 << 16
+
+
+class NoTicket(Unreachable):
+    """Kerberos gives no ticket for this server, now. Trying again later may help, as with any outage."""
+
+
+#: What MIT's library says -> how to mend it; the first that fits.
+_MENDS = (
+    ("Cannot contact any KDC|Cannot find KDC|Cannot resolve", "check that the KDC runs, and its address in krb5.conf"),
+    ("(?i)clock skew|not yet valid", "set the clocks of this machine and the KDC by NTP"),
+    ("Client '.*' not found|CLIENT_NOT_FOUND", "give the principal as the KDC has it"),
+    ("Preauthentication failed|integrity check failed", "the principal's key has changed: export its keytab anew"),
+    ("Server .* not found", "ask the server by the name in its principal, and see that the KDC has that principal"),
+    ("expired|No Kerberos credentials|No credentials cache", "get a ticket with kinit, or give principal and keytab"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Whose tickets: those of `principal` by its `keytab`; without both those in the process' ticket cache (kinit)."""
+
+    principal: str | None = None
+    keytab: str | None = None
+
+    def check(self) -> None:
+        """CallError for a keytab that cannot be used, and where the package gssapi is missing."""
+        if (self.principal is None) != (self.keytab is None):
+            raise CallError("principal and keytab go together", mend="give both, or neither and kinit")
+        if self.keytab is not None and not os.path.isfile(self.keytab):
+            raise CallError("no such keytab", where=self.keytab, mend="give the path of the principal's keytab")
+        if self.keytab is not None and not os.access(self.keytab, os.R_OK):
+            mend = "let the user that yarnfair runs as read it (chown, mode 0400)"
+            raise CallError("the keytab cannot be read", where=self.keytab, mend=mend)
+        _gssapi()
+
+    @property
+    def user(self) -> str | None:
+        """The principal's first part: what Hadoop calls such a user, unless its rules say otherwise."""
+        return None if self.principal is None else re.split("[/@]", self.principal)[0]
+
+    def context(self, service: str, host: str, mechanism: str, flags: tuple[str, ...] = ()) -> Any:
+        """A security context to begin with ``service@host``. NoTicket."""
+        gssapi = _gssapi()
+        return gssapi.SecurityContext(
+            name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
+            creds=self._credentials(f"{service}@{host}"),
+            mech=gssapi.OID.from_int_seq(mechanism),
+            flags=[getattr(gssapi.RequirementFlag, flag) for flag in flags],
+            usage="initiate",
+        )
+
+    def _credentials(self, where: str, cache: str = "") -> Any:
+        gssapi = _gssapi()
+        if self.keytab is None:
+            return None
+        name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
+        # One cache for all who use this keytab; what it is called says nothing.
+        cache = cache or f"MEMORY:yarnfair-{zlib.crc32(f'{self.principal} {self.keytab}'.encode()):x}"
+        store = {"client_keytab": f"FILE:{self.keytab}", "ccache": cache}
+        try:
+            found = gssapi.Credentials(name=name, usage="initiate", store=store)
+            # Tickets that are over, and no new ones: only who asks how long they last is told.
+            _ = found.lifetime
+            return found
+        except gssapi.exceptions.ExpiredCredentialsError as error:
+            if cache.endswith("-anew"):
+                raise self.trouble(error, where) from None
+            # The library tells that they are over, and not why there are no new ones: an empty cache makes it tell.
+            return self._credentials(where, f"{cache}-anew")
+        except gssapi.exceptions.GSSError as error:
+            raise self.trouble(error, where) from None
+
+    def trouble(self, error: Any, where: str) -> NoTicket:
+        """Why there is no ticket for a server, in one line."""
+        said = " ".join(str(error.get_all_statuses(error.min_code, False)[0] if error.min_code else error).split())
+        if self.keytab is not None and "No credentials cache" in said:
+            what = f"no Kerberos ticket: {self.keytab} has no key of {self.principal}"
+            return NoTicket(what, where=where, mend="see what it has with `klist -k`, or export it anew")
+        mend = next((mend for words, mend in _MENDS if re.search(words, said)), "see what `kinit` and `kvno` say")
+        return NoTicket(f"no Kerberos ticket: {said}", where=where, mend=mend)
+
+    def step(self, context: Any, token: bytes | None, where: str) -> bytes:
+        """What to send next; empty when there is nothing. NoTicket."""
+        gssapi = _gssapi()
+        try:
+            found: bytes | None = context.step(token)
+        except gssapi.exceptions.GSSError as error:
+            raise self.trouble(error, where) from None
+        return found or b""
+
+
+def _gssapi() -> Any:
+    try:
+        import gssapi
+    except ImportError as error:
+        why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
+        raise CallError(
+            f"Kerberos needs the package gssapi, which {why}",
+            mend="install yarnfair[kerberos], and before it the system's libkrb5-dev and a C compiler",
+        ) from None
+    return gssapi
+
+
+class Spnego(requests.auth.AuthBase):
+    """Answers a 401 that wants Negotiate with a ticket; what asks for none gets none."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._begin: int | None = None
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        tell = getattr(request.body, "tell", None)
+        self._begin = tell() if tell is not None else None
+        request.register_hook("response", self._answered)  # type: ignore[no-untyped-call]
+        return request
+
+    def _answered(self, response: requests.Response, **named: Any) -> requests.Response:
+        if response.status_code != 401 or not wants_ticket(response) or "Authorization" in response.request.headers:
+            return response
+        parts = urlsplit(response.url)
+        try:
+            context = self._login.context("HTTP", parts.hostname or "", _SPNEGO)
+            token = self._login.step(context, None, f"{parts.scheme}://{parts.netloc}")
+        except BaseException:
+            response.close()
+            raise
+        # Read to its end, the connection serves again.
+        response.raw.read(_BODY_BYTES)
+        response.raw.release_conn()
+        again = response.request.copy()
+        if self._begin is not None:
+            again.body.seek(self._begin)  # type: ignore[union-attr]
+        again.headers["Authorization"] = f"Negotiate {base64.b64encode(token).decode()}"
+        answer: requests.Response = response.connection.send(again, **named)  # type: ignore[attr-defined]
+        answer.history.append(response)
+        answer.request = again
+        return answer
+
+
+def wants_ticket(response: requests.Response) -> bool:
+    """Whether a 401 is one that a ticket answers."""
+    return "negotiate" in response.headers.get("WWW-Authenticate", "").lower()
+
+
+class SaslGssapi:
+    """The client's side of SASL GSSAPI (RFC 4752) with one server; `wrap` and `unwrap` once it is `done`."""
+
+    def __init__(self, login: Login, service: str, host: str, where: str) -> None:
+        self._login, self._where = login, where
+        flags = ("mutual_authentication", "out_of_sequence_detection", "integrity", "confidentiality")
+        self._context = login.context(service, host, _KRB5, flags)
+        self._layer = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether both sides know who the other is, and how they protect what follows."""
+        return bool(self._layer)
+
+    @property
+    def protects(self) -> bool:
+        """Whether what follows goes through `wrap` and `unwrap`."""
+        return self._layer in (_INTEGRITY, _PRIVACY)
+
+    def answer(self, challenge: bytes | None) -> bytes:
+        """The answer to the server's challenge; None: the first word. NoTicket, BadAnswer."""
+        if not self._context.complete:
+            return self._login.step(self._context, challenge, self._where)
+        offered = self.unwrap(challenge or b"")
+        layer = next((one for one in (_PRIVACY, _INTEGRITY, _PLAIN) if offered and offered[0] & one), 0)
+        if len(offered) != 4 or not layer:
+            raise BadAnswer("no offer of a security layer", where=self._where)
+        self._layer = layer
+        largest = b"\0\0\0" if layer == _PLAIN else b"\xff\xff\xff"
+        sealed: bytes = self._context.wrap(bytes([layer]) + largest, False).message
+        return sealed
+
+    def wrap(self, data: bytes) -> bytes:
+        """As the server takes it."""
+        sealed: bytes = self._context.wrap(data, self._layer == _PRIVACY).message
+        return sealed
+
+    def unwrap(self, data: bytes) -> bytes:
+        """What the server has sealed. BadAnswer where it was not the server, or was changed on the way."""
+        gssapi = _gssapi()
+        try:
+            found: bytes = self._context.unwrap(data).message
+        except gssapi.exceptions.GSSError:
+            raise BadAnswer("a message that the ResourceManager has not sealed", where=self._where) from None
+        return found
+
+
+def is_peer(connection: socket.socket, named: str, host: str, resolve: Callable[..., Any] = socket.getaddrinfo) -> bool:
+    """Whether the host that a server names in its principal is the one that we asked."""
+    if named.lower() == host.lower():
+        return True
+    try:
+        return connection.getpeername()[0] in {found[4][0] for found in resolve(named, None)}
+    except OSError:
+        return False
+
+
+def mend_of(message: str) -> str | None:
+    """How to mend what a secure server says of a ticket; None where it says nothing of it."""
+    if "SIMPLE authentication is not enabled" in message:
+        return "the ResourceManager wants Kerberos: give http.kerberos (principal, keytab)"
+    if "lock skew" in message:
+        return "set the clocks of this machine, the KDC and the ResourceManager by NTP"
+    return None
