@@ -124,7 +124,7 @@ def _gssapi() -> Any:
         why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be used ({error})"
         raise CallError(
             f"Kerberos needs the package gssapi, which {why}",
-            mend="install yarnfair[kerberos], and before it the system's libkrb5-dev and a C compiler",
+            mend="install the extra 'kerberos' (docs/how-to/install.md): it is built with libkrb5-dev and a C compiler",
         ) from None
     return gssapi
 
