@@ -207,6 +207,7 @@ class Wire:
         *,
         user: str,
         timeout_s: float = 10.0,
+        login: None = None,
     ) -> bytes:
         """Stands for `harness.yarn.rpc.call`."""
         rm = self._rm(address.host)
