@@ -5,6 +5,7 @@
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make figures    the pages of figures in docs/ made from studies/pages and docs/records
 # make kerberos   the extra `kerberos` into .venv (needs libkrb5-dev, python3-dev and gcc)
+# make site       docs/ as a site with search, in build/site (open index.html); its generator comes into build/site-venv
 # make lint       ruff, mypy, import rules
 # make clean      removes the environment and caches (not ./runs)
 SHELL := /bin/bash
@@ -18,7 +19,7 @@ JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures lint format lock clean
+.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures site lint format lock clean
 
 help:
 	@sed -n 's/^# //p' Makefile | head -10
@@ -80,6 +81,16 @@ records: setup
 figures: setup
 	$(BIN)/python -m studies.figures
 
+# The generator has an environment of its own: nothing of it is needed by the product.
+site: build/site-venv/.installed
+	build/site-venv/bin/sphinx-build -q -W -c docs/site -d build/site-doctrees docs build/site
+	@echo "the site: build/site/index.html"
+
+build/site-venv/.installed: docs/site/requirements.txt
+	$(PYTHON) -m venv build/site-venv
+	build/site-venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/site/requirements.txt
+	@touch $@
+
 format: setup
 	$(BIN)/ruff check --fix harness studies tests
 	$(BIN)/ruff format harness studies tests
@@ -88,7 +99,9 @@ format: setup
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --group dev pyproject.toml --output-file requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  docs/site/requirements.in --output-file docs/site/requirements.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
+	rm -rf $(VENV) build/site* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
 	find harness studies tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
     "systemd": [("systemd-analyze",)],
     "promtool": [("promtool",)],
     "kdc": [(name, f"/usr/sbin/{name}") for name in ("krb5kdc", "kdb5_util", "kadmin.local")],
+    "site": [("sphinx-build", str(ROOT / "build/site-venv/bin/sphinx-build"))],
 }
 #: marker -> the Python packages that must be there
 PACKAGES = {"kdc": ("gssapi",)}

@@ -50,8 +50,9 @@ def test_nothing_in_the_repository_names_a_machine_or_a_registry() -> None:
     assert not found
 
 
-def test_every_requirement_is_pinned_with_hashes() -> None:
-    lines = (ROOT / "requirements.txt").read_text().splitlines()
+@pytest.mark.parametrize("name", ["requirements.txt", "docs/site/requirements.txt"])
+def test_every_requirement_is_pinned_with_hashes(name: str) -> None:
+    lines = (ROOT / name).read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith((" ", "#"))]
     assert len(pins) > 30
     assert all("==" in line and line.rstrip().endswith("\\") for line in pins)
