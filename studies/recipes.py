@@ -79,7 +79,7 @@ SIMULATED: dict[str, Recipe] = {
     "qknober": _run("qknober"),
     "qknober-soft-fairness": _run("qknober", "summary"),
     "qknober-few-apps": _run("qknober-few-apps", "summary"),
-    "qknober-users": _run("qknober-users"),
+    "qknober-users": _run("qknober-users", "summary"),
     "qknober-users-1000": _run("qknober-users-1000 --seed 1"),
     "qknober-window": _run("qknober-window", "summary"),
     "qknober-synthetic": Recipe(("python -m studies.synthetic -o {file}",)),

@@ -157,6 +157,7 @@ def read_trace(
             length = max(1, (ends[key] - begin) // 1000)
             found.append(((begin - earliest) // 1000, key, chosen[user], length, demand))
     found.sort()
+    jobs = {name: i for i, name in enumerate(dict.fromkeys(row[1][0] for row in found))}
     return VectorLoad(
         servers=servers,
         weights=np.ones(len(chosen)),
@@ -164,6 +165,7 @@ def read_trace(
         submit_ms=np.array([row[0] for row in found], np.int64),
         duration_ms=np.array([row[3] for row in found], np.int64),
         demand=np.array([row[4] for row in found], float).reshape(len(found), 3),
+        job=np.array([jobs[row[1][0]] for row in found], np.int64),
     )
 
 

@@ -6,7 +6,8 @@ it knows two resources. Here there are servers, users, tasks with any number of 
 
 ``static``    a user may hold its own part of every resource, no more;
 ``drf``       the user with the lowest s_i / w_i that has a task which fits; of its tasks the oldest;
-``tetris``    of the first 1 - f of all pending tasks, users by s_i / w_i, the one with the greatest affinity;
+``tetris``    of the first 1 - f of all pending tasks, users by s_i / w_i, the one with the greatest affinity (as QKnober
+              tells it), or with the greatest affinity less epsilon times the work left of its job (Grandl 2014);
 ``qknober``   as long as the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity;
               else the task of any user with the greatest affinity. s^max by eq. (11) every ``update_s`` (MDRS updater)
               from each user's mean demand: what runs, and pending tasks in order until the idle space is full (C2).
@@ -37,7 +38,8 @@ Ints = npt.NDArray[np.int64]
 class VectorLoad:
     """Servers (count x resources) and tasks in order of submission: user, submission, duration, demand (x resources).
 
-    ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds.
+    ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds. ``job`` by task, from 0; None:
+    the tasks that a user submits at one instant are a job.
     """
 
     servers: Floats
@@ -46,6 +48,14 @@ class VectorLoad:
     submit_ms: Ints
     duration_ms: Ints
     demand: Floats
+    job: Ints | None = None
+
+    def jobs(self) -> Ints:
+        """The job of each task."""
+        if self.job is not None:
+            return self.job
+        pairs = np.stack([self.user, self.submit_ms], axis=1)
+        return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +87,14 @@ def simulate(
     update_s: float = 60.0,
     sample_s: float = 0.0,
     window: int | None = WINDOW,
+    remaining: float = 0.0,
 ) -> VectorRun:
     """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. InputError for tasks that fit nowhere.
 
     ``sample_s``: how often the state is noted, in virtual seconds (0: never). ``window``: how many of its oldest
-    pending tasks a user shows, None for all of them.
+    pending tasks a user shows, None for all of them. ``remaining``: under ``tetris``, m of epsilon = m * mean affinity /
+    mean work left (over the tasks that compete); a job's work left is, over its tasks that have not ended, the sum of
+    demand (fractions of the cluster, all resources) times duration.
     """
     capacity = load.servers.sum(axis=0)
     weights = load.weights / load.weights.sum()
@@ -97,6 +110,8 @@ def simulate(
         int(update_s * 1000),
         int(sample_s * 1000),
         len(load.user) if window is None else window,
+        load.jobs(),
+        float(remaining),
     )
     left = int(figures[4])
     if left:

@@ -53,13 +53,14 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _best_of(user, idle, first, after, demand, held, weights, rule, window):  # type: ignore[no-untyped-def]
-    """(task, affinity) of a user for a server: the oldest that fits (static, drf) or the one with the most affinity."""
-    best, most = -1, -1.0
+def _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon):  # type: ignore[no-untyped-def]
+    """(task, score) of a user for a server: the oldest that fits (static, drf) or the one with the greatest affinity
+    less ``epsilon`` times the work that is left of its job."""
+    best, most = -1, -np.inf
     task, seen = first[user], 0
     while task >= 0 and seen < window:
         if _fits(task, idle, demand) and (rule != _STATIC or _within(task, user, held, weights, demand)):
-            score = _affinity(task, idle, demand)
+            score = _affinity(task, idle, demand) - epsilon * left[job[task]]
             if score > most:
                 best, most = task, score
             if rule <= _DRF:
@@ -70,7 +71,27 @@ def _best_of(user, idle, first, after, demand, held, weights, rule, window):  # 
 
 
 @njit(cache=True)
-def _choose(idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window):  # type: ignore[no-untyped-def]
+def _epsilon(idle, order, cut, pending, first, after, demand, window, job, left, remaining):  # type: ignore[no-untyped-def]
+    """``remaining`` times mean affinity over mean work left, of the tasks that compete for a server (Grandl 2014)."""
+    aligned, work, before = 0.0, 0.0, 0
+    for user in order:
+        if before >= cut and work > 0:
+            break
+        before += pending[user]
+        task, seen = first[user], 0
+        while task >= 0 and seen < window:
+            if _fits(task, idle, demand):
+                aligned += _affinity(task, idle, demand)
+                work += left[job[task]]
+            task = after[task]
+            seen += 1
+    return remaining * aligned / work if work > 0 else 0.0
+
+
+@njit(cache=True)
+def _choose(  # type: ignore[no-untyped-def]
+    idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window, job, left, remaining
+):
     """The task for a server, or -1."""
     n = len(levels)
     if rule <= _DRF or rule == _QKNOBER:
@@ -79,7 +100,7 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
         chosen, lowest = -1, np.inf if rule <= _DRF else fair - _TINY
         for user in range(n):
             if pending[user] and levels[user] < lowest:
-                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule, window)
+                task, _ = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, 0.0)
                 if task >= 0:
                     chosen, lowest = task, levels[user]
         if rule <= _DRF or chosen >= 0:
@@ -90,23 +111,29 @@ def _choose(idle, levels, pending, fair, first, after, demand, held, weights, ru
         for user in range(n):
             total += pending[user]
         cut = np.int64(max(1, np.ceil((1.0 - knob) * total)))
-    best, most = -1, -1.0
+    best, most = -1, -np.inf
     if rule == _TETRIS:
         before = 0
-        for user in np.argsort(levels, kind="mergesort"):
+        order = np.argsort(levels, kind="mergesort")
+        epsilon = 0.0
+        if remaining > 0:
+            epsilon = _epsilon(idle, order, cut, pending, first, after, demand, window, job, left, remaining)
+        for user in order:
             if not pending[user]:
                 continue
             if before >= cut and best >= 0:
                 break
             before += pending[user]
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window)
+            task, score = _best_of(
+                user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon
+            )
             if score > most:
                 best, most = task, score
         return best
     low = np.inf
     for user in range(n):
         if pending[user]:
-            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window)
+            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, 0.0)
             # Of equal affinities, which are equally efficient, the user who has less: as the policy has it.
             if score > most or (score == most and levels[user] < low):
                 best, most, low = task, score, levels[user]
@@ -145,7 +172,23 @@ def _renew(user, offers, scores, idle, first, after, demand, held, weights, rule
 
 @njit(cache=True)
 def _choose_new(  # type: ignore[no-untyped-def]
-    offers, scores, idle, levels, pending, fair, first, after, demand, held, weights, rule, knob, window
+    offers,
+    scores,
+    idle,
+    levels,
+    pending,
+    fair,
+    first,
+    after,
+    demand,
+    held,
+    weights,
+    rule,
+    knob,
+    window,
+    job,
+    left,
+    remaining,
 ):
     """The user that the rule serves next, or -1: of those whose ``offers`` (task, server) are not _NOTHING, by what
     each may have on any server and its affinity there (``scores``)."""
@@ -168,17 +211,26 @@ def _choose_new(  # type: ignore[no-untyped-def]
     cut = np.int64(1) << 60
     if rule == _TETRIS:
         order, cut = np.argsort(levels, kind="mergesort"), np.int64(max(1, np.ceil((1.0 - knob) * pending.sum())))
-    best, most, before = -1, -1.0, 0
+    epsilon = 0.0
+    if rule == _TETRIS and remaining > 0:
+        aligned, work, before = 0.0, 0.0, 0
+        for user in order:
+            if before >= cut and work > 0:
+                break
+            before += pending[user]
+            if pending[user] and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):
+                aligned += scores[user]
+                work += left[job[offers[user, 0]]]
+        epsilon = remaining * aligned / work if work > 0 else 0.0
+    best, most, before = -1, -np.inf, 0
     for user in order:
         if before >= cut and best >= 0:
             break
         before += pending[user]
-        if (
-            pending[user]
-            and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window)
-            and (scores[user] > most or (scores[user] == most and levels[user] < levels[best]))
-        ):
-            best, most = user, scores[user]
+        if pending[user] and _renew(user, offers, scores, idle, first, after, demand, held, weights, rule, window):
+            score = scores[user] - epsilon * left[job[offers[user, 0]]]
+            if score > most or (score == most and levels[user] < levels[best]):
+                best, most = user, score
     return best
 
 
@@ -249,8 +301,9 @@ def _twice(rows):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def run_loop(  # type: ignore[no-untyped-def]
-    servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms, window
+    servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms, window, job, remaining
 ):
+    """``job``: of each task, from 0; ``remaining``: how much Tetris minds what is left of it (0: not at all)."""
     n, m, tasks = len(weights), servers.shape[1], len(users)
     idle = servers.copy()
     idle_all = np.ones(m)
@@ -265,6 +318,10 @@ def run_loop(  # type: ignore[no-untyped-def]
     offers, scores = np.zeros((n, 2), np.int64), np.zeros(n)  # what `_choose_new` chooses among
     wait = np.zeros(tasks, np.int64)
     mean = np.zeros((n, m))
+    work, left = np.zeros(tasks), np.zeros(job.max() + 1 if tasks else 0)  # of tasks, of jobs: what has not ended
+    for task in range(tasks):
+        work[task] = duration[task] * demand[task].sum()
+        left[job[task]] += work[task]
     ends = [(np.int64(0), np.int64(0))]
     ends.pop()
     figures = np.zeros(5 + 2 * m)
@@ -320,6 +377,7 @@ def run_loop(  # type: ignore[no-untyped-def]
                 held[user, k] = max(0.0, held[user, k] - demand[ended, k])
                 idle_all[k] += demand[ended, k]
             levels[user] = _level(user, held, weights)
+            left[job[ended]] -= work[ended]
             queue[freed] = ended
             freed += 1
         fresh = arrived
@@ -364,7 +422,21 @@ def run_loop(  # type: ignore[no-untyped-def]
                 if server >= 0:
                     figures[3] += 1
                     task = _choose(
-                        idle[server], levels, pending, fair, first, after, demand, held, weights, rule, knob, window
+                        idle[server],
+                        levels,
+                        pending,
+                        fair,
+                        first,
+                        after,
+                        demand,
+                        held,
+                        weights,
+                        rule,
+                        knob,
+                        window,
+                        job,
+                        left,
+                        remaining,
                     )
                     target = server
                     if task < 0:
@@ -392,6 +464,9 @@ def run_loop(  # type: ignore[no-untyped-def]
                         rule,
                         knob,
                         window,
+                        job,
+                        left,
+                        remaining,
                     )
                     figures[3] += 1
                     if user >= 0:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from dataclasses import fields
+import random
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,43 @@ def test_affinity_packs_what_first_in_first_out_does_not() -> None:
     assert packed.makespan_s == plain.makespan_s == 25
     assert packed.mean_completion_s == pytest.approx((5 + 14 + 14 + 24) / 4)
     assert plain.mean_completion_s == pytest.approx((5 + 14 + 24 + 24) / 4)
+
+
+def test_tetris_weighs_affinity_against_the_work_left_of_a_job() -> None:
+    """At second 5 a server of 1 is free. Affinities 0.6 and 0.5; left of the jobs 10 * 0.6 * 10 = 60 and 5. Shown are 8
+    tasks and 1: epsilon = m (8 * 0.6 + 0.5) / (8 * 60 + 5), and 0.6 - 60 epsilon < 0.5 - 5 epsilon from m = 0.1664 on."""
+    tasks = [(0, 0, 5, [1.0]), *[(1, 1, 10, [0.6]) for _ in range(10)], (2, 1, 10, [0.5])]
+    small, large = [], []
+    for m in (0.0, 0.1663, 0.1665, 1.0):
+        run = simulate(load([[1.0]], tasks), "tetris", 0.0, remaining=m)
+        small.append(run.wait_ms[-1] == 4000)
+        large.append(run.wait_ms[1] == 4000)
+    assert small == [False, False, True, True]
+    assert large == [True, True, False, False]
+
+
+def test_a_job_is_what_its_user_submits_at_once_unless_it_is_said() -> None:
+    world = load([[1.0]], [(0, 0, 1, [1.0]), (0, 0, 1, [1.0]), (0, 3, 1, [1.0]), (1, 3, 1, [1.0])])
+    assert world.jobs().tolist() == [0, 0, 1, 2]
+    assert replace(world, job=np.array([0, 1, 1, 2])).jobs().tolist() == [0, 1, 1, 2]
+
+
+def test_remaining_work_by_its_own_rule_on_random_loads() -> None:
+    """One server, one resource, tasks of the whole server: each decision is the greatest score, computed here apart."""
+    draws = random.Random("remaining")
+    for _ in range(60):
+        m = draws.choice([0.3, 1.0, 3.0])
+        jobs = [(u, draws.randint(1, 5), draws.randint(1, 9), draws.choice([0.6, 0.75, 1.0])) for u in (0, 1, 2)]
+        tasks = [(3, 0, 5, [1.0]), *[(u, 1, long, [need]) for u, count, long, need in jobs for _ in range(count)]]
+        run = simulate(load([[1.0]], tasks), "tetris", 0.0, remaining=m)
+        begun = sorted((run.wait_ms[i] // 1000 + 1, tasks[i][0]) for i in range(1, len(tasks)))
+        left = {u: count for u, count, *_ in jobs}
+        for _, user in begun:
+            shown = [(u, need, left[u], left[u] * long * need) for u, count, long, need in jobs if left[u]]
+            epsilon = m * sum(n * need for _, need, n, _ in shown) / sum(n * work for _, _, n, work in shown)
+            scores = {u: need - epsilon * work for u, need, _, work in shown}
+            assert scores[user] >= max(scores.values()) - 1e-9
+            left[user] -= 1
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -291,3 +329,17 @@ def test_a_window_hides_what_stands_behind_it(rule: str) -> None:
     waits = {window: int(simulate(load, rule, window=window).wait_ms[-1]) for window in (8, 9, None)}
     assert waits[8] > 90_000
     assert waits[9] == waits[None] == 0
+
+
+def test_remaining_is_a_setting_of_tetris_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tetris = {"policy": "tetris", "settings": {"f": 0.2}, "vary": {"remaining": [0, 1]}}
+    code, said = run_file(tmp_path, capsys, users=3, machines=5, hours=0.5, policies=["drf", tetris])
+    assert code == 0, said
+    assert "remaining users" in said
+    variants = {json.loads(file.read_text())["variant"] for file in (tmp_path / "runs").rglob("run.json")}
+    # Without it a variant is called as before there was the setting.
+    assert variants == {"drf", "tetris,f=0.2", "tetris,f=0.2,remaining=1"}
+    page = (tmp_path / "runs" / "report.html").read_text()
+    assert "remaining=1" in page
+    for policy in ({"policy": "qknober", "settings": {"remaining": 1}}, {**tetris, "vary": {"remaining": [-1]}}):
+        assert run_file(tmp_path, capsys, policies=[policy])[0] == 1

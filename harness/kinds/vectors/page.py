@@ -60,11 +60,18 @@ class Placed:
     policy: str
     knob: float | None
     users: int
+    remaining: float = 0.0
 
     @property
     def rule(self) -> str:
-        """The rule with its knob, as a curve over users is called."""
-        return self.policy if self.knob is None else f"{self.policy}, {KNOBS[self.policy]} = {self.knob:g}"
+        """The rule with its settings, as a curve over users is called."""
+        knob = self.policy if self.knob is None else f"{self.policy}, {KNOBS[self.policy]} = {self.knob:g}"
+        return f"{knob}, remaining = {self.remaining:g}" if self.remaining else knob
+
+    @property
+    def kind(self) -> str:
+        """The rule without its knob, as a curve over the knob is called."""
+        return f"{self.policy}, remaining = {self.remaining:g}" if self.remaining else self.policy
 
     def mean(self, *keys: str) -> float | None:
         return self.variant.mean(*keys)
@@ -76,16 +83,20 @@ def placed(runs: Sequence[Run]) -> list[Placed]:
     for variant in variants_of(runs):
         run = variant.runs[0]
         knob = variant.setting(KNOBS.get(run.policy, ""))
-        found.append(Placed(variant, run.policy, knob, int(number_at(run.info, "users") or 0)))
-    return sorted(found, key=lambda p: (p.users, ORDER.index(p.policy) if p.policy in ORDER else 9, p.knob or 0.0))
+        remaining = variant.setting("remaining") or 0.0
+        found.append(Placed(variant, run.policy, knob, int(number_at(run.info, "users") or 0), remaining))
+    return sorted(
+        found,
+        key=lambda p: (p.users, ORDER.index(p.policy) if p.policy in ORDER else 9, p.remaining, p.knob or 0.0),
+    )
 
 
 def _telling(all_placed: Sequence[Placed]) -> list[Placed]:
     """What is drawn over time: the fewest users, and of each rule with a knob the least, a middle and the greatest."""
     fewest = [p for p in all_placed if p.users == all_placed[0].users]
     found = []
-    for policy in dict.fromkeys(p.policy for p in fewest):
-        own = [p for p in fewest if p.policy == policy]
+    for kind in dict.fromkeys(p.kind for p in fewest):
+        own = [p for p in fewest if p.kind == kind]
         found += own if len(own) <= 3 else [own[0], own[len(own) // 2], own[-1]]
     return found
 
@@ -139,16 +150,16 @@ def _knob_groups(all_placed: Sequence[Placed]) -> list[Group]:
     of: dict[tuple[str, int], list[Placed]] = {}
     for p in all_placed:
         if p.knob is not None:
-            of.setdefault((p.policy, p.users), []).append(p)
+            of.setdefault((p.kind, p.users), []).append(p)
     of = {key: own for key, own in of.items() if len(own) > 2}
     several = len({users for _, users in of}) > 1
 
     def lines(value_of: Callable[[Placed, Sequence[Placed]], float | None], suffix: str = "") -> list[Line]:
         found = []
-        for (policy, users), own in of.items():
+        for (kind, users), own in of.items():
             curve = _curve([(p.knob or 0.0, value_of(p, own)) for p in own])
             if curve is not None:
-                name = policy + (f", {users} users" if several else "") + suffix
+                name = kind + (f", {users} users" if several else "") + suffix
                 found.append(Line(name, curve, names.setdefault(name, len(names))))
         return found
 
@@ -314,7 +325,9 @@ def _order(all_placed: Sequence[Placed]) -> Finding | None:
         return None
     knob = min(knobs, key=lambda k: abs((k or 0.0) - 0.2))
     for users in dict.fromkeys(p.users for p in all_placed):
-        own = {p.policy: p.mean("makespan_s") for p in all_placed if p.users == users and p.knob in (None, knob)}
+        # The paper's Tetris minds no remaining work.
+        here = [p for p in all_placed if p.users == users and p.knob in (None, knob) and not p.remaining]
+        own = {p.policy: p.mean("makespan_s") for p in here}
         times = [(name, own[name]) for name in ORDER if own.get(name)]
         pairs = list(itertools.pairwise(times))
         if len(times) < 3:

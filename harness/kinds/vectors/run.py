@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: The knob of each rule that has one, by its name as a setting.
 KNOBS: Mapping[str, str] = {"tetris": "f", "qknober": "rho"}
+#: Tetris' setting besides its knob: how much it minds the work that is left of a job (0: QKnober's short form).
+REMAINING = "remaining"
 RESOURCES = ("cpu", "memory", "disk")
 Users = Annotated[int, Field(ge=1, le=10_000)]
 Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
@@ -84,6 +86,7 @@ class VectorVariant:
     users: int
     seed: int
     window: int | Literal["all"] = WINDOW
+    remaining: float = 0.0
 
     @property
     def mode(self) -> str:
@@ -91,7 +94,8 @@ class VectorVariant:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {} if self.knob is None else {KNOBS[self.policy]: self.knob}
+        knob = {} if self.knob is None else {KNOBS[self.policy]: self.knob}
+        return {**knob, REMAINING: self.remaining} if self.remaining else knob
 
     def identity(self) -> dict[str, Any]:
         """As it stands in ``run.json``."""
@@ -111,28 +115,41 @@ class LoadedVectors(Loaded):
     trace: Path | None
 
 
-Use = tuple[str, float | None]
+#: A rule, its knob, and how much it minds the work that is left of a job.
+Use = tuple[str, float | None, float]
 
 
-def _knob(policy: str, settings: Mapping[str, Any]) -> float | None:
-    """The knob among the settings of a rule. CallError for a setting that it has not, or a value that is no knob."""
+def _use(policy: str, settings: Mapping[str, Any]) -> Use:
+    """A rule with its settings. CallError for a setting that it has not, or a value that is none."""
     if policy not in RULES:
         raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", mend=f"one of {', '.join(RULES)}")
     own = KNOBS.get(policy)
+    known = _settings_of(policy)
     for key in settings:
-        if key != own:
-            mend = f"it has {own}" if own else "leave settings out"
+        if key not in known:
+            mend = f"it has {' and '.join(known)}" if known else "leave settings out"
             raise CallError(f"{policy} has no setting {key[:60]!r} here", where="policy", mend=mend)
     if own is None:
-        return None
-    value = settings.get(own, 0.5)
+        return policy, None, 0.0
+    return policy, _number(own, settings.get(own, 0.5), 1), _number(REMAINING, settings.get(REMAINING, 0.0), 1000)
+
+
+def _settings_of(policy: str) -> list[str]:
+    own = KNOBS.get(policy)
+    return [] if own is None else [own, *([REMAINING] if policy == "tetris" else [])]
+
+
+def _number(key: str, value: Any, most: int) -> float:
+    """A setting's value, from 0 to ``most``."""
     try:
-        knob = float(value)
+        found = float(value)
     except (TypeError, ValueError):
-        knob = -1.0
-    if not 0 <= knob <= 1 or isinstance(value, bool):
-        raise CallError(f"{own} is {str(value)[:40]!r}, not a number from 0 to 1", where="policy", mend="correct it")
-    return knob
+        found = -1.0
+    if not 0 <= found <= most or isinstance(value, bool):
+        raise CallError(
+            f"{key} is {str(value)[:40]!r}, not a number from 0 to {most}", where="policy", mend="correct it"
+        )
+    return found
 
 
 def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
@@ -142,7 +159,7 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
         try:
             for values in itertools.product(*given.vary.values()):
                 merged = {**given.settings, **dict(zip(given.vary, values, strict=True))}
-                found.append((given.policy, _knob(given.policy, merged)))
+                found.append(_use(given.policy, merged))
         except CallError as error:
             raise InputError(error.what, where=document.where(("policies", at)), mend=error.mend) from None
     return found
@@ -150,9 +167,8 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
 
 def _called(name: str) -> Use:
     """What ``--policy`` names that the file lacks: a rule by itself, or with a knob (``tetris,f=0.2``)."""
-    policy, _, setting = name.partition(",")
-    key, _, value = setting.partition("=")
-    return policy, _knob(policy, {key: value} if setting else {})
+    policy, *given = name.split(",")
+    return _use(policy, {key: value for key, _, value in (setting.partition("=") for setting in given)})
 
 
 def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
@@ -275,26 +291,28 @@ class Vectors(Kind):
     ) -> list[VectorVariant]:
         spec, given = experiment.spec, settings or {}
         uses = chosen(_uses(spec, experiment.document), policies, lambda use, name: use[0] == name, _called)
-        check_given(given, [KNOBS.get(policy) or "" for policy, _ in uses], "f or rho")
+        check_given(given, [key for policy, *_ in uses for key in _settings_of(policy)], "f, remaining or rho")
         found = []
         counts = spec.users if isinstance(spec.users, list) else [spec.users]
-        for policy, knob in uses:
-            known = {key: given[key] for key in given if key == KNOBS.get(policy)}
-            found.append((policy, _knob(policy, known) if known else knob))
+        for policy, knob, remaining in uses:
+            known = {key: given[key] for key in given if key in _settings_of(policy)}
+            own = {} if knob is None else {KNOBS[policy]: knob, **({REMAINING: remaining} if remaining else {})}
+            found.append(_use(policy, {**own, **known}))
         variants = []
         windows = spec.window if isinstance(spec.window, list) else [spec.window]
-        for users, window, (policy, knob) in itertools.product(counts, windows, dict.fromkeys(found)):
+        for users, window, (policy, knob, remaining) in itertools.product(counts, windows, dict.fromkeys(found)):
             parts = [policy] if knob is None else [policy, f"{KNOBS[policy]}={knob:g}"]
+            parts += [f"{REMAINING}={remaining:g}"] if remaining else []
             parts += [f"users={users}"] if len(counts) > 1 else []
             parts += [f"window={window}"] if len(windows) > 1 else []
-            variants.append(VectorVariant(",".join(parts), policy, knob, users, 0, window))
+            variants.append(VectorVariant(",".join(parts), policy, knob, users, 0, window, remaining))
         return times_seeds(variants, seeds, spec.seed)
 
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
         load = _load_of(experiment, variant.users, variant.seed)
         window = None if variant.window == "all" else variant.window
-        knob, sample_s = variant.knob or 0.0, experiment.spec.sample_s
-        result = simulate(load, variant.policy, knob, sample_s=sample_s, window=window)
+        knob, sample_s, remaining = variant.knob or 0.0, experiment.spec.sample_s, variant.remaining
+        result = simulate(load, variant.policy, knob, sample_s=sample_s, window=window, remaining=remaining)
         return Computed(summarised(load, variant, result), _tables(load, result))
 
     def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:
@@ -328,11 +346,12 @@ KIND = Vectors()
 
 def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[str]:
     """The comparison for a terminal of 80 columns; means over seeds."""
-    groups: dict[tuple[int, int | str, str, float | None], list[dict[str, Any]]] = {}
+    groups: dict[tuple[int, int | str, str, float | None, float], list[dict[str, Any]]] = {}
     for run in ended:
         at = run.variant
-        groups.setdefault((at.users, at.window, at.policy, at.knob), []).append(run.summary)
-    several = len({window for _, window, _, _ in groups}) > 1
+        groups.setdefault((at.users, at.window, at.policy, at.knob, at.remaining), []).append(run.summary)
+    several = len({window for _, window, *_ in groups}) > 1
+    minds = any(remaining for *_, remaining in groups)
     spec = loaded.spec
     kind = "synthetic load" if loaded.trace is None else "trace"
     lines = [
@@ -341,6 +360,7 @@ def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[st
     lines += [""] if spec.about == "" else [spec.about, ""]
     lines.append(
         ("window " if several else "")
+        + ("remaining " if minds else "")
         + "users  policy   knob  makespan s  over static      utilisation %   soft f.    theta"
     )
 
@@ -348,7 +368,7 @@ def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[st
         values = [summary.get(key) for summary in summaries]
         return statistics.fmean([v for v in values if v is not None]) if None not in values else None
 
-    for (users, window, policy, knob), summaries in groups.items():
+    for (users, window, policy, knob, remaining), summaries in groups.items():
         used = "".join(
             f"{100 * statistics.fmean(s['utilisation'][name] for s in summaries):6.1f}"
             for name in summaries[0]["utilisation"]
@@ -357,7 +377,7 @@ def comparison_vectors(loaded: LoadedVectors, ended: Sequence[Ended]) -> list[st
             "-" if (value := mean(summaries, key)) is None else f"{value:.{digits}f}"
             for key, digits in (("speedup_over_static", 3), ("theta", 2))
         )
-        shown = f"{window:>6} " if several else ""
+        shown = (f"{window:>6} " if several else "") + (f"{remaining or '':>9} " if minds else "")
         lines.append(
             f"{shown}{users:>5}  {policy:<8} {'' if knob is None else format(knob, 'g'):>4} "
             f"{mean(summaries, 'makespan_s') or 0:>11,.0f} {over:>12} "
