@@ -17,7 +17,7 @@ from harness.policies.base import Policy
 from harness.policies.rates import Choose, NodeType, RateJob, RatesScenario
 from harness.sim.rates import RatesResult, simulate_rates
 
-JOB_FIELDS = ("tasks", "seconds", "rates", "weight", "submit")
+JOB_FIELDS = ("tasks", "seconds", "rates", "weight", "submit", "min_share")
 
 
 def is_rates(top: Fields) -> bool:
@@ -79,6 +79,12 @@ def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list
         submit = reader.number(fields["submit"][1], f"submit of {shown(name)}")
         if submit < 0:
             raise reader.fail(fields["submit"][1], f"submit of {shown(name)} is below 0")
+    least = Fraction(0)
+    if "min_share" in fields:
+        least = reader.number(fields["min_share"][1], f"min_share of {shown(name)}")
+        if not 0 <= least <= 1:
+            given = shown(fields["min_share"][1].value)
+            raise reader.fail(fields["min_share"][1], f"min_share of {shown(name)} is {given}", "give 0 to 1")
     return RateJob(
         name=name,
         tasks=reader.whole(fields["tasks"][1], f"tasks of {shown(name)}", least=0),
@@ -86,6 +92,7 @@ def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list
         rates=rates,
         weight=above_zero("weight", fields["weight"][1]) if "weight" in fields else Fraction(1),
         submit_s=submit,
+        min_share=least,
     )
 
 

@@ -28,7 +28,7 @@ class Fair(Policy):
 
     def slot_choice(self) -> Choose:
         """Equal numbers of slots, whatever their types."""
-        return lambda _slot, jobs, _types: fewest_slots(jobs)
+        return lambda _slot, jobs, _types, _free: fewest_slots(jobs)
 
 
 class Capacity(Fair):

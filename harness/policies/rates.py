@@ -29,6 +29,8 @@ class RateJob:
     rates: Mapping[str, Fraction]
     weight: Fraction = Fraction(1)
     submit_s: Fraction = Fraction(0)
+    #: The least progress share that it is to have (section 3.1.2), 0 to 1.
+    min_share: Fraction = Fraction(0)
     #: Work of each task where they differ (then as many as ``tasks``).
     each_s: tuple[Fraction, ...] = ()
 
@@ -46,7 +48,8 @@ class JobView:
     """What a policy sees of a job that has arrived and is not done.
 
     ``held``: running tasks by node type. ``rates``: CR by node type as far as it is known; None for a type on which
-    none of its tasks has ended yet (calibration), where rates are not given.
+    none of its tasks has ended yet (calibration), where rates are not given. Measured ones are tasks a second; only
+    their proportions say anything. ``min_share``: the least progress share that the job is to have.
     """
 
     name: str
@@ -56,14 +59,15 @@ class JobView:
     rates: dict[str, Fraction | None]
     #: Types on which a task has been started, running or ended.
     tried: set[str] = field(default_factory=set)
+    min_share: Fraction = Fraction(0)
 
     @property
     def slots(self) -> int:
         return sum(self.held.values())
 
 
-#: (type of the free slot, jobs, node types) -> the job that gets it; None: nobody.
-Choose = Callable[[str, Sequence[JobView], Sequence[NodeType]], JobView | None]
+#: (type of the free slot, jobs with tasks waiting, node types, free slots by type) -> who gets it; None: nobody.
+Choose = Callable[[str, Sequence[JobView], Sequence[NodeType], Mapping[str, int]], JobView | None]
 
 
 def known_rates(job: JobView) -> dict[str, Fraction]:

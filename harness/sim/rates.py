@@ -45,8 +45,8 @@ class _Job:
     view: JobView
     started: int = 0
     done: int = 0
-    seconds: dict[str, Fraction] | None = None  # by type, of ended tasks; None: rates are given
-    work: dict[str, Fraction] | None = None
+    #: By type, (number, seconds together) of the tasks that have ended; None: rates are given.
+    ended: dict[str, tuple[int, Fraction]] | None = None
 
     def next_work(self) -> Fraction:
         work = self.spec.each_s[self.started] if self.spec.each_s else self.spec.work_s
@@ -57,15 +57,16 @@ class _Job:
 def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool = False) -> RatesResult:
     """Run the jobs to their ends.
 
-    ``calibrate``: a job's rates are unknown until a task of it has ended on the type; then the mean of (work / time)
-    measured there. Raises InputError for a scenario that is too large or never ends.
+    ``calibrate``: a job's rates are unknown until a task of it has ended on the type; then one over the mean completion
+    time of its tasks there, which is all that a scheduler sees of them (section 3.1.2). Raises
+    InputError for a scenario that is too large or never ends.
     """
     if sum(job.tasks for job in scenario.jobs) > MAX_TASKS:
         raise InputError(f"has more than {MAX_TASKS:,} tasks", mend="lower tasks")
     free = {kind.name: kind.slots for kind in scenario.types}
     arrivals = sorted(scenario.jobs, key=lambda job: (job.submit_s, job.name.encode()))
     present: list[_Job] = []
-    running: list[tuple[Fraction, int, str, str, Fraction, Fraction]] = []
+    running: list[tuple[Fraction, int, str, str, Fraction]] = []
     by_name: dict[str, _Job] = {}
     intervals: list[Interval] = []
     started_s: dict[str, Fraction] = {}
@@ -73,15 +74,15 @@ def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool =
     now, serial, coming = Fraction(0), 0, 0
     while True:
         while running and running[0][0] == now:
-            _, _, name, kind, began, work = heapq.heappop(running)
+            _, _, name, kind, began = heapq.heappop(running)
             job = by_name[name]
             free[kind] += 1
             job.view.held[kind] -= 1
             job.done += 1
-            if job.work is not None and job.seconds is not None:
-                job.work[kind] = job.work.get(kind, Fraction(0)) + work
-                job.seconds[kind] = job.seconds.get(kind, Fraction(0)) + (now - began)
-                job.view.rates[kind] = job.work[kind] / job.seconds[kind]
+            if job.ended is not None:
+                count, seconds = job.ended.get(kind, (0, Fraction(0)))
+                job.ended[kind] = count + 1, seconds + (now - began)
+                job.view.rates[kind] = (count + 1) / job.ended[kind][1]
             if job.done == job.spec.tasks:
                 completed_s[name] = now
                 present.remove(job)
@@ -92,15 +93,15 @@ def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool =
                 started_s[spec.name] = completed_s[spec.name] = now
                 continue
             known = {kind.name: None if calibrate else spec.rates[kind.name] for kind in scenario.types}
-            view = JobView(spec.name, spec.weight, spec.tasks, dict.fromkeys(free, 0), known)
-            job = _Job(spec, view, seconds={} if calibrate else None, work={} if calibrate else None)
+            view = JobView(spec.name, spec.weight, spec.tasks, dict.fromkeys(free, 0), known, min_share=spec.min_share)
+            job = _Job(spec, view, ended={} if calibrate else None)
             by_name[spec.name] = job
             present.append(job)
             present.sort(key=lambda entry: entry.spec.name.encode())
         for node_type in scenario.types:
             while free[node_type.name]:
                 candidates = [entry.view for entry in present if entry.view.pending]
-                chosen = choose(node_type.name, candidates, scenario.types)
+                chosen = choose(node_type.name, candidates, scenario.types, free)
                 if chosen is None:
                     break
                 job = by_name[chosen.name]
@@ -112,7 +113,7 @@ def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool =
                 started_s.setdefault(chosen.name, now)
                 serial += 1
                 end = now + work / job.spec.rates[node_type.name]
-                heapq.heappush(running, (end, serial, chosen.name, node_type.name, now, work))
+                heapq.heappush(running, (end, serial, chosen.name, node_type.name, now))
         following = [running[0][0]] if running else []
         if coming < len(arrivals):
             following.append(arrivals[coming].submit_s)

@@ -6,8 +6,8 @@ it knows two resources. Here there are servers, users, tasks with any number of 
 
 ``static``    a user may hold its own part of every resource, no more;
 ``drf``       the user with the lowest s_i / w_i that has a task which fits; of its tasks the oldest;
-``tetris``    of the first 1 - f of all pending tasks, users by s_i / w_i, the one with the greatest affinity (as QKnober
-              tells it), or with the greatest affinity less epsilon times the work left of its job (Grandl 2014);
+``tetris``    of the first 1 - f of all pending tasks, users by s_i / w_i, the one with the greatest affinity, as
+              QKnober tells it, or the greatest affinity less epsilon times the work left of its job (Grandl 2014);
 ``qknober``   as long as the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity;
               else the task of any user with the greatest affinity. s^max by eq. (11) every ``update_s`` (MDRS updater)
               from each user's mean demand: what runs, and pending tasks in order until the idle space is full (C2).
@@ -38,8 +38,8 @@ Ints = npt.NDArray[np.int64]
 class VectorLoad:
     """Servers (count x resources) and tasks in order of submission: user, submission, duration, demand (x resources).
 
-    ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds. ``job`` by task, from 0; None:
-    the tasks that a user submits at one instant are a job.
+    ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds. ``job`` by task, from 0;
+    None: the tasks that a user submits at one instant are a job.
     """
 
     servers: Floats
@@ -92,8 +92,8 @@ def simulate(
     """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. InputError for tasks that fit nowhere.
 
     ``sample_s``: how often the state is noted, in virtual seconds (0: never). ``window``: how many of its oldest
-    pending tasks a user shows, None for all of them. ``remaining``: under ``tetris``, m of epsilon = m * mean affinity /
-    mean work left (over the tasks that compete); a job's work left is, over its tasks that have not ended, the sum of
+    pending tasks a user shows, None for all of them. ``remaining``: under ``tetris``, m of epsilon = m * mean affinity
+    / mean work left (over the tasks that compete); a job's work left is the sum, over its tasks that have not ended, of
     demand (fractions of the cluster, all resources) times duration.
     """
     capacity = load.servers.sum(axis=0)

@@ -124,9 +124,7 @@ def _choose(  # type: ignore[no-untyped-def]
             if before >= cut and best >= 0:
                 break
             before += pending[user]
-            task, score = _best_of(
-                user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon
-            )
+            task, score = _best_of(user, idle, first, after, demand, held, weights, rule, window, job, left, epsilon)
             if score > most:
                 best, most = task, score
         return best

@@ -123,7 +123,7 @@ def test_affinity_packs_what_first_in_first_out_does_not() -> None:
 
 def test_tetris_weighs_affinity_against_the_work_left_of_a_job() -> None:
     """At second 5 a server of 1 is free. Affinities 0.6 and 0.5; left of the jobs 10 * 0.6 * 10 = 60 and 5. Shown are 8
-    tasks and 1: epsilon = m (8 * 0.6 + 0.5) / (8 * 60 + 5), and 0.6 - 60 epsilon < 0.5 - 5 epsilon from m = 0.1664 on."""
+    tasks and 1: epsilon = m (8 * 0.6 + 0.5) / (8 * 60 + 5), the small job comes first from m = 0.1664 on."""
     tasks = [(0, 0, 5, [1.0]), *[(1, 1, 10, [0.6]) for _ in range(10)], (2, 1, 10, [0.5])]
     small, large = [], []
     for m in (0.0, 0.1663, 0.1665, 1.0):

@@ -70,6 +70,7 @@ def rates_scenario(spec: RatesExperiment, types: Mapping[str, int], seed: int) -
                 {kind: Fraction(str(rate)) for kind, rate in job.rates.items() if kind in types},
                 Fraction(str(job.weight)),
                 Fraction(str(job.submit_s)),
+                Fraction(str(job.min_share)),
                 each,
             )
         )

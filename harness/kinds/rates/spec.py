@@ -22,6 +22,8 @@ class RateJobSpec(Strict):
     rates: dict[str, Number]
     weight: Number = 1.0
     submit_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    #: The least progress share that it is to have.
+    min_share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
 
 
 class RatesPolicySpec(Strict):
