@@ -84,13 +84,14 @@ class ProgressShare(Policy):
             for job in jobs
         }
         left = {name: count - (name == slot) for name, count in free.items()}
-        for job in dict.fromkeys([suited.name, due.name, *(job.name for job in by_level)]):
+        order = {job.name: job for job in (suited, due, *by_level)}
+        for name, job in order.items():
             after = [
-                (need[other.name] - (part[job][slot] if other.name == job else 0), part[other.name], other.pending)
-                for other in jobs
+                (need[o.name] - (part[name][slot] if o is job else 0), part[o.name], o.pending - (o is job))
+                for o in jobs
             ]
-            if attainable([(n, p, pending) for n, p, pending in after if n > 0], left):
-                return next(other for other in jobs if other.name == job)
+            if attainable([one for one in after if one[0] > 0], left):
+                return job
         return due
 
     def _suited(
