@@ -31,6 +31,8 @@ CACHE_S = 3.0
 #: For so long after the RM began anew its nodes may still bring their containers back: as long as an RM waits for a
 #: node that is silent (default of yarn.nm.liveness-monitor.expiry-interval-ms).
 RECOVERY_S = 600.0
+#: Nodes that an RM finds come back within so long; what a second one misses after that had ended before.
+LATE_NODE_S = 120.0
 #: A figure that stays below what it was for longer than this has fallen for good (a moment is a race in the RM).
 FALLEN_S = 15.0
 #: Who is missing in the lists of all applications for so long is gone.
@@ -107,6 +109,8 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
+        #: Whose figures have fallen since the RM began anew: each can once.
+        self._fallen: set[str] = set()
         self._reach_s = CACHE_S
         self._shown_s = looked_s
         self._looked = False
@@ -146,6 +150,7 @@ class RmAccounts:
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
         if rm_began_anew or resumed:
             self._recovering_until_s = now_s + RECOVERY_S
+            self._fallen.clear()
         self._reach_s = CACHE_S + gap_s
         for look in looks:
             account = self.apps.get(look.app)
@@ -170,6 +175,7 @@ class RmAccounts:
                 # Its last seconds were never shown.
                 self._add(account.queue, *self._assumed(account, now_s))
             self.gone_apps.add(app)
+            self._fallen.discard(app)
             self.changed_apps.discard(app)
 
     def consumed(self) -> dict[str, Usage]:
@@ -235,22 +241,31 @@ class RmAccounts:
         return moved or before != (account.queue, account.held, account.final, account.fallen_s)
 
     def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
-        if recovering:
-            before = account.lost_held + account.held
-            account.lost_held, account.held = before, ZERO
-            if account.lost_from_s is None:
-                account.lost_from_s = account.moved_s
-                # Its node may be back already, and it itself have ended.
-                gap_s = now_s - account.moved_s
-                back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, gap_s).within(before)
-                back = back if look.final else back.within(look.held)
-                used = _held_for(back, gap_s)
-                if any(used):
-                    self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
-                    account.lost_held, account.held, account.moved_s = before - back, back, now_s
-            account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
-            return True
-        return self._cannot_be(account, look, now_s)
+        if not recovering or look.app in self._fallen:
+            return self._cannot_be(account, look, now_s)
+        self._fallen.add(look.app)
+        before, away_s = self._lost(account, now_s)
+        account.lost_from_s = now_s - away_s
+        account.lost_held, account.held = before, ZERO
+        # Its node may be back already, and it itself have ended.
+        back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, away_s).within(before)
+        back = back if look.final else back.within(look.held)
+        used = _held_for(back, away_s)
+        if any(used):
+            self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
+            account.lost_held, account.held, account.moved_s = before - back, back, now_s
+        account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
+        return True
+
+    def _lost(self, account: AppAccount, now_s: float) -> tuple[Resource, float]:
+        """What an application held when the RM began anew, and for how long that has not been counted."""
+        gap_s = now_s - account.moved_s
+        if account.lost_from_s is None or now_s - account.lost_from_s > LATE_NODE_S:
+            return account.held, gap_s
+        # It began anew before all was back from the time before: one mean time for both parts.
+        lost, before = account.lost_held, account.lost_held + account.held
+        lost_for, held_for = _held_for(lost, now_s - account.lost_from_s), _held_for(account.held, gap_s)
+        return before, (lost_for[0] + held_for[0]) / before.memory_mb if before.memory_mb else gap_s
 
     def _cannot_be(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
         """A figure that cannot be is not taken; one that stays so is a new base. Whether it is."""

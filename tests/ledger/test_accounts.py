@@ -295,6 +295,40 @@ def test_whoever_else_looks_at_a_new_rm_changes_nothing(rng: random.Random) -> N
     assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=512 * (CACHE_S + unknown_s))
 
 
+def test_an_rm_that_begins_anew_twice_costs_nothing_twice() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    containers = [rm.start("x", 1024), rm.start("x", 512)]
+    for back_in_between in (containers, containers[:1], []):
+        rm.now_s += 100.0
+        looked(rm, accounts)
+        for back in (back_in_between, containers):
+            rm.now_s += 2.0
+            rm.restart()
+            rm.now_s += 5.0
+            looked(rm, accounts, rm_began_anew=True)
+            rm.node_back(back)
+            rm.now_s += 20.0
+            looked(rm, accounts)
+        used = rm.truth("root.a")[0]
+        assert accounts.consumed()["root.a"][0] == pytest.approx(used, abs=3 * 1536)
+        rm.now_s += 1000.0
+
+
+def test_a_figure_that_falls_while_an_rm_is_recovered_counts_once() -> None:
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    held = Resource(1024, 1)
+    for now_s, memory in ((10.0, 9_000), (20.0, 19_000)):
+        accounts.observe(now_s, [AppLook("x", "root.a", memory, memory // 1000, held, False)])
+    accounts.observe(30.0, [AppLook("x", "root.a", 29_000, 29, held, False)], rm_began_anew=True)
+    accounts.observe(31.0, [AppLook("x", "root.a", 10, 0, held, False)])  # the RM falls, as one that has begun anew
+    for now_s, memory in ((100.0, 69_000), (105.0, 30_000), (110.0, 79_000)):  # and once more, for a moment
+        accounts.observe(now_s, [AppLook("x", "root.a", memory, memory // 1000, held, False)])
+    assert accounts.consumed()["root.a"][0] <= 29_000 + 80 * 1024
+
+
 def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
