@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.control.reports import TickReport
 from tests.control.soak import edits
 from tests.control.soak.process import Process
+from tests.control.soak.ticks import Ticks
 from tests.control.soak.violated import Violated
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        #: MiB-seconds by which accounts may differ from what was used, because an RM has lost or hidden something.
-        self.slack_mb_s = 0.0
         #: Whether figures are shown as they are: no lie since the last look that was taken.
         self.truthful = True
         self.calm = False
@@ -51,15 +50,13 @@ class Checks:
         self._sums: dict[tuple[str, str], float] = {}
         self._empty: dict[str, bool] = {}
         self._told_rootless: set[str] = set()
-
-    def lose(self, mb_s: float) -> None:
-        """An RM will never show so much."""
-        self.slack_mb_s += mb_s
+        self._ticks = Ticks(world)
 
     def begun(self, process: Process) -> None:
         """A process has begun: its log knows of no alarm."""
         self._said.pop(process.name, None)
         process.log.taken()
+        self._ticks.begun(process)
 
     def stopped(self, process: Process) -> None:
         """A process has ended by itself: it gives no sign of life any more."""
@@ -126,6 +123,7 @@ class Checks:
             self._signs.pop(process.name, None)
             return
         if said.get("owner"):
+            self._ticks.signs(process)
             self._signs[process.name] = self.world.agenda.now_s
         else:
             self._signs.pop(process.name, None)
@@ -133,28 +131,32 @@ class Checks:
     # --- at every tick ---
 
     def ticked(self, process: Process, report: TickReport) -> None:
-        world = self.world
+        world, met = self.world, self.world.wire.met(process.name)
         kinds = {alarm.kind for alarm in report.alarms}
         if report.snapshot is None and not kinds & {"observation", "policy"}:
             raise Violated(f"{process.name} saw nothing and raised no alarm")
-        if process.controller.owner.baseline and not world.wire.asked_since and not kinds & {"policy"}:
+        if process.controller.owner.baseline and not met.asked and not kinds & {"policy"}:
             raise Violated(f"{process.name} has not looked at the RM: {sorted(kinds)}")
+        accounts = process.controller.accounts
         if report.snapshot is not None:
             self._good_s[process.name] = world.agenda.now_s
+            if accounts._shown_s == accounts.looked_s and met.lies == 0 and "app" not in kinds:
+                world.lost.looked(process.name, process.begun_s)
         self._emptied(process, kinds)
         self._rootless(process, kinds)
         if report.record is not None and process.settings.mode == "bounded":
             self._apart(process, report.record.attributes.weights)
         self._log(process, report)
         self._accounts(process, report)
+        self._ticks.ticked(process, report, kinds, truthful=self.truthful)
         self._in_force(process, report, kinds)
         self._memory(process)
-        if world.wire.lies == 0 and report.snapshot is not None and "app" not in kinds:
+        if met.lies == 0 and report.snapshot is not None and "app" not in kinds:
             self.truthful = True
         if report.snapshot is not None:
             rm = f"{world.active.host} {world.active.started_ms}"
             before = self._identity.get(process.name, rm)
-            if before != rm and "rm" not in kinds and world.wire.lies == 0 and process.deaths == 0:
+            if before != rm and "rm" not in kinds and met.lies == 0 and process.deaths == 0:
                 seen = process.controller._look.identity or []
                 if seen[:1] == [world.active.base] and seen[2] != world.active.started_ms:
                     raise Violated(f"{process.name} has not noticed that {rm} answers")
@@ -162,8 +164,10 @@ class Checks:
 
     def _emptied(self, process: Process, kinds: set[str]) -> None:
         """A list of applications that cannot be empty, or that is for the first time, is doubted aloud."""
-        wire, accounts = self.world.wire, process.controller.accounts
-        emptied = 0 < wire.lists == wire.emptied
+        met, accounts = self.world.wire.met(process.name), process.controller.accounts
+        if met.listless and not kinds & {"observation", "rm"}:
+            raise Violated(f"{process.name} takes an answer without a list for an empty one")
+        emptied = 0 < met.lists == met.emptied
         new, self._empty[process.name] = not self._empty.get(process.name, False), emptied
         if not emptied or kinds & {"observation", "rm"} or not (accounts.apps or self.world.cluster.apps):
             return
@@ -175,10 +179,15 @@ class Checks:
         """That the root's element has gone is said: an RM that reads such a file may end."""
         if not self.root_dropped:
             self._told_rootless.discard(process.name)
-        elif process.turns > 1 and process.begun_s > self.world.file.since_s and process.controller.holds:
-            if process.name not in self._told_rootless and not kinds & {"foreign", "file"}:
-                raise Violated(f"the root's element is gone, and {process.name} raises no alarm")
+        elif kinds & {"foreign", "file"}:
             self._told_rootless.add(process.name)
+        elif (
+            process.name not in self._told_rootless
+            and process.controller.holds
+            and process.turns > 1
+            and process.begun_s > self.world.file.since_s
+        ):
+            raise Violated(f"the root's element is gone, and {process.name} raises no alarm")
 
     def _log(self, process: Process, report: TickReport) -> None:
         """An alarm that lasts is not a line in every period."""
@@ -203,11 +212,11 @@ class Checks:
             del said[kind]
 
     def _accounts(self, process: Process, report: TickReport) -> None:
-        world, accounts = self.world, process.controller.accounts
+        world, accounts, met = self.world, process.controller.accounts, self.world.wire.met(process.name)
         if not process.looked and accounts.looked_s is not None:
             process.looked = True
             first = world.wire.last_list.get(process.name, {})
-            process.baseline = dict(first) if world.wire.lies == 0 and self.truthful else None
+            process.baseline = dict(first) if met.lies == 0 and self.truthful else None
             self._known[process.name] = {q.name for q in report.snapshot.leaves()} if report.snapshot else set()
         for queue, account in accounts.queues.items():
             key, now = (process.name, queue), account.reported[0]
@@ -220,7 +229,13 @@ class Checks:
             if now < account.memory_mb_s - 1e-3:
                 raise Violated(f"{process.name}: {queue} is reported less than it was shown")
         process.died_since_tick = False
-        sure = process.baseline is not None and world.wire.lies == 0 and self.truthful and self.slack_mb_s == 0
+        sure = (
+            process.baseline is not None
+            and met.lies == 0
+            and not any(a.kind == "app" for a in report.alarms)
+            and self.truthful
+            and not world.lost.any()
+        )
         if sure and report.snapshot is not None and accounts._shown_s == accounts.looked_s:
             self._equal(process)
         self._ledger(process, report)
@@ -229,23 +244,23 @@ class Checks:
         """To the MiB second, what lists of applications have shown."""
         shown = self.shown(process)
         for queue, account in process.controller.accounts.queues.items():
-            if account.memory_mb_s != shown.get(queue, 0):
-                text = (
-                    f"{process.name}: {queue} has {account.memory_mb_s:.0f} MiB s, the RM showed {shown.get(queue, 0)}"
-                )
-                raise Violated(text)
-        for queue, used in shown.items():
+            memory, vcores = shown.get(queue, (0, 0))
+            if (account.memory_mb_s, account.vcore_s) != (memory, vcores):
+                has = f"{account.memory_mb_s:.0f} MiB s and {account.vcore_s:.0f} vcore s"
+                raise Violated(f"{process.name}: {queue} has {has}, the RM showed {memory} and {vcores}")
+        for queue, (used, _) in shown.items():
             if used and queue not in process.controller.accounts.queues:
                 raise Violated(f"{process.name}: {queue} has no account, the RM showed {used} MiB s")
 
-    def shown(self, process: Process) -> dict[str, int]:
+    def shown(self, process: Process) -> dict[str, tuple[int, int]]:
         """Queue -> what its applications have used since the ledger's first look, as they were shown."""
-        sums: dict[str, int] = {}
+        sums: dict[str, tuple[int, int]] = {}
         told, first = self.world.wire.shown.get(process.name, {}), process.baseline or {}
         for app in (*self.world.cluster.ended, *self.world.cluster.apps.values()):
             if app.id in told:
-                used = told[app.id][0] - first.get(app.id, (0, 0))[0]
-                sums[app.queue] = sums.get(app.queue, 0) + used
+                (memory, vcores), before = told[app.id], first.get(app.id, (0, 0))
+                sum_of = sums.get(app.queue, (0, 0))
+                sums[app.queue] = (sum_of[0] + memory - before[0], sum_of[1] + vcores - before[1])
         return sums
 
     def _ledger(self, process: Process, report: TickReport) -> None:
@@ -412,11 +427,12 @@ class Checks:
             for queue, used in world.truth_since(process).items():
                 account = process.controller.accounts.queues.get(queue)
                 has = 0.0 if account is None else account.memory_mb_s
-                if abs(has - used) > self.slack_mb_s:
-                    text = f"{queue} has {has:.0f} MiB s, it has used {used} ({self.slack_mb_s:.0f} may miss)"
-                    raise Violated(f"{process.name}: {text}")
+                under, over = world.lost.allowed(queue)
+                if not -under <= has - used <= over:
+                    text = f"{has:.0f} MiB s, it has used {used} ({under:.0f} may miss, {over:.0f} be too much)"
+                    raise Violated(f"{process.name}: {queue} has {text}")
                 told = 0.0 if account is None else account.reported[0]
-                most = world.most_assumed_mb_s + self.slack_mb_s
+                most = world.most_assumed_mb_s + over
                 if told - used > most:
                     raise Violated(f"{process.name}: {queue} is told {told:.0f} MiB s, it has used {used}")
 

@@ -43,7 +43,12 @@ class App:
     task_s: float
     waiting: int
     containers: list[Container] = field(default_factory=list)
+    task_vcores: int = 1
     ended_s: float | None = None
+    #: From when on the RM shows that it has ended: it saves that first.
+    shown_ended_s: float = 0.0
+    #: Its figure as the RM's store has it since its end (None: no RM saw its end).
+    stored: tuple[int, int] | None = None
     #: Sums of ended containers, so that long ones need no list of them.
     ended_mb_s: int = 0
     ended_vcore_s: int = 0
@@ -60,17 +65,21 @@ class App:
 class Cluster:
     """What runs. ``queues`` is what the active RM has loaded; ``on_end`` is told of each container and its end."""
 
-    def __init__(self, agenda: Agenda, rng: random.Random, *, nodes: int, period_s: float) -> None:
-        self.agenda, self.rng, self.period_s = agenda, rng, period_s
+    def __init__(self, agenda: Agenda, rng: random.Random, *, nodes: int, period_s: float, tasks: float = 1.0) -> None:
+        self.agenda, self.rng, self.period_s, self.tasks = agenda, rng, period_s, tasks
         self.alive = [True] * nodes
         self.free_mb = [NODE_MB] * nodes
         self.apps: dict[str, App] = {}
         self.ended: list[App] = []
+        self.by_id: dict[str, App] = {}
         self.queues: dict[str, Queue] = {}
         self.ad_hoc: list[str] = []
         self.arriving = True
         self.on_end: Callable[[App, Container], None] = lambda _app, _container: None
-        self.on_start: Callable[[App], None] = lambda _app: None
+        self.on_start: Callable[[App, Container], None] = lambda _app, _container: None
+        self.on_finish: Callable[[App], tuple[int, int] | None] = lambda _app: None
+        #: How long the RM's store takes at most to save that an application has ended, seconds.
+        self.saving_s = 0.3
         self._number = 0
         self._apart_s = period_s * rng.uniform(1.5, 4.0)
         agenda.after(0.0, self._arrive)
@@ -94,7 +103,7 @@ class Cluster:
 
     def submit(self, queue: str) -> App:
         self._number += 1
-        task_s = max(self.period_s * self.rng.uniform(0.3, 6.0), 0.5)
+        task_s = max(self.period_s * self.rng.uniform(0.3, 6.0) * self.tasks, 0.5)
         app = App(
             f"application_1699999999000_{self._number:04d}",
             queue,
@@ -102,8 +111,9 @@ class Cluster:
             1024 * self.rng.randint(1, 3),
             task_s,
             self.rng.randint(1, 24),
+            task_vcores=self.rng.randint(1, 3),
         )
-        self.apps[app.id] = app
+        self.apps[app.id] = self.by_id[app.id] = app
         self.start(app, 1024, master=True)
         self.assign()
         return app
@@ -112,10 +122,10 @@ class Cluster:
         """A container on the first node that has room."""
         for node, free in enumerate(self.free_mb):
             if self.alive[node] and free >= memory_mb:
-                container = Container(memory_mb, 1, node, self.agenda.now_s)
+                container = Container(memory_mb, 1 if master else app.task_vcores, node, self.agenda.now_s)
                 app.containers.append(container)
                 self.free_mb[node] -= memory_mb
-                self.on_start(app)
+                self.on_start(app, container)
                 if not master:
                     length = app.task_s * self.rng.uniform(0.5, 1.5)
                     self.agenda.after(length, functools.partial(self._task_ended, app, container))
@@ -146,6 +156,8 @@ class Cluster:
         for container in list(app.containers):
             self.end(app, container)
         app.waiting, app.ended_s = 0, self.agenda.now_s
+        app.shown_ended_s = self.agenda.now_s + self.rng.random() * self.saving_s
+        app.stored = self.on_finish(app)
         del self.apps[app.id]
         self.ended.append(app)
 

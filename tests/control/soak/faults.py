@@ -1,30 +1,22 @@
-"""What goes wrong, by kind: each changes the world at a moment, and says how long that lasts and how it ends.
-
-A schedule is drawn from the seed: of all kinds a few (so that one kind cannot hide another in every history), at random
-moments. As text it is ``PERIODS:KIND:DRAW,...``: when, in control periods from the begin; what; and the number from
-which this fault's own random numbers come, so that leaving faults out changes none of the others.
-"""
+"""What goes wrong, by kind: each changes the world at a moment, and says how long that lasts and how it ends."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.control.soak import edits
 from tests.control.soak.process import Process
-from tests.control.soak.wire import AnswerFault
+from tests.control.soak.schedule import KINDS, End, Fault, drawn, kind, parse
+from tests.control.soak.wire import LIE_S, LIES, AnswerFault
 
 if TYPE_CHECKING:
     from tests.control.soak.world import World
 
-#: How a fault ends: after so many seconds, by this. None: it is over at once. False: it could not be.
-End = tuple[float, Callable[[], None]] | None | bool
-KINDS: dict[str, Callable[[World, random.Random], End]] = {}
+__all__ = ["KINDS", "End", "Fault", "drawn", "parse"]
+
 #: The pages of which answers go wrong, and how.
-_LIES = ("stale", "fallen", "jumps", "negative", "missing", "nonsense", "no-apps", "impossible-queue")
 _BROKEN = ("cut", "empty-object", "empty-body", "null", "html", "error", "hangs", "deep")
 _HOSTILE = (
     b"",
@@ -47,48 +39,6 @@ _LEASES = (
 )
 
 
-@dataclass(frozen=True)
-class Fault:
-    at: float
-    kind: str
-    draw: int
-
-    def __str__(self) -> str:
-        return f"{self.at:g}:{self.kind}:{self.draw}"
-
-
-def parse(text: str) -> list[Fault]:
-    """A schedule from its text. ValueError."""
-    found = []
-    for part in filter(None, text.split(",")):
-        at, kind, draw = part.split(":")
-        if kind not in KINDS:
-            raise ValueError(f"no kind of fault is called {kind}: {', '.join(KINDS)}")
-        found.append(Fault(float(at), kind, int(draw)))
-    return found
-
-
-def drawn(rng: random.Random, spans: list[tuple[float, float]]) -> list[Fault]:
-    """A schedule within these spans of periods."""
-    kinds = rng.sample(list(KINDS), rng.randint(2, 9))
-    apart = rng.choice((3.0, 6.0, 12.0))
-    found = []
-    for begin, end in spans:
-        at = begin + rng.expovariate(1 / apart)
-        while at < end:
-            found.append(Fault(round(at, 3), rng.choice(kinds), rng.randrange(10**6)))
-            at += rng.expovariate(1 / apart)
-    return found
-
-
-def kind(name: str) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
-    def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
-        KINDS[name] = do
-        return do
-
-    return known
-
-
 # --- answers ---
 
 
@@ -96,11 +46,10 @@ def _answer(name: str, pages: tuple[str, ...]) -> None:
     @kind(f"answer-{name}")
     def begin(world: World, rng: random.Random) -> End:
         period_s = world.plan.settings.period_s
-        lie = name in _LIES
+        lie = name in LIES
         if lie and not world.checks.truthful:
             return False
-        # A figure that is wrong for longer than a while is the truth to whoever looks.
-        most = 1 + int(10.0 / period_s) if lie else 6
+        most = 1 + int(LIE_S / period_s) if lie else 6
         fault = AnswerFault(name, rng.choice(pages), rng.randint(1, most), rng)
         world.wire.faults.append(fault)
         world.checks.truthful = world.checks.truthful and not lie
@@ -109,7 +58,7 @@ def _answer(name: str, pages: tuple[str, ...]) -> None:
 
 for _name in _BROKEN:
     _answer(_name, ("info", "scheduler", "apps", "jmx", "any"))
-for _name in _LIES:
+for _name in LIES:
     _answer(_name, ("apps",))
 _answer("impossible-queue", ("apps", "scheduler"))
 _answer("lost", ("refreshQueues", "getQueueInfo"))
@@ -163,7 +112,7 @@ def _restarts_older(world: World, rng: random.Random) -> End:
 
 @kind("rm-forgets-ended")
 def _forgets(world: World, rng: random.Random) -> End:
-    world.checks.lose(world.forget_ended())
+    world.lost.forget_ended()
     return None
 
 
@@ -210,7 +159,41 @@ def _overtaken(world: World, rng: random.Random) -> End:
 
 @kind("poll-misses")
 def _misses(world: World, rng: random.Random) -> End:
+    """The RM is loading when the file is replaced: the next time, or now that somebody has put his weight."""
     world.poll_misses += 1
+    if rng.random() < 0.5:
+        _weight(world, rng)
+    return None
+
+
+@kind("rm-fails-over-in-a-look")
+def _fails_over_in_look(world: World, rng: random.Random) -> End:
+    world.wire.after_pages(rng.randint(1, 4), lambda: len(world.rms) > 1 and world.fail_over(rng))
+    return None
+
+
+@kind("rm-store-slow")
+def _store_slow(world: World, rng: random.Random) -> End:
+    """The RM takes long to save that applications have ended; it shows them as running until then."""
+    before, world.cluster.saving_s = world.cluster.saving_s, 30.0
+
+    def end() -> None:
+        world.cluster.saving_s = before
+
+    return world.periods(rng, 5, 30), end
+
+
+@kind("somebody-looks")
+def _somebody_looks(world: World, rng: random.Random) -> End:
+    """A user's page shows all applications: what the RM computes for it, it keeps."""
+    end_s, every_s = world.agenda.now_s + world.periods(rng, 3, 30), rng.uniform(0.5, 4.0)
+
+    def look() -> None:
+        world.active.apps((), None)
+        if world.agenda.now_s < end_s:
+            world.agenda.after(every_s, look)
+
+    look()
     return None
 
 
@@ -250,6 +233,25 @@ def _paused(world: World, rng: random.Random) -> End:
     process = world.some(rng)
     process.pause_s = rng.uniform(0.2, 2.5) * max(world.plan.settings.lease_s, world.plan.settings.period_s)
     return None
+
+
+@kind("holder-dies")
+def _holder_dies(world: World, rng: random.Random) -> End:
+    """For longer than its lease: a spare takes over."""
+    holder = next((p for p in world.processes if p.running and p.controller.holds), None)
+    if holder is None or not world.plan.settings.lease_s or len(world.processes) < 2:
+        return False
+    holder.disk.kill_in = rng.randrange(4)
+    holder.down_s = 1.5 * world.plan.settings.lease_s + world.periods(rng, 1, 4)
+    return None
+
+
+@kind("controller-cut-off")
+def _cut_off(world: World, rng: random.Random) -> End:
+    """One controller reaches no RM; its disk is well."""
+    name = rng.choice([p.name for p in world.processes[:1] + world.processes])
+    world.wire.cut_off.add(name)
+    return world.periods(rng, 1, 10), lambda: world.wire.cut_off.discard(name)
 
 
 @kind("second-controller")
@@ -424,6 +426,7 @@ def _user(world: World, rng: random.Random) -> End:
     if path in world.cluster.ad_hoc:
         return False
     world.cluster.ad_hoc.append(path)
+    world.ad_hoc_seen = True
     world.cluster.submit(path)
 
     def goes() -> None:
@@ -434,6 +437,23 @@ def _user(world: World, rng: random.Random) -> End:
 
     world.agenda.after(world.periods(rng, 8, 20), goes)
     return None
+
+
+@kind("lull")
+def _lull(world: World, rng: random.Random) -> End:
+    """Nothing runs for a while; more often than not the RM's list is then not even an empty one, or it had none."""
+    world.cluster.arriving = False
+    for app in list(world.cluster.apps.values()):
+        world.cluster.finish(app)
+    if rng.random() < 0.7 and world.checks.truthful:
+        name, ticks = rng.choice(("no-apps", "empty-object")), rng.randint(1, 3)
+        later_s = world.periods(rng, 1, 4)
+        world.agenda.after(later_s, lambda: world.wire.faults.append(AnswerFault(name, "apps", ticks, rng)))
+
+    def end() -> None:
+        world.cluster.arriving = True
+
+    return world.periods(rng, 3, 8), end
 
 
 @kind("burst")

@@ -37,6 +37,9 @@ class Plan:
     pair: bool
     nodes: int
     warm_apps: int
+    #: How long tasks are, against a seed's usual ones; whether a spare stands by from the begin.
+    tasks: float = 1.0
+    spare: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -58,7 +61,9 @@ class Plan:
             lease_s=max(lease_s, 15.0) if lease_s else 0.0,
             ad_hoc="name" if rng.random() < 0.2 else "scale",
         )
-        return cls(policy, sets, settings, rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3)))
+        pair, nodes, warm_apps = rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3))
+        tasks, spare = rng.choice((1.0, 1.0, 30.0)), bool(lease_s) and rng.random() < 0.5
+        return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare)
 
 
 @dataclass
@@ -101,6 +106,11 @@ class Process:
     #: Ticks since it was started, and when the last one began.
     turns: int = 0
     begun_s: float = 0.0
+    #: As they were then: the RM that is active, and how often others had written the file.
+    begun_rm: tuple[str, int, bool] = ("", 0, False)
+    begun_edits: int = 0
+    #: After its next death it is not begun again for so long, seconds.
+    down_s: float = 0.0
     deaths: int = 0
     folder: Path = Path()
     log: Sink = field(default_factory=Sink)
@@ -203,7 +213,8 @@ class Process:
             return
         world, begun_s = self.world, self.world.agenda.now_s
         self.ticking, world.changed_in_tick, self.begun_s = True, False, begun_s
-        world.wire.begin_tick()
+        self.begun_rm, self.begun_edits = world.active.standing(), world.file.edits
+        world.wire.begin_tick(self.name)
         with world.acting(self):
             try:
                 report = self.controller.tick()
@@ -226,7 +237,8 @@ class Process:
         self.died_since_tick = True
         self.folder = self.world.root / f"{self.name}-{self.deaths}"
         self.world.note(f"{self.name} was killed")
-        self.world.agenda.after(self.settings.period_s * 0.7, self.begin)
+        self.world.agenda.after(max(self.settings.period_s * 0.7, self.down_s), self.begin)
+        self.down_s = 0.0
 
     def end(self, how: str) -> str:
         """Stops it as an administrator does: ``release`` or ``hold``. Its words; "" where it was killed meanwhile."""

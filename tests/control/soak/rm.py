@@ -38,6 +38,8 @@ class SharedFile:
     def __init__(self, path: Path, now_s: Callable[[], float]) -> None:
         self.path, self._now_s = path, now_s
         self.mark, self.since_s = 0, 0.0
+        #: How often somebody who is no controller wrote it.
+        self.edits = 0
 
     def replaced(self) -> None:
         self.mark, self.since_s = self.mark + 1, self._now_s()
@@ -50,6 +52,7 @@ class SharedFile:
         other = self.path.with_name("edited")
         other.write_bytes(data)
         other.replace(self.path)
+        self.edits += 1
         self.replaced()
 
 
@@ -82,11 +85,18 @@ class Rm:
                 self.known[app.id] = _Known((app.ended_mb_s, app.ended_vcore_s), set(app.containers))
         self.load(older)
 
+    def standing(self) -> tuple[str, int, bool]:
+        """Which RM this is, since when, and whether it answers."""
+        return self.base, self.started_ms, self.up and not self.frozen
+
     def node_back(self, node: int) -> None:
         """A node tells what runs on it, and what ended there since this RM began."""
         for known in self.known.values():
-            known.hidden = {c for c in known.hidden if c.node != node}
-            known.cached_s = -1e9
+            back = {c for c in known.hidden if c.node == node}
+            known.hidden -= back
+            # As Hadoop: only a container that has ended renews the figure of what runs.
+            if any(c.ended_s is not None for c in back):
+                known.cached_s = -1e9
 
     def load(self, data: bytes | None = None) -> bool:
         """Reads its allocation file (or takes this for it); what it cannot read changes nothing."""
@@ -139,6 +149,8 @@ class Rm:
 
     def figure(self, app: App) -> tuple[int, int]:
         """memorySeconds and vcoreSeconds as they are shown now."""
+        if app.stored is not None:
+            return app.stored
         now_s = self.cluster.agenda.now_s
         known = self.known.setdefault(app.id, _Known())
         if now_s - known.cached_s > CACHE_S:
@@ -154,7 +166,7 @@ class Rm:
         self.known.setdefault(app.id, _Known()).cached_s = -1e9
         self.given.setdefault(app.queue, [0, 0])[1] += 1
 
-    def started(self, app: App) -> None:
+    def started(self, app: App, _container: Container) -> None:
         self.given.setdefault(app.queue, [0, 0])[0] += 1
 
     def info(self) -> dict[str, Any]:
@@ -193,7 +205,8 @@ class Rm:
         containers = sum(len(a.containers) for a in apps)
         if self.known:
             containers -= sum(len(k.hidden.intersection(a.containers)) for a in apps if (k := self.known.get(a.id)))
-        held = sum(self.held(a)[0] for a in apps)
+        holds = [self.held(a) for a in apps]
+        held, vcores = sum(h[0] for h in holds), sum(h[1] for h in holds)
         waiting, wanted = sum(a.waiting for a in apps), sum(a.waiting * a.task_mb for a in apps)
         cluster = {"memory": self.cluster.capacity_mb, "vCores": self.cluster.capacity_vcores}
         shown: dict[str, Any] = {
@@ -201,10 +214,13 @@ class Rm:
             "schedulingPolicy": "fair",
             "minResources": {"memory": queue.min_mb, "vCores": 0},
             "maxResources": cluster,
-            "usedResources": {"memory": held, "vCores": containers},
+            "usedResources": {"memory": held, "vCores": vcores},
             "amUsedResources": _NOTHING,
             "amMaxResources": cluster,
-            "demandResources": {"memory": held + wanted, "vCores": containers + waiting},
+            "demandResources": {
+                "memory": held + wanted,
+                "vCores": vcores + sum(a.waiting * a.task_vcores for a in apps),
+            },
             "steadyFairResources": _NOTHING,
             "fairResources": _NOTHING,
             "reservedResources": _NOTHING,
@@ -222,14 +238,17 @@ class Rm:
     def held(self, app: App) -> tuple[int, int]:
         known = self.known.get(app.id)
         live = [c for c in app.containers if known is None or c not in known.hidden]
-        return sum(c.memory_mb for c in live), len(live)
+        return sum(c.memory_mb for c in live), sum(c.vcores for c in live)
 
     def apps(self, states: Collection[str], ended_from_ms: int | None) -> list[tuple[App, dict[str, Any]]]:
-        found = []
+        found, now_s = [], self.cluster.agenda.now_s
         if not states or "RUNNING" in states:
             found += [(app, self._app(app)) for app in self.cluster.apps.values()]
+            found += [(app, self._app(app)) for app in self.cluster.ended[-40:] if app.shown_ended_s > now_s]
         if not states or "FINISHED" in states:
             for app in reversed(self.cluster.ended[-self.retained :]):
+                if app.shown_ended_s > now_s:
+                    continue
                 if ended_from_ms is not None and self._ms(app.ended_s or 0.0) < ended_from_ms:
                     break
                 if app.id not in self.forgotten:
@@ -240,7 +259,7 @@ class Rm:
         now_s = self.cluster.agenda.now_s
         held, vcores = self.held(app)
         memory_s, vcore_s = self.figure(app)
-        over = app.ended_s is not None
+        over = app.ended_s is not None and app.shown_ended_s <= now_s
         return {
             "id": app.id,
             "user": "u",
@@ -251,11 +270,11 @@ class Rm:
             "progress": 50.0,
             "startedTime": self._ms(app.submitted_s),
             "launchTime": self._ms(app.submitted_s),
-            "finishedTime": self._ms(app.ended_s) if app.ended_s is not None else 0,
-            "elapsedTime": round(((app.ended_s if app.ended_s is not None else now_s) - app.submitted_s) * 1000),
+            "finishedTime": self._ms(app.ended_s or 0.0) if over else 0,
+            "elapsedTime": round((((app.ended_s or 0.0) if over else now_s) - app.submitted_s) * 1000),
             "allocatedMB": -1 if over else held,
             "allocatedVCores": -1 if over else vcores,
-            "runningContainers": -1 if over else vcores,
+            "runningContainers": -1 if over else len(app.containers),
             "memorySeconds": memory_s,
             "vcoreSeconds": vcore_s,
         }

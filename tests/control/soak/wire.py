@@ -21,6 +21,10 @@ from harness.yarn import rpc
 from harness.yarn.errors import NoActiveRm, Unreachable
 from tests.control.soak.rm import Rm, shown_figures
 
+#: Answers that can be read and are wrong. A figure that is wrong for longer than a while is the truth to whoever looks.
+LIES = ("stale", "fallen", "jumps", "negative", "missing", "nonsense", "no-apps", "impossible-queue")
+LIE_S = 10.0
+
 
 @dataclass
 class AnswerFault:
@@ -31,6 +35,8 @@ class AnswerFault:
     ticks: int
     rng: random.Random
     hit: int = 0
+    #: True time of its first answer.
+    since_s: float = 0.0
 
 
 @dataclass
@@ -57,6 +63,22 @@ class Reply:
         pass
 
 
+@dataclass
+class Met:
+    """What one controller's tick has met so far."""
+
+    #: Wrong answers; lists of applications, and how many of them were emptied or no lists.
+    lies: int = 0
+    lists: int = 0
+    emptied: int = 0
+    listless: int = 0
+    #: Whether anybody was asked anything.
+    asked: bool = False
+    #: Pages that went wrong, and the RMs that showed queues and applications.
+    troubled: set[str] = field(default_factory=set)
+    sources: set[str] = field(default_factory=set)
+
+
 class Wire:
     """The way to both RMs. ``wait`` lets time pass, in which others may be at work."""
 
@@ -71,14 +93,29 @@ class Wire:
         #: Asker -> application -> its figure as an undisturbed list told it last; the same of the last list of all.
         self.shown: dict[str, dict[str, tuple[int, int]]] = {}
         self.last_list: dict[str, Mapping[str, tuple[int, int]]] = {}
-        self.begin_tick()
+        #: Controllers whose own network is down.
+        self.cut_off: set[str] = set()
+        #: After so many more pages this happens.
+        self._later: tuple[int, Callable[[], object]] | None = None
+        self._met: dict[str, Met] = {}
 
-    def begin_tick(self) -> None:
+    def begin_tick(self, name: str) -> None:
         """A controller's tick begins."""
-        #: Wrong answers since then; lists of applications, and how many of them were emptied.
-        self.lies = self.lists = self.emptied = 0
-        #: Whether anybody was asked anything.
-        self.asked_since = False
+        self._met[name] = Met()
+
+    def met(self, name: str) -> Met:
+        return self._met.setdefault(name, Met())
+
+    def after_pages(self, count: int, do: Callable[[], object]) -> None:
+        """In the midst of a look: after so many answers."""
+        self._later = (count, do)
+
+    def _answered(self) -> None:
+        if self._later is not None:
+            count, do = self._later
+            self._later = (count - 1, do) if count > 1 else None
+            if count <= 1:
+                do()
 
     def ticked(self) -> None:
         """A controller's tick is over."""
@@ -94,7 +131,9 @@ class Wire:
 
     def _reach(self, rm: Rm, timeout_s: float) -> str:
         """Time passes; how the way ends: "" at an RM that answers."""
-        self.asked_since = True
+        self.met(self.asker()).asked = True
+        if self.asker() in self.cut_off:
+            return "refused"
         self.wait(self.rng.uniform(0.001, 0.01) + self.slow_s * self.rng.random())
         if not rm.up:
             return "refused"
@@ -106,25 +145,36 @@ class Wire:
     def get(self, url: str, params: Mapping[str, str], timeout_s: float) -> Reply:
         parts = urlsplit(url)
         rm = self._rm(parts.hostname)
-        ended = self._reach(rm, timeout_s)
+        page = parts.path.rpartition("/")[2]
+        ended, met = self._reach(rm, timeout_s), self.met(self.asker())
+        if ended:
+            met.troubled.add(page)
         if ended == "refused":
             raise requests.ConnectionError("[Errno 111] Connection refused")
         if ended:
             raise requests.ReadTimeout(f"Read timed out. (read timeout={timeout_s})")
-        page = parts.path.rpartition("/")[2]
         if not rm.active and page not in ("info", "jmx"):
             other = next((one for one in self.rms if one.active and one.up), None)
             headers = {"Location": f"{other.base}{parts.path}"} if other else {"Refresh": "3"}
             return Reply(307, b"standby", headers, "Temporary Redirect")
         fault = next((one for one in self.faults if one.page in (page, "any")), None)
         document, figures = self._page(rm, page, params)
-        self.lists += page == "apps"
+        met.lists += page == "apps"
+        now_s = rm.cluster.agenda.now_s
+        if fault is not None and fault.hit and fault.kind in LIES and now_s - fault.since_s > LIE_S:
+            self.faults.remove(fault)
+            fault = None
         if fault is not None:
+            fault.since_s = fault.since_s if fault.hit else now_s
             fault.hit += 1
-            self.emptied += page == "apps" and fault.kind in ("no-apps", "empty-object")
-            self.lies += 1
+            met.emptied += page == "apps" and fault.kind in ("no-apps", "empty-object")
+            met.listless += page == "apps" and fault.kind == "empty-object"
+            met.lies += 1
+            met.troubled.add(page)
             return self._wrong(fault, page, document, params, timeout_s)
         data = json.dumps(document).encode()
+        if page in ("scheduler", "apps"):
+            met.sources.add(rm.base)
         if page == "apps":
             self.shown.setdefault(self.asker(), {}).update(figures)
             if not params.get("states"):
@@ -133,6 +183,7 @@ class Wire:
         kept = self._served.setdefault(key, [])
         kept.append(data)
         del kept[:-3]
+        self._answered()
         return Reply(200, data, {"Content-Type": "application/json"})
 
     def _page(self, rm: Rm, page: str, params: Mapping[str, str]) -> tuple[Any, Mapping[str, tuple[int, int]]]:
@@ -178,7 +229,10 @@ class Wire:
                 return Reply(200, b'{"apps":null}')
             case "deep":
                 return Reply(200, b'{"apps":' * 3000)
+        old_ms = 20_000.0 * self.rms[0].cluster.period_s
         for said in _apps_in(document):
+            if fault.kind in ("fallen", "jumps", "negative") and said["elapsedTime"] < old_ms:
+                continue  # nobody can tell that a first figure is wrong
             match fault.kind:
                 case "fallen":
                     said["memorySeconds"], said["vcoreSeconds"] = said["memorySeconds"] // 2, said["vcoreSeconds"] // 2

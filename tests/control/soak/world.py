@@ -26,6 +26,7 @@ from tests.control.soak.cluster import NODE_MB, Cluster
 from tests.control.soak.disk import Killed
 from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
+from tests.control.soak.lost import Lost
 from tests.control.soak.process import Plan, Process
 from tests.control.soak.rm import POLL_S, Rm, SharedFile
 from tests.control.soak.violated import Violated
@@ -68,23 +69,29 @@ class World:
         self.pristine = edits.make(rng, ad_hoc=rng.random() < 0.4)
         self.file.path.write_bytes(self.pristine)
         cluster_rng = random.Random(f"{seed} workload")
-        self.cluster = Cluster(self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s)
+        self.cluster = Cluster(
+            self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s, tasks=plan.tasks
+        )
         self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms[1:]:
             rm.active = False
         self.active.begin(recovers=False)
         self.cluster.on_end, self.cluster.on_start = self._container_ended, self._container_started
+        self.cluster.on_finish = lambda app: self.active.figure(app) if self.active.up else None
         self.wire = Wire(self.rms, self.wait, random.Random(f"{seed} network"), lambda: self.current.name)
+        self.lost = Lost(self)
         self.checks = Checks(self)
         self.processes: list[Process] = []
         self._acting: list[Process] = []
         self.endings: dict[int, Callable[[], None]] = {}
         self.broken = self.intruded = self.changed_in_tick = False
         self.poll_misses = self.new_queues = 0
+        #: Whether anybody had a queue of his own.
+        self.ad_hoc_seen = False
         #: When the RM forgot applications, and how many.
         self.forgotten: list[tuple[float, int]] = []
         self.most_assumed_mb_s = 0.0
-        self.most_decisions = 40
+        self.most_decisions = 8
         self.writer = ""
         self.last: dict[str, TickReport] = {}
         self._saved = self.broken_data = b""
@@ -92,7 +99,7 @@ class World:
         spans = [
             (WARM_PERIODS + n * 1000.0, WARM_PERIODS + n * 1000.0 + CHAOS_PERIODS) for n in range(ROUNDS)
         ]  # each round's times begin at a thousand of its own
-        drawn = faults.drawn(random.Random(f"{seed} faults"), spans)
+        drawn = faults.drawn(random.Random(f"{seed} faults"), spans, plan)
         self.history.schedule = list(drawn if schedule is None else schedule)
 
     # --- who acts ---
@@ -155,12 +162,14 @@ class World:
             self.checks.replaced(path, self.current)
 
     def _container_ended(self, app: Any, container: Any) -> None:
+        self.lost.ended(app, container)
         for rm in self.rms:
             rm.ended(app, container)
 
-    def _container_started(self, app: Any) -> None:
+    def _container_started(self, app: Any, container: Any) -> None:
+        self.lost.started(app, container.memory_mb)
         for rm in self.rms:
-            rm.started(app)
+            rm.started(app, container)
 
     def _ticked(self, process: Process, report: TickReport) -> None:
         self.history.ticks += 1
@@ -180,9 +189,9 @@ class World:
         def begins() -> None:
             rm.up = rm.active = True
             rm.begin(recovers=True, older=older)
-            self._nodes_return(rm, rng)
+            self.lost.back(self._nodes_return(rm, rng))
 
-        self._lost_at_restart()
+        self.lost.begin()
         return self.periods(rng, 0.1, 5), begins
 
     def fail_over(self, rng: random.Random) -> faults.End:
@@ -192,36 +201,18 @@ class World:
             return False
         old.active, new.active = False, True
         new.begin(recovers=True)
-        self._lost_at_restart()
-        self._nodes_return(new, rng)
+        self.lost.begin()
+        self.lost.back(self._nodes_return(new, rng))
         return None
 
-    def _nodes_return(self, rm: Rm, rng: random.Random) -> None:
+    def _nodes_return(self, rm: Rm, rng: random.Random) -> float:
+        """When the last one is back."""
+        last_s = 0.0
         for node in range(len(self.cluster.alive)):
             delay_s = rng.choice((0.0, rng.uniform(0.0, 10.0), rng.uniform(0.0, 60.0)))
             self.agenda.after(delay_s, lambda node=node: rm.node_back(node))
-
-    def _lost_at_restart(self) -> None:
-        """What applications' ended containers used since they were last shown nobody will show."""
-        period_s = self.plan.settings.period_s
-        away_s = 20.0 + 3 * period_s + max((self.checks.silent_s(p) for p in self.processes), default=0.0)
-        self.checks.lose(self.cluster.capacity_mb * away_s)
-
-    def forget_ended(self) -> float:
-        """The RM forgets who has ended; what of it was not shown to each controller, MiB-seconds."""
-        hidden, count = 0.0, 0
-        for app in self.cluster.ended:
-            if app.id in self.active.forgotten:
-                continue
-            for rm in self.rms:
-                rm.forgotten.add(app.id)
-            count += 1
-            used = app.truth(self.agenda.now_s)[0]
-            told = [self.wire.shown.get(p.name, {}).get(app.id, (0, 0))[0] for p in self.processes]
-            if any(used != shown for shown in told):
-                hidden += used + NODE_MB * len(self.cluster.alive) * 10.0
-        self.forgotten.append((self.agenda.now_s, count))
-        return hidden
+            last_s = max(last_s, delay_s)
+        return self.agenda.now_s + last_s
 
     def spare_life(self, process: Process) -> None:
         process.disk.kill_in = None
@@ -335,6 +326,8 @@ class World:
 
     def _run(self) -> None:
         period_s = self.plan.settings.period_s
+        if self.plan.spare:
+            self.agenda.after(1.7 * period_s, lambda: self.second(random.Random(f"{self.seed} spare")))
         for _ in range(self.plan.warm_apps):
             self.cluster.submit(self.cluster.leaves()[0])
         first = Process("A", self, self.plan.settings, MachineClock(self.agenda), self._ticked)
@@ -438,6 +431,7 @@ class World:
             self.agenda.run_until(self.agenda.now_s + period_s)
         while any(p.ticking for p in self.processes):
             self.agenda.run_until(self.agenda.now_s + 0.01)
+        self.lost.close()
         self.checks.over()
         last = self._release()
         # What the administrator writes now is what counts from now on.

@@ -1,0 +1,144 @@
+"""What no ResourceManager will ever show, queue by queue: how far accounts may be from the truth once an RM began anew.
+
+An RM that begins anew has lost what containers used that had ended, and learns of the live ones from their nodes. What
+came or went between the last look before and the first look after all nodes are back, nobody can tell to the MiB
+second; what ran all that time is known to whoever looked before, and is held against the accounts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.control.soak.cluster import NODE_MB, App, Container
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+#: A figure may be so old when it is shown, at the begin and at the end.
+FIGURE_S = 2 * 3.0
+#: What ended so long ago was seen, or everybody was blind for longer.
+KEPT_S = 2000.0
+
+
+@dataclass
+class Window:
+    """An RM is being recovered. ``queues``: queue -> MiB of containers of which nobody can know all, and of those that
+    went on from before."""
+
+    from_s: float
+    recovered_s: float = math.inf
+    unknown_mb: dict[str, int] = field(default_factory=dict)
+    #: Containers that were known before and have ended since: what they used is guessed, at the most for all the time.
+    ended_mb: dict[str, int] = field(default_factory=dict)
+    held_mb: dict[str, int] = field(default_factory=dict)
+    began_s: float = 0.0
+    #: Controllers that have not yet looked since all nodes are back.
+    blind: set[str] = field(default_factory=set)
+
+
+def _more(sums: dict[str, int], queue: str, mb: int) -> None:
+    sums[queue] = sums.get(queue, 0) + mb
+
+
+class Lost:
+    """The allowance of each queue, MiB-seconds: what accounts may lack, and what they may have too much."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.under: dict[str, float] = {}
+        self.over: dict[str, float] = {}
+        #: What any queue may have lost or been given.
+        self.anywhere = 0.0
+        self.window: Window | None = None
+        self._ended: deque[tuple[str, Container]] = deque()
+        #: Controller -> when its last look that was taken began.
+        self.looked_s: dict[str, float] = {}
+
+    def any(self) -> bool:
+        return bool(self.anywhere or self.under or self.over or self.window)
+
+    def allowed(self, queue: str) -> tuple[float, float]:
+        """What a queue's account may lack, and have too much."""
+        return self.anywhere + self.under.get(queue, 0.0), self.anywhere + self.over.get(queue, 0.0)
+
+    def begin(self) -> None:
+        """The RM that was active is so no more."""
+        world, now_s = self.world, self.world.agenda.now_s
+        if not world.checks.truthful:
+            # Nobody knows what was shown last.
+            silent_s = max((world.checks.silent_s(p) for p in world.processes), default=0.0)
+            self.anywhere += world.cluster.capacity_mb * (20.0 + 3 * world.plan.settings.period_s + silent_s)
+        wanted = [p.name for p in world.processes if p.wanted]
+        from_s = min((self.looked_s.get(name, 0.0) for name in wanted), default=0.0) - FIGURE_S
+        if from_s < now_s - KEPT_S:
+            self.anywhere += world.cluster.capacity_mb * (now_s - from_s)
+        window = self.window
+        if window is None:
+            window = self.window = Window(from_s, began_s=now_s)
+            for queue, container in self._ended:
+                if (container.ended_s or 0.0) > from_s:
+                    _more(window.unknown_mb, queue, container.memory_mb)
+        window.recovered_s, window.blind, again = math.inf, set(wanted), window.began_s != now_s
+        for app in world.cluster.apps.values():
+            for container in app.containers:
+                known = container.began_s <= from_s and not again
+                _more(window.held_mb if known else window.unknown_mb, app.queue, container.memory_mb)
+
+    def back(self, at_s: float) -> None:
+        """An RM is active again, and all nodes are known to it then."""
+        if self.window is not None:
+            self.window.recovered_s = at_s
+
+    def started(self, app: App, memory_mb: int) -> None:
+        if self.window is not None:
+            _more(self.window.unknown_mb, app.queue, memory_mb)
+
+    def ended(self, app: App, container: Container) -> None:
+        self._ended.append((app.queue, container))
+        now_s = self.world.agenda.now_s
+        while self._ended and (self._ended[0][1].ended_s or 0.0) < now_s - KEPT_S:
+            self._ended.popleft()
+        if self.window is not None:
+            _more(self.window.ended_mb, app.queue, container.memory_mb)
+
+    def looked(self, name: str, begun_s: float) -> None:
+        """A controller has taken a look that began then."""
+        self.looked_s[name] = begun_s
+        window = self.window
+        if window is None:
+            return
+        if begun_s > window.recovered_s:
+            window.blind.discard(name)
+        window.blind &= {p.name for p in self.world.processes if p.wanted}
+        if not window.blind and begun_s > window.recovered_s:
+            self.close()
+
+    def close(self) -> None:
+        """What the recovery that is going on has cost at most."""
+        window, self.window = self.window, None
+        if window is None:
+            return
+        seconds = self.world.agenda.now_s - window.from_s
+        for queue in window.unknown_mb.keys() | window.ended_mb.keys() | window.held_mb.keys():
+            unknown, held = window.unknown_mb.get(queue, 0) * seconds, window.held_mb.get(queue, 0) * FIGURE_S
+            self.under[queue] = self.under.get(queue, 0.0) + unknown + held
+            guessed = unknown + held + window.ended_mb.get(queue, 0) * seconds
+            self.over[queue] = self.over.get(queue, 0.0) + guessed
+
+    def forget_ended(self) -> None:
+        """The RM forgets who has ended: what of it was not shown to each controller is lost."""
+        world, count = self.world, 0
+        now_s = world.agenda.now_s
+        for app in world.cluster.ended:
+            if app.id in world.active.forgotten:
+                continue
+            for rm in world.rms:
+                rm.forgotten.add(app.id)
+            count += 1
+            used = app.truth(now_s)[0]
+            if any(used != world.wire.shown.get(p.name, {}).get(app.id, (0, 0))[0] for p in world.processes):
+                self.anywhere += used + NODE_MB * len(world.cluster.alive) * 10.0
+        world.forgotten.append((now_s, count))

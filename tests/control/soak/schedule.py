@@ -1,0 +1,76 @@
+"""A schedule of faults: drawn from a seed, or written down, so that any part of it can be run again.
+
+Of all kinds a few are drawn (so that one kind cannot hide another in every history), at random moments. As text a
+schedule is ``PERIODS:KIND:DRAW,...``: when, in control periods from the begin; what; and the number from which this
+fault's own random numbers come, so that leaving faults out changes none of the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.control.soak.process import Plan
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+#: How a fault ends: after so many seconds, by this. None: it is over at once. False: it could not be.
+End = tuple[float, Callable[[], None]] | None | bool
+KINDS: dict[str, Callable[[World, random.Random], End]] = {}
+#: Kinds that need a lease, two RMs, the RM's own poll of its file, and the admin call.
+_OF_LEASES = {"lease-hostile", "lease-gone", "holder-dies", "spare-restarts"}
+_OF_PAIRS = {"rm-fails-over", "rm-fails-over-in-a-look"}
+_OF_POLLS = {"poll-misses"}
+_OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
+
+
+@dataclass(frozen=True)
+class Fault:
+    at: float
+    kind: str
+    draw: int
+
+    def __str__(self) -> str:
+        return f"{self.at:g}:{self.kind}:{self.draw}"
+
+
+def parse(text: str) -> list[Fault]:
+    """A schedule from its text. ValueError."""
+    found = []
+    for part in filter(None, text.split(",")):
+        at, kind, draw = part.split(":")
+        if kind not in KINDS:
+            raise ValueError(f"no kind of fault is called {kind}: {', '.join(KINDS)}")
+        found.append(Fault(float(at), kind, int(draw)))
+    return found
+
+
+def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> list[Fault]:
+    """A schedule within these spans of periods, of faults that can be there with this plan."""
+    settings = plan.settings
+    no = set() if settings.lease_s else _OF_LEASES
+    no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
+    kinds = rng.sample([kind for kind in KINDS if kind not in no], rng.randint(2, 9))
+    # What only some plans have comes in few seeds otherwise.
+    for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS):
+        if not group & no and rng.random() < 0.4:
+            kinds.append(rng.choice(sorted(group)))
+    apart = rng.choice((3.0, 6.0, 12.0))
+    found = []
+    for begin, end in spans:
+        at = begin + rng.expovariate(1 / apart)
+        while at < end:
+            found.append(Fault(round(at, 3), rng.choice(kinds), rng.randrange(10**6)))
+            at += rng.expovariate(1 / apart)
+    return found
+
+
+def kind(name: str) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
+    def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
+        KINDS[name] = do
+        return do
+
+    return known

@@ -1,0 +1,97 @@
+"""What must hold at the end of every tick beside accounts and alarms: what a controller believes, whom it asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.control.reports import TickReport
+from tests.control.soak import edits
+from tests.control.soak.process import Process
+from tests.control.soak.violated import Violated
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+#: Alarms after which a tick has not done all that it was to do.
+_BLIND = frozenset({"observation", "actuation", "ledger", "file"})
+
+
+class Ticks:
+    """The invariants of one tick."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._good_s: dict[str, float] = {}
+
+    def begun(self, process: Process) -> None:
+        self._good_s[process.name] = self.world.agenda.now_s
+
+    def signs(self, process: Process) -> None:
+        """A controller writes its lease: only a holder that sees and can write says so."""
+        lease_s, now_s = process.settings.lease_s, self.world.agenda.now_s
+        if not process.ticking or not process.controller.holds or process.controller._tick.snapshot is not None:
+            return
+        blind_s = process.begun_s - self._good_s.get(process.name, now_s)
+        if blind_s > lease_s * 0.36 + 1.0:
+            raise Violated(f"{process.name} signs its lease, and has seen or written nothing for {blind_s:.0f} s")
+
+    def ticked(self, process: Process, report: TickReport, kinds: set[str], *, truthful: bool) -> None:
+        if not kinds & _BLIND:
+            self._good_s[process.name] = self.world.agenda.now_s
+        self._sources(process, report, kinds)
+        self._believed(process, kinds)
+        self._put_again(process, report, kinds)
+        if truthful and report.snapshot is not None and "app" not in kinds:
+            self._ended(process)
+
+    def _sources(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """One look is of one RM; and it does not depend on what one can do without."""
+        met, rm = self.world.wire.met(process.name), self.world.active.standing()
+        if report.snapshot is not None and len(met.sources) > 1:
+            raise Violated(f"{process.name} has taken one look at two RMs: {sorted(met.sources)}")
+        undisturbed = rm == process.begun_rm and rm[2] and not self.world.broken
+        if report.snapshot is None and met.troubled == {"jmx"} and undisturbed and "policy" not in kinds:
+            raise Violated(f"{process.name} saw nothing, though only the RM's JMX page went wrong")
+
+    def _believed(self, process: Process, kinds: set[str]) -> None:
+        """What a controller takes for written stands in the file."""
+        world, controller = self.world, process.controller
+        written, edited = controller.core.written, world.file.edits != process.begun_edits
+        if written is None or not controller.holds or controller.shadow or world.writer != process.name:
+            return
+        if world.broken or edited or "file" in kinds or world.ad_hoc_seen:
+            return
+        file = edits.read(world.file.read())
+        # Siblings' weights count against each other: the file may hold all of them multiplied.
+        parts: dict[str, list[tuple[float, str]]] = {}
+        for path in written.weights.keys() & file.keys():
+            part = file[path].weight / max(written.weights[path], 1e-9)
+            parts.setdefault(path.rpartition(".")[0], []).append((part, path))
+        for found in parts.values():
+            (least, _), (most, path) = min(found), max(found)
+            if most > least * 1.001:
+                text = f"{path} has {file[path].weight:g} in the file, not {written.weights[path]:g}"
+                raise Violated(f"{process.name} is wrong about what it has written: {text}")
+
+    def _put_again(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """With the RM's own poll: a file that it has not loaded is replaced, or it would never load it."""
+        world = self.world
+        if process.settings.refresh != "poll" or not process.controller.holds or world.broken:
+            return
+        if kinds & {"actuation", "file", "lease", "ledger"}:
+            return
+        missed = [a for a in report.alarms if a.kind == "not-in-force" and "cannot be read back" not in a.text]
+        if missed and world.file.since_s < process.begun_s:
+            raise Violated(f"{process.name} leaves a file that the RM has not loaded as it is: {missed[0].text}")
+
+    def _ended(self, process: Process) -> None:
+        """Who was shown as ended is known to have ended."""
+        world, accounts = self.world, process.controller.accounts
+        if world.wire.met(process.name).lies or accounts._shown_s != accounts.looked_s:
+            return
+        live, by_id = world.cluster.apps, world.cluster.by_id
+        for name, account in accounts.apps.items():
+            if account.final or name in live or account.missing_s is not None:
+                continue
+            if by_id[name].shown_ended_s < process.begun_s and name not in world.active.forgotten:
+                raise Violated(f"{process.name} does not know that {name} has ended")
