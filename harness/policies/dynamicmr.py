@@ -34,6 +34,9 @@ class SlotSettings:
     )
     borrowed_map: float = number(1.0, at_least=0, at_most=1, doc="part of the map slots that reduces may borrow")
     borrowed_reduce: float = number(1.0, at_least=0, at_most=1, doc="part of the reduce slots that maps may borrow")
+    borrowed_of: str = word(
+        "capacity", "capacity", "unused", doc="what the two are parts of: all slots, or unused ones"
+    )
     sepb_mode: str = word("globallevel", "globallevel", "poollevel", doc="whose jobs are checked before a copy")
     sepb: float = number(0.0, at_least=0, at_most=1, doc="part of the cluster's jobs that are checked; 0: no SEPB")
     sepb_pool: float = number(0.0, at_least=0, at_most=1, doc="part of the pool's jobs that are checked; 0: no SEPB")
@@ -107,6 +110,7 @@ class _Slots(Policy):
             fifo=s.scheduler == "fifo",
             borrowed_map=s.borrowed_map,
             borrowed_reduce=s.borrowed_reduce,
+            borrowed_of="unused" if s.borrowed_of == "unused" else "capacity",
             sepb=s.sepb_pool if by_pool else s.sepb,
             sepb_pool=by_pool,
             kill_factor=s.kill_factor,

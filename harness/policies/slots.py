@@ -36,6 +36,9 @@ class Rules:
     borrowed_map, borrowed_reduce
         percentageOfBorrowedMapSlots and percentageOfBorrowedReduceSlots (0 to 1): how much of the map slots reduces may
         borrow, and the other way round.
+    borrowed_of
+        What the two are parts of: the capacity (Algorithm 6, lines 13 and 19), or the slots that no task of their own
+        kind holds as the heartbeat comes (section 4.2.2.1's text, Table 4.3).
     sepb, sepb_pool
         percentageOfJobsCheckedForPendingTasks over all jobs, or (``sepb_pool``) over those of the pool. 0: no SEPB.
     kill_factor
@@ -48,6 +51,7 @@ class Rules:
     fifo: bool = False
     borrowed_map: float = 1.0
     borrowed_reduce: float = 1.0
+    borrowed_of: Literal["capacity", "unused"] = "capacity"
     sepb: float = 0.0
     sepb_pool: bool = False
     kill_factor: float = 2.0

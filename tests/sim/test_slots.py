@@ -51,6 +51,7 @@ RULES = st.builds(
     fifo=st.booleans(),
     borrowed_map=st.sampled_from([0.0, 0.4, 1.0]),
     borrowed_reduce=st.sampled_from([0.0, 0.4, 1.0]),
+    borrowed_of=st.sampled_from(["capacity", "unused"]),
     sepb=st.sampled_from([0.0, 0.5, 1.0]),
     sepb_pool=st.booleans(),
     prescheduling=st.booleans(),
@@ -330,6 +331,22 @@ def test_a_pool_without_jobs_does_not_wait(other: bool) -> None:
     result = Fails(SlotRun(cluster, jobs, Rules(), Faults(failure=0.5, max_attempts=1))).play(None)
     assert [one.failed for one in result.jobs if one.pool == "p"] == [True, False]
     assert result.longest_wait_ms["p"] == 1000
+
+
+@pytest.mark.parametrize("sharing", ["independent", "dependent"])
+def test_the_percentage_is_of_all_slots_or_of_the_unused_ones(sharing: Any) -> None:
+    """Ten map slots, six of them busy with maps, and reduces enough: half is five of ten (four are free), or two of
+    four. Algorithm 6, line 13, against its text and Table 4.3."""
+    cluster = SlotCluster(nodes(1, 10, 1), replicas=0)
+    # The reduces come when the maps run.
+    jobs = (SlotJob("maps", "p", (9000,) * 6, (), 0), SlotJob("reduces", "p", (), (1000,) * 12, 10))
+    half = Rules(sharing=sharing, borrowed_map=0.5)
+    assert run_slots(SlotRun(cluster, jobs, half)).counts.most_reduces == 1 + 4
+    unused = replace(half, borrowed_of="unused")
+    assert run_slots(SlotRun(cluster, jobs, unused)).counts.most_reduces == 1 + 2
+    # Without maps both are the same, and so is all of them.
+    assert run_slots(SlotRun(cluster, jobs[1:], unused)).counts.most_reduces == 1 + 5
+    assert run_slots(SlotRun(cluster, jobs, replace(unused, borrowed_map=1.0))).counts.most_reduces == 1 + 4
 
 
 @pytest.mark.parametrize("sharing", ["independent", "dependent"])

@@ -35,6 +35,7 @@ OTHER: dict[str, Any] = {
     "mode": "static",
     "borrowed_map": "0.5",
     "borrowed_reduce": "0.5",
+    "borrowed_of": "unused",
     "sepb_mode": "poollevel",
     "sepb": "0.5",
     "sepb_pool": "0.5",

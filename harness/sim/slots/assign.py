@@ -55,9 +55,14 @@ def loads(e: Running) -> Loads:
 def lendable(e: Running, kind: int, part: float) -> int:
     """Units of the slots of a kind that tasks of the other kind may hold at once: within the part, whole tasks.
 
-    A task that would hold more than the part with what is lent already gets nothing (Algorithm 6, lines 13 and 19).
+    A task that would hold more than the part with what is lent already gets nothing (Algorithm 6, lines 13 and 19). The
+    part is of all slots, as the algorithm has it, or of those that no task of their own kind holds, as its text has it.
     """
-    most, task = floor(e.slots[kind] * part + 1e-9) * e.weight[kind], e.weight[1 - kind]
+    slots = e.slots[kind]
+    if e.rules.borrowed_of == "unused":
+        own = sum(node.used[kind] for node in e.nodes) - e.borrowed[kind]
+        slots -= -(-own // e.weight[kind])
+    most, task = floor(slots * part + 1e-9) * e.weight[kind], e.weight[1 - kind]
     return most - most % task
 
 
