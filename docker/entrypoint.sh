@@ -5,8 +5,8 @@ set -eu
 role=${1:-resourcemanager}
 shift || true
 
-# The web folders must exist on the class path, or HDFS does not start.
-CLASSPATH="/opt/hadoop/conf:/opt/hadoop/web:/opt/hadoop/lib/*"
+# The web folders must exist on the class path, or HDFS does not start; the Capacity Scheduler finds its file there.
+CLASSPATH="/opt/hadoop/conf:/etc/yarnfair/scheduler:/opt/hadoop/web:/opt/hadoop/lib/*"
 OPENS="--add-opens java.base/java.lang=ALL-UNNAMED --add-opens java.base/java.util=ALL-UNNAMED --add-opens java.base/java.net=ALL-UNNAMED"
 # Containers inherit these from the NodeManager (yarn.nodemanager.env-whitelist).
 JAVA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ import yaml
 from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import site
 from harness.clusters.base import Cluster, Finding
+from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.local import check_ports, free_ports, port_taken
 from harness.clusters.shared import ContainerFolder, SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
@@ -37,6 +39,8 @@ _PORTS = ("http", "client", "admin")
 #: Building the image resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
+#: What a build puts before and into a step's own words: its number and the time, colours.
+_NOISE = re.compile(r"^#\d+ [\d.]+ |\x1b\[[0-9;]*m")
 #: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and its own.
 ACCELERATOR = "accelerator"
 NODE_NAME = "yarnfair.node"
@@ -73,10 +77,25 @@ def docker_client() -> Iterator[Any]:
         client.close()
 
 
+def why_failed(told: str, *, build: bool) -> tuple[str, str | None]:
+    """The line of what `docker compose` printed that gives the reason, and how to mend it."""
+    lines = [line for line in (_NOISE.sub("", line).strip() for line in told.splitlines()) if line]
+    if not build:
+        why = [line for line in lines if "rror" in line or "failed" in line] or lines or ["no reason given"]
+        return why[-1], "free the port or give another" if "port is already" in told else None
+    # A step's own words, before Docker's, which say only that it ended with 1.
+    steps = [line for line in lines if re.match(r"(\[ERROR\]|E:|ERROR:|curl:) *\w", line)]
+    untrusted = [line for line in lines if re.search("PKIX|certificate|SSL", line) and "ca-certificates" not in line]
+    why = [*untrusted[:1], *steps[:1], *lines[-1:], "no reason given"]
+    certs = data_path("docker", "certs")
+    return why[0], f"behind a TLS proxy, put its CA certificate into {certs} as NAME.crt, and run it again"
+
+
 class DockerCluster(Cluster):
     """The cluster of one state folder, in containers."""
 
     backend = "docker"
+    schedulers = ("fair", "capacity")
     engines = ("mapreduce", "spark")
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
@@ -233,8 +252,9 @@ class DockerCluster(Cluster):
         spec, folder = state.spec, self.folder
         folder.path("scheduler").mkdir(parents=True, exist_ok=True)
         folder.path("scheduler").chmod(0o755)
-        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")
-        site.copy(source, folder.path("scheduler", "fair-scheduler.xml"))
+        queues = SCHEDULERS[spec.scheduler][1]
+        source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", queues)
+        site.copy(source, folder.path("scheduler", queues))
         mounts = [f"{Path(jar).absolute()}:/opt/hadoop/lib/{Path(jar).name}:ro" for jar in spec.jars]
         services: dict[str, Any] = {}
         if spec.properties:
@@ -269,6 +289,7 @@ class DockerCluster(Cluster):
             "MINIMUM_ALLOCATION_MB": str(spec.minimum_allocation_mb),
             "PREEMPTION": str(spec.preemption).lower(),
             "DISK_HEALTH_CHECKER": str(spec.disk_checks).lower(),
+            "SCHEDULER_CLASS": SCHEDULERS[spec.scheduler][0],
             "SCHEDULER_DIR": str(self.folder.path("scheduler")),
             # What somebody has set in the environment holds.
             **({"NM_MEM_LIMIT": f"{spec.node_limit_mb}m"} if spec.node_limit_mb and not own_limit else {}),
@@ -284,14 +305,15 @@ class DockerCluster(Cluster):
             command,
             env=self._environment(state),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            # What a build says of a step that fails is on its standard output.
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
             start_new_session=True,
         ) as running:
             try:
-                _, told = running.communicate(timeout=timeout_s)
+                told, _ = running.communicate(timeout=timeout_s)
             except BaseException as error:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(running.pid, signal.SIGKILL)
@@ -299,10 +321,8 @@ class DockerCluster(Cluster):
                     raise RunTimedOut(f"docker compose {arguments[0]} did not end within {timeout_s:g} s") from None
                 raise
         if running.returncode:
-            lines = [line.strip() for line in told.splitlines() if line.strip()] or ["no reason given"]
-            why = [line for line in lines if "rror" in line or "failed" in line] or lines
-            mend = "free the port or give another" if "port is already" in told else None
-            raise InputError(f"docker compose {arguments[0]} failed: {why[-1][:300]}", mend=mend)
+            why, mend = why_failed(told, build=arguments[0] == "build")
+            raise InputError(f"docker compose {arguments[0]} failed: {why[:300]}", mend=mend)
 
     def _check_exited(self, state: ClusterState) -> None:
         with docker_client() as client:
@@ -330,6 +350,7 @@ class DockerCluster(Cluster):
             backend=self.backend,
             folder=str(self.folder.folder),
             scheduler_folder=str(self.folder.path("scheduler")),
+            scheduler_file=SCHEDULERS[state.spec.scheduler][1],
             address=RmAddress.of(
                 state.rest, admin=f"{_HOST}:{state.ports['admin']}", client=f"{_HOST}:{state.ports['client']}"
             ),

@@ -14,7 +14,8 @@ SCHEDULERS = {
     "fair": (f"{_SCHEDULERS}.fair.FairScheduler", "fair-scheduler.xml"),
     "capacity": (f"{_SCHEDULERS}.capacity.CapacityScheduler", "capacity-scheduler.xml"),
 }
-SCHEDULER = SCHEDULERS["fair"][0]
+#: Where the ends of tunnels on this machine listen.
+LOOPBACK = "127.0.0.1"
 #: The RM's ports, by name.
 RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
 _OPENS = [

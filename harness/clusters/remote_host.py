@@ -13,10 +13,12 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote as url_quote
 
 from harness.base.errors import InputError
 from harness.clusters import processes, site
-from harness.clusters.daemons import NM, RM, RM_PORTS, java_words
+from harness.clusters.daemons import LOOPBACK, NM, RM, RM_PORTS, SCHEDULERS, java_words
 from harness.clusters.inventory import Host
 from harness.clusters.remote import Remote, quote
 from harness.clusters.remote_site import node_properties, rm_properties
@@ -24,7 +26,6 @@ from harness.clusters.state import ClusterState
 from harness.clusters.status import last_words
 from harness.model.data import data_path
 
-SCHEDULER_FILE = "fair-scheduler.xml"
 Progress = Callable[[str], None]
 _MAIN = {"rm": RM, "nm": NM}
 #: Ends every process of a mark, first gently; says who is left. Containers are in sessions of their own.
@@ -106,6 +107,17 @@ def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
         remote.put({posixpath.join(target, jar.name): jar for jar in missing})
 
 
+def scheduler_file(home: str, state: ClusterState) -> str:
+    """The scheduler's file in the cluster's folder on the RM's host."""
+    return posixpath.join(home, "scheduler", SCHEDULERS[state.spec.scheduler][1])
+
+
+def _class_path(role: str, home: str, lib: str) -> str:
+    # The Capacity Scheduler finds its file on the class path.
+    more = [posixpath.join(home, "scheduler")] if role == "rm" else []
+    return ":".join([posixpath.join(home, role), *more, f"{lib}/*"])
+
+
 def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int], lib_name: str) -> None:
     home = home_of(host, state)
     with Remote(host) as remote:
@@ -115,7 +127,7 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
         files: dict[str, bytes | Path] = {}
         for role in host.roles:
             conf = posixpath.join(home, role)
-            class_path = f"{conf}:{lib}/*"
+            class_path = _class_path(role, home, lib)
             make = rm_properties if role == "rm" else node_properties
             yarn, core, mapred = make(state.spec, host, rm, home, ports, class_path)
             sites = {"core": core, "yarn": {**yarn, **state.spec.properties}, "mapred": mapred}
@@ -124,8 +136,9 @@ def configure(host: Host, rm: Host, state: ClusterState, ports: Mapping[str, int
             files[posixpath.join(conf, "log4j.properties")] = site.LOG4J.encode()
         if "rm" in host.roles:
             given = state.spec.allocations
-            source = Path(given) if given else data_path("docker", "scheduler", SCHEDULER_FILE)
-            files[posixpath.join(home, "scheduler", SCHEDULER_FILE)] = source
+            name = SCHEDULERS[state.spec.scheduler][1]
+            source = Path(given) if given else data_path("docker", "scheduler", name)
+            files[scheduler_file(home, state)] = source
         remote.put(files)
 
 
@@ -134,7 +147,7 @@ def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> No
     java_home = state.remote["java"][host.name]
     conf, lib = posixpath.join(home, role), posixpath.join(host.folder, state.remote["lib"])
     heap = state.spec.rm_heap_mb if role == "rm" else state.spec.nm_heap_mb
-    command = [f"{java_home}/bin/java", *java_words(_MAIN[role], conf, f"{conf}:{lib}/*", heap)]
+    command = [f"{java_home}/bin/java", *java_words(_MAIN[role], conf, _class_path(role, home, lib), heap)]
     environment = [
         f"{processes.MARK}={mark_of(host, state)}",
         f"JAVA_HOME={java_home}",
@@ -220,3 +233,22 @@ def _listening(remote: Remote) -> set[int]:
         if len(fields) > 3 and fields[3] == "0A" and ":" in fields[1]:
             taken.add(int(fields[1].rpartition(":")[2], 16))
     return taken
+
+
+def for_enforce(state: ClusterState, rm: Host, path: str) -> dict[str, Any]:
+    """The keys of `yarnfair enforce`'s configuration that lead through the tunnels to this RM and to its file.
+
+    The RM tells its own ports, which are not those of the tunnels: all that are forwarded have to be given.
+    """
+    ports = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
+    access = rm.access
+    host = f"[{access.host}]" if ":" in access.host else access.host
+    at = (f"{access.user}@" if access.user else "") + host + (f":{access.port}" if access.port else "")
+    key = "capacity_file" if state.spec.scheduler == "capacity" else "allocation_file"
+    found: dict[str, Any] = {key: f"sftp://{at}{url_quote(path)}"}
+    found["rms"] = [{"rest": state.rest, **ports}]
+    if "admin" not in ports:
+        found["refresh"] = "poll"
+    if "client" not in ports:
+        found["read_back"] = False
+    return found

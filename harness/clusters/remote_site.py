@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from harness.clusters.daemons import SCHEDULER
+from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.inventory import Host
 from harness.clusters.processes import MARK
 from harness.clusters.state import ClusterSpec
@@ -52,7 +52,7 @@ def rm_properties(
     largest_mb = spec.memory_mb
     yarn = {
         **_shared(rm, ports, class_path),
-        "yarn.resourcemanager.scheduler.class": SCHEDULER,
+        "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler][0],
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
         "yarn.scheduler.fair.preemption": str(spec.preemption).lower(),
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),

@@ -17,38 +17,36 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 from harness.base.errors import CallError, InputError, RunTimedOut
 from harness.clusters import jars, processes, site
 from harness.clusters.backends import check_jars
 from harness.clusters.base import Cluster, Finding
-from harness.clusters.daemons import RM_PORTS
+from harness.clusters.daemons import LOOPBACK, RM_PORTS
 from harness.clusters.hosts_folder import HostsFolder
 from harness.clusters.inventory import Host, Inventory, restored
 from harness.clusters.local import examine_jars, free_ports
 from harness.clusters.remote import Remote
 from harness.clusters.remote_host import (
-    SCHEDULER_FILE,
     clean,
     configure,
     digest_of,
     examine,
+    for_enforce,
     home_of,
     install,
     launch,
     running,
+    scheduler_file,
     words_of,
 )
 from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
-from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
+from harness.clusters.status import ClusterStatus, Part, last_words, look, scheduler_of, wait_for_nodes
 from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace
 from harness.yarn.rmclient import RmAddress
 
-_LOOPBACK = "127.0.0.1"
 #: What an adopted cluster's allocation file held, in the state folder.
 _BEFORE = "allocations-before.xml"
 #: In a state whose hosts have only been asked: nothing has been changed on any.
@@ -85,6 +83,7 @@ class SshCluster(Cluster):
     here = False
     takes_inventory = True
     takes_jars = False
+    schedulers = ("fair", "capacity")
 
     def inventory(self) -> Inventory:
         """The inventory given, or the one that the cluster was brought up with."""
@@ -179,7 +178,7 @@ class SshCluster(Cluster):
             "ports": ports,
             "java": javas,
             "lib": lib_name,
-            "scheduler_file": posixpath.join(home_of(rm, state), "scheduler", SCHEDULER_FILE),
+            "scheduler_file": scheduler_file(home_of(rm, state), state),
         }
         state = replace(state, ports=local, remote=remote)
         self.folder.save(state)
@@ -285,8 +284,8 @@ class SshCluster(Cluster):
         inventory = self._hosts_of(state)
         address = RmAddress.of(
             state.rest,
-            admin=f"{_LOOPBACK}:{state.ports['admin']}" if "admin" in state.ports else None,
-            client=f"{_LOOPBACK}:{state.ports['client']}" if "client" in state.ports else None,
+            admin=f"{LOOPBACK}:{state.ports['admin']}" if "admin" in state.ports else None,
+            client=f"{LOOPBACK}:{state.ports['client']}" if "client" in state.ports else None,
         )
         info, nodes, problem = look(state.rest)
         adopted = bool(state.remote.get("adopted"))
@@ -319,7 +318,7 @@ class SshCluster(Cluster):
             scheduler_host=inventory.rm.name if inventory.rm is not None else None,
             address=address,
             not_forwarded=frozenset({"admin", "client"} - set(state.ports)),
-            enforce=_for_enforce(state, inventory.rm, scheduler_file) if inventory.rm is not None else None,
+            enforce=for_enforce(state, inventory.rm, scheduler_file) if inventory.rm is not None else None,
             wanted=len(inventory.nodes) if not adopted else 0,
             rm=rm_part,
             parts=[one for one, role in zip(parts, roles, strict=True) if role == "nm"],
@@ -412,7 +411,8 @@ class SshCluster(Cluster):
                 self.folder.save(state)
                 state = self._open_tunnel(state, inventory)
                 info = wait_for_nodes(state.rest, 0, time.monotonic() + 30.0)
-                state = replace(state, running_s=0.0, rm_id=info.id)
+                spec = replace(state.spec, scheduler=scheduler_of(state.rest))
+                state = replace(state, spec=spec, running_s=0.0, rm_id=info.id)
                 self.folder.save(state)
                 return self._status(state)
             except BaseException:
@@ -466,24 +466,6 @@ class SshCluster(Cluster):
                 raise InputError(f"cannot be kept: {reason(error)}", where=str(target), mend="make room") from None
             return target
         raise AssertionError("unreachable")
-
-
-def _for_enforce(state: ClusterState, rm: Host, scheduler_file: str) -> dict[str, Any]:
-    """The keys of `yarnfair enforce`'s configuration that lead through the tunnels to this RM and to its file.
-
-    The RM tells its own ports, which are not those of the tunnels: all that are forwarded have to be given.
-    """
-    ports = {name: f"{_LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
-    access = rm.access
-    host = f"[{access.host}]" if ":" in access.host else access.host
-    at = (f"{access.user}@" if access.user else "") + host + (f":{access.port}" if access.port else "")
-    found: dict[str, Any] = {"allocation_file": f"sftp://{at}{quote(scheduler_file)}"}
-    found["rms"] = [{"rest": state.rest, **ports}]
-    if "admin" not in ports:
-        found["refresh"] = "poll"
-    if "client" not in ports:
-        found["read_back"] = False
-    return found
 
 
 @contextmanager

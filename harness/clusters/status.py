@@ -15,6 +15,7 @@ from harness.base.errors import InputError, RunTimedOut
 from harness.yarn.answers import ClusterInfo, NodeStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.http import HttpOptions
+from harness.yarn.queue_answers import FAIR
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmAddress
 
@@ -159,6 +160,12 @@ def look(rest_address: str) -> tuple[ClusterInfo | None, list[NodeStatus], str |
             return rest.info(), rest.nodes(NODE_STATES), None
         except (Unreachable, Refused, BadAnswer) as error:
             return None, [], error.line()
+
+
+def scheduler_of(rest_address: str) -> str:
+    """Which scheduler the RM at this address has: ``fair`` or ``capacity``. Raises what a RestClient raises."""
+    with RestClient([rest_address], _QUICK) as rest:
+        return "fair" if rest.scheduler().type == FAIR else "capacity"
 
 
 def wait_for_nodes(

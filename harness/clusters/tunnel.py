@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import InputError, YarnfairError
+from harness.clusters.daemons import LOOPBACK
 from harness.clusters.inventory import Host, restored
 from harness.clusters.remote import Remote
 
 if TYPE_CHECKING:
     import paramiko
 
-_LOOPBACK = "127.0.0.1"
 _OPEN_S = 15.0
 _PIECE = 64 << 10
 
@@ -68,7 +68,7 @@ class Tunnel:
                 server = _server(self, port, target)
             except OSError as error:
                 self.close()
-                raise InputError(f"port {port}: {error.strerror}", where=_LOOPBACK) from None
+                raise InputError(f"port {port}: {error.strerror}", where=LOOPBACK) from None
             self._servers.append(server)
             threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -97,7 +97,7 @@ def _server(tunnel: Tunnel, port: int, target: tuple[str, int]) -> socketserver.
         allow_reuse_address = True
         daemon_threads = True
 
-    return Server((_LOOPBACK, port), Handler)
+    return Server((LOOPBACK, port), Handler)
 
 
 def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:

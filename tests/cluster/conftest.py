@@ -195,7 +195,7 @@ def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> 
         "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
         "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
         "yarn.resourcemanager.cluster-id": "pair",
-        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULER,
+        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["fair"][0],
         "yarn.scheduler.fair.allocation.file": str(folder / "fair-scheduler.xml"),
         **more,
     }

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -19,10 +19,11 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.clusters.inventory import read_inventory
+from harness.clusters.inventory import Inventory, read_inventory
 from harness.clusters.ssh import SshCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
+from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import RmClient
 from tests import sshlab
 
@@ -132,6 +133,37 @@ def test_nothing_is_copied_twice(remote: Remote) -> None:
     lib = jars.find()
     install(inventory.hosts[1], lib, f"lib-{digest_of(lib)}", said.append)
     assert said == []
+
+
+def test_one_with_the_capacity_scheduler(remote: Remote, tmp_path: Path) -> None:
+    # The hosts of the other cluster, which have all that is needed: only "one" is asked to run anything.
+    both = read_inventory(remote.inventory)
+    inventory = Inventory(tuple(replace(host, roles=("rm", "nm") * (host.name == "one")) for host in both.hosts))
+    cluster = SshCluster(StateFolder(tmp_path / "state"), inventory)
+    try:
+        status = cluster.up(ClusterSpec(nodes=1, memory_mb=1024, scheduler="capacity"), timeout_s=200)
+        state = cluster.folder.load()
+        assert status.up
+        assert state is not None
+        path = str(state.remote["scheduler_file"])
+        assert Path(path).name == "capacity-scheduler.xml"
+        assert status.enforce is not None
+        assert status.enforce["capacity_file"].endswith(path)
+        place = cluster.place()
+        before = place.read()
+        place.write(before.replace(b">-1<", b">2<"), before=before)
+        with RmClient([status.address]) as client:
+            client.refresh_queues()
+            found = client.rest.scheduler()
+        assert (found.type, "root.default" in found.queues) == (CAPACITY, True)
+        # Adopted it is known for what it is.
+        adopted = SshCluster(StateFolder(tmp_path / "adopted"), inventory)
+        known = adopted.adopt((remote.lab.servers["one"].address, state.remote["ports"]["http"]), path)
+        assert known.enforce is not None
+        assert known.enforce["capacity_file"].endswith(path)
+        assert not adopted.release()
+    finally:
+        assert cluster.down() == []
 
 
 def test_an_adopted_cluster_gets_its_file_back(remote: Remote, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import yaml
 
 from harness.base.errors import InputError
 from harness.clusters import jars, local, remote_site, site
-from harness.clusters.compose import DockerCluster
+from harness.clusters.compose import DockerCluster, why_failed
+from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.inventory import Access, Host
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
@@ -21,6 +22,7 @@ from harness.model.data import data_path
 COMPOSE = data_path("docker", "compose.yaml")
 SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())["services"]
 SITE = data_path("docker", "conf", "yarn-site.xml")
+_CLASS = "yarn.resourcemanager.scheduler.class"
 
 
 def test_whatever_a_cluster_sets_compose_hands_on(tmp_path: Path) -> None:
@@ -58,6 +60,12 @@ def test_the_images_settings_are_those_of_other_clusters(tmp_path: Path) -> None
     host = Host(Access("rm", "rm", None, None, None, None, 1.0), "rm", ("rm",), "/opt/yf", None, None, None, None)
     of_remote = {*remote_site.rm_properties(ClusterSpec(), host, host, "/h", ports, "x")[0]}
     assert of_remote - own - set(of_image) - {name for name in of_remote if name.endswith(".address")} == set()
+    for scheduler, (kind, _) in SCHEDULERS.items():
+        spec = ClusterSpec(scheduler=scheduler)
+        assert remote_site.rm_properties(spec, host, host, "/h", ports, "x")[0][_CLASS] == kind
+        state = ClusterState("docker", "mark", spec, ports={**ports, "client": 2, "admin": 3})
+        assert DockerCluster(StateFolder(tmp_path))._environment(state)["SCHEDULER_CLASS"] == kind
+    assert of_image[_CLASS] == f"${{env.SCHEDULER_CLASS:-{SCHEDULERS['fair'][0]}}}"
     assert of_image["yarn.scheduler.maximum-allocation-vcores"] == of_image["yarn.nodemanager.resource.cpu-vcores"]
 
 
@@ -86,3 +94,23 @@ def test_up_does_not_forget_what_it_could_not_end(
     with pytest.raises(InputError, match=r"an earlier cluster could not be ended: .*4711"):
         cluster.up(ClusterSpec())
     assert cluster.folder.load() == before
+
+
+def test_a_build_that_fails_says_what_its_step_said_and_what_a_tls_proxy_needs() -> None:
+    # As BuildKit prints it where Maven Central's certificate is not trusted.
+    told = """#8 CACHED
+#11 [rm jars 7/7] RUN mvn -q -B dependency:copy-dependencies
+#11 1.617 \x1b[0m\x1b[0m[ERROR] No plugin found for prefix 'dependency' in the current project -> [Help 1]
+#11 10.29 [ERROR]
+#11 ERROR: executor failed running [/bin/sh -c mvn]: exit code: 1
+failed to solve: executor failed running [/bin/sh -c mvn]: exit code: 1
+"""
+    why, mend = why_failed(told, build=True)
+    assert why.startswith("[ERROR] No plugin found for prefix 'dependency'")
+    assert mend is not None
+    assert str(data_path("docker", "certs")) in mend
+    why, _ = why_failed(f"#9 2.0 curl: (60) SSL certificate problem: unable to get local issuer\n{told}", build=True)
+    assert why.startswith("curl: (60) SSL certificate problem")
+    assert why_failed("", build=True)[0] == "no reason given"
+    taken = "Error response from daemon: port is already allocated"
+    assert why_failed(taken, build=False) == (taken, "free the port or give another")
