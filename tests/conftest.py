@@ -48,6 +48,7 @@ LONGEST = (
     "live-order",
     "live-rm",
     "live-pair",
+    "live-secure",
     "live-trouble",
     "live-jobs",
     "live-weighting",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from harness.base.errors import CallError, InputError
+from harness.cli.access import Access, access_options, as_config
 from harness.cli.output import Span, echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A controller's configuration; read only."
 )
+@access_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder [./runs/assess-NAME].")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
 @json_option
@@ -33,6 +35,7 @@ def assess(
     for_s: float | None,
     history: str | None,
     config: Path | None,
+    access: Access,
     out: Path | None,
     jobs: int | None,
     as_json: bool,
@@ -68,7 +71,7 @@ def assess(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror}", where=str(folder), mend="give another -o DIR") from None
-    found, scheduler, given = _trace_of(trace, rm, said, for_s, history, folder)
+    found, scheduler, given = _trace_of(trace, rm, said, for_s, history, folder, access)
     if isinstance(found, Lacks):
         _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
         return
@@ -123,6 +126,7 @@ def _trace_of(
     for_s: float | None,
     history: str | None,
     folder: Path,
+    access: Access,
 ) -> tuple[Trace | Lacks, Literal["fair", "capacity"], dict[str, Any]]:
     """The trace, what scheduler decides there, and what the cluster says for a configuration."""
     from harness.cli.record import open_recorded
@@ -136,11 +140,13 @@ def _trace_of(
 
     if trace is not None and rm is None:
         return any_trace(trace, None, folder / TRACE), "fair", {}
-    with open_recorded(rm, said, history) as (client, known, entitlements):
+    with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
         scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"
         url = client.rest.http.current
         file = allocation_file(url, client.rest.http.options) if scheduler == "fair" else None
         given: dict[str, Any] = {"rms": [{"rest": url}]}
+        if access:
+            given["http"] = as_config(access)
         if file is not None:
             given["allocation_file"] = file
         if scheduler == "capacity":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.access import Access, access_options
 from harness.cli.output import Number, json_option, named_values, print_json
 from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
@@ -202,11 +203,13 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
 @_settings
 @click.option("--am-memory-mb", type=click.IntRange(1), help="Of one ApplicationMaster (default: smallest container).")
 @click.option("--rm", "rest_address", help="Examine this running ResourceManager only, whoever started it.")
+@access_options
 @json_option
 def doctor(
     backend: str,
     state: str | None,
     rest_address: str | None,
+    access: Access,
     http_port: int | None,
     client_port: int | None,
     admin_port: int | None,
@@ -221,12 +224,19 @@ def doctor(
     from dataclasses import replace
 
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
+    from harness.clusters.doctor_access import examine_access
     from harness.model.resources import ZERO
     from harness.yarn.files import AllocationPlace
     from harness.yarn.http import base_url
 
     if rest_address is not None:
-        return _report(list(examine_rm(base_url(rest_address))), as_json)
+        address = base_url(rest_address)
+        findings = list(examine_rm(address, access=access))
+        if not any(found.check == "rm" and found.result == "problem" for found in findings):
+            findings += examine_access(address, access)
+        return _report(findings, as_json)
+    if access:
+        raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
     for name in ("nodes", "memory_mb", "vcores", "minimum_allocation_mb", "rm_heap_mb", "nm_heap_mb"):
         if settings[name] < 1:
             raise click.UsageError(f"--{name.replace('_', '-')} must be at least 1")

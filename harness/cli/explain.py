@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from harness.base.errors import CallError
+from harness.cli.access import Access
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import echo_wrapped, json_option, print_json
 from harness.model.queues import ensure_root_prefix
@@ -21,13 +22,14 @@ def explain(
     ledger: str | None,
     run_folder: str | None,
     at_s: float | None,
+    access: Access,
     as_json: bool,
 ) -> None:
     """Why QUEUE gets what it gets: from a running cluster and the controller's ledger, or from a run."""
     from harness.control.explain import document, moment
     from harness.control.explain import explain as words
 
-    source = Source(rms, config_file, ledger, run_folder, at_s)
+    source = Source(rms, config_file, ledger, run_folder, at_s, access)
     try:
         view = source.view()
     finally:

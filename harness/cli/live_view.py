@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError
+from harness.cli.access import Access, access_options
 
 if TYPE_CHECKING:
     from harness.control.view import View
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--rm, --config, --ledger, --run, --at."""
+    """--rm, --config, --ledger, --run, --at, and those of harness.cli.access."""
     options = [
         click.option("--rm", "rms", multiple=True, metavar="URL", help="The RM's REST address."),
         click.option("--config", "config_file", metavar="FILE", type=click.Path(), help="The controller's file."),
@@ -25,6 +26,7 @@ def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--run", "run_folder", metavar="DIR", type=click.Path(), help="A run directory instead."),
         click.option("--at", "at_s", type=float, metavar="SECONDS", help="The moment of the run (default: its end)."),
     ]
+    function = access_options(function)
     for option in reversed(options):
         function = option(function)
     return function
@@ -40,6 +42,7 @@ class Source:
         ledger: str | None,
         run_folder: str | None,
         at_s: float | None,
+        access: Access,
     ) -> None:
         if run_folder is not None and (rms or config_file or ledger):
             raise click.UsageError("--run goes with none of --rm, --config, --ledger")
@@ -47,7 +50,7 @@ class Source:
             raise click.UsageError("--at needs --run and a number")
         if run_folder is None and not (rms or config_file or ledger):
             raise CallError("nothing to look at", mend="give --rm URL, --config FILE, --ledger FILE or --run DIR")
-        self._rms, self._run, self._at_s = rms, run_folder, at_s
+        self._rms, self._run, self._at_s, self._access = rms, run_folder, at_s, access
         self._ledger = Path(ledger) if ledger else None
         self._config = None
         if config_file is not None:
@@ -90,6 +93,6 @@ class Source:
             if self._config is not None:
                 self._client = self._config.open_client(self._rms)
             else:
-                options = HttpOptions(attempts=2, deadline_s=20.0)
+                options = HttpOptions(attempts=2, deadline_s=20.0, **self._access)
                 self._client = RmClient([find_rm(rm, options) for rm in self._rms], options)
         return self._client

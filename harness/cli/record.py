@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
+from harness.cli.access import Access, access_options
 from harness.cli.output import Number, Span, json_option, print_json
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ T = TypeVar("T")
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [as the ResourceManager says].")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option("--user", metavar="NAME", help="Whom to ask as [the process' user].")
+@access_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="File for the trace [standard output].")
 @click.option(
     "--follow", type=click.Path(path_type=Path), metavar="FILE", help="Go on recording into this file, until stopped."
@@ -42,6 +44,7 @@ def record(
     client: str | None,
     history: str | None,
     user: str | None,
+    access: Access,
     out: Path | None,
     follow: Path | None,
     every_s: float,
@@ -75,7 +78,7 @@ def record(
         raise CallError("no ResourceManager given", mend="give --rm URL, or the controller's --config FILE")
     said = None if config is None else read_config(config)
     patient_s = every_s if follow is not None else None
-    with open_recorded(rm, said, history, client=client, user=user, patient_s=patient_s) as (
+    with open_recorded(rm, said, history, client=client, user=user, access=access, patient_s=patient_s) as (
         found,
         known,
         entitlements,
@@ -107,6 +110,7 @@ def open_recorded(
     *,
     client: str | None = None,
     user: str | None = None,
+    access: Access | None = None,
     patient_s: float | None = None,
 ) -> Iterator[tuple[RmClient, History | None, dict[str, float] | None]]:
     """A client of what is to be recorded, its JobHistoryServer, and the entitlements where a controller is at work.
@@ -119,7 +123,7 @@ def open_recorded(
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
 
-    options = HttpOptions(user=user) if said is None else said.http_options()
+    options = HttpOptions(user=user, **(access or {})) if said is None else said.http_options()
     known = History(history, options) if history is not None else None
     try:
         if said is not None:

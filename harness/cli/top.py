@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import YarnfairError
+from harness.cli.access import Access
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import Number, json_option, print_json
 
@@ -41,6 +42,7 @@ def top(
     ledger: str | None,
     run_folder: str | None,
     at_s: float | None,
+    access: Access,
     every: float,
     once: bool,
     serve: str | None,
@@ -49,7 +51,7 @@ def top(
     """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
     if serve is not None and once:
         raise click.UsageError("--serve and --once exclude one another")
-    source = Source(rms, config_file, ledger, run_folder, at_s)
+    source = Source(rms, config_file, ledger, run_folder, at_s, access)
     try:
         if serve is not None:
             _serve(source, serve, every, as_json)

@@ -12,8 +12,9 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.clusters.backends import backend_class
@@ -39,7 +40,7 @@ DISK_LIMIT_PERCENT = 90.0
 SKEW_LIMIT_S = 2.0
 #: What a JVM needs beside its heap, as measured.
 _JVM_EXTRA_MB = 130
-_QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
+QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +224,14 @@ def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
             yield Finding("clock", "problem", what, "set the clocks by NTP, and touch the file")
 
 
-def examine_rm(rest_address: str, *, wanted_nodes: int | None = None) -> Iterator[Finding]:
-    """A ResourceManager, whoever started it: answers, is active, its nodes are well, clocks agree, containers fit."""
-    with RestClient([rest_address], _QUICK) as rest:
+def examine_rm(
+    rest_address: str, *, wanted_nodes: int | None = None, access: Mapping[str, Any] | None = None
+) -> Iterator[Finding]:
+    """A ResourceManager, whoever started it: answers, is active, its nodes are well, clocks agree, containers fit.
+
+    ``access``: arguments of HttpOptions: Kerberos, TLS.
+    """
+    with RestClient([rest_address], replace(QUICK, **(access or {}))) as rest:
         try:
             info = rest.info()
             before = time.time()

@@ -49,6 +49,16 @@ def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0, l
     rpc.call(address, _ADMIN, "refreshQueues", user=user, timeout_s=timeout_s, login=login)
 
 
+def groups_of(user: str, address: RpcAddress, *, as_user: str, login: Login | None, timeout_s: float) -> list[str]:
+    """The groups that the RM at `address` (its admin port) knows of a user. It changes nothing, and anybody may ask."""
+    request = rpc.field(1, user)
+    answer = rpc.call(address, _ADMIN, "getGroupsForUser", request, user=as_user, timeout_s=timeout_s, login=login)
+    try:
+        return [rpc.text(value) for key, value in rpc.fields(answer) if key == 1]
+    except ValueError as error:
+        raise BadAnswer(f"no groups ({error})", where=f"{address} getGroupsForUser") from None
+
+
 def effective_queues(
     address: RpcAddress,
     *,

@@ -344,7 +344,7 @@ class HttpClient:
             return "give a user"
         if self.options.auth == "spnego":
             return "see that the server's HTTP principal and keytab fit the name that it is asked by, and its log"
-        return "authenticate with Kerberos (http.kerberos, or auth spnego and kinit)"
+        return "authenticate with Kerberos (http.kerberos, or --principal and --keytab)"
 
     def _standby(self, response: requests.Response, base: str, url: str) -> Exception:
         location = response.headers.get("Location")

@@ -230,7 +230,7 @@ def is_peer(connection: socket.socket, named: str, host: str, resolve: Callable[
 def mend_of(message: str) -> str | None:
     """How to mend what a secure server says of a ticket; None where it says nothing of it."""
     if "SIMPLE authentication is not enabled" in message:
-        return "the ResourceManager wants Kerberos: give http.kerberos (principal, keytab)"
+        return "the ResourceManager wants Kerberos: give http.kerberos, or --principal and --keytab"
     if "lock skew" in message:
         return "set the clocks of this machine, the KDC and the ResourceManager by NTP"
     return None

@@ -130,7 +130,7 @@ class WebHdfs:
         told = f"{exception}: {message}" if exception else f"HTTP {answer.status_code}"
         mend = mend_of(told)
         if answer.status_code == 401 and wants_ticket(answer) and self.options.login is None:
-            mend = "authenticate with Kerberos (http.kerberos, or auth spnego and kinit)"
+            mend = "authenticate with Kerberos (http.kerberos)"
         raise Refused(
             f"WebHDFS {operation}: {told}", where=where, mend=mend, status=answer.status_code, exception=exception
         )

@@ -59,7 +59,7 @@ def test_a_certificate_of_an_unknown_authority(tls_server: tuple[str, Path], tmp
         line = no_tls(client(tls_server[0], options=options))
         assert line == (
             f"{tls_server[0]}: no TLS connection: certificate verify failed: unable to get local issuer certificate; "
-            "give the authority that signed the server's certificate (http.ca_file)"
+            "give the authority that signed the server's certificate (http.ca_file, --ca-file)"
         )
 
 

@@ -22,6 +22,18 @@ class Signed:
     cert: Path
     key: Path
 
+    def pkcs12(self, password: str) -> bytes:
+        """Both as Java reads them."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.serialization import pkcs12
+
+        key: Any = serialization.load_pem_private_key(self.key.read_bytes(), None)
+        cert = x509.load_pem_x509_certificate(self.cert.read_bytes())
+        return pkcs12.serialize_key_and_certificates(
+            b"server", key, cert, None, serialization.BestAvailableEncryption(password.encode())
+        )
+
 
 class Authority:
     """Signs; ``file`` is what its clients trust."""

@@ -1,0 +1,50 @@
+"""Options of the commands that talk to a ResourceManager named by --rm: Kerberos and TLS.
+
+The controller has the same in its configuration (``http``), where they stand when --config is given.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+#: What becomes of them: arguments of harness.yarn.http.HttpOptions.
+Access = dict[str, Any]
+
+
+def as_config(access: Access) -> dict[str, Any]:
+    """The same as ``http`` of the controller's configuration."""
+    said = {"ca_file": access["ca_file"]} if "ca_file" in access else {}
+    if access.get("keytab"):
+        return said | {"kerberos": {name: access[name] for name in ("principal", "keytab")}}
+    return said | ({"auth": access["auth"]} if "auth" in access else {})
+
+
+def access_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--kerberos, --principal, --keytab, --ca-file, as one argument `access`."""
+
+    @functools.wraps(function)
+    def with_access(
+        *given: Any, kerberos: bool, principal: str | None, keytab: str | None, ca_file: str | None, **named: Any
+    ) -> Any:
+        access: Access = {"ca_file": ca_file} if ca_file else {}
+        if kerberos or principal or keytab:
+            access |= {"auth": "spnego", "principal": principal, "keytab": keytab}
+        config = named.get("config_file") or named.get("config")
+        if access and config is not None:
+            raise click.UsageError("--config has `http` for this: leave --kerberos, --keytab and --ca-file out")
+        return function(*given, access=access, **named)
+
+    options = [
+        click.option("--kerberos", is_flag=True, help="Authenticate with the ticket that kinit got."),
+        click.option("--principal", metavar="NAME", help="Authenticate as this Kerberos principal, by its keytab."),
+        click.option("--keytab", metavar="FILE", type=click.Path(), help="The keytab of --principal."),
+        click.option("--ca-file", metavar="FILE", type=click.Path(), help="Who signed the RM's certificate (PEM)."),
+    ]
+    found: Callable[..., Any] = with_access
+    for option in reversed(options):
+        found = option(found)
+    return found

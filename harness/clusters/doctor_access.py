@@ -1,0 +1,76 @@
+"""Whether `enforce` could refresh and read back on a ResourceManager: asked of it without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.base.errors import YarnfairError
+from harness.clusters.base import Finding
+from harness.clusters.doctor import QUICK
+from harness.yarn import adminrpc
+from harness.yarn.discover import find_rm, rm_property
+from harness.yarn.errors import Refused
+from harness.yarn.http import HttpOptions
+from harness.yarn.rmclient import RmClient
+
+_POLL = "with `refresh: poll` the Fair Scheduler reads the file by itself, within 10 to 15 s"
+_TIMEOUT_S = 10.0
+
+
+def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Finding]:
+    """The RPC that reads weights back and the one that refreshes, and whether this user may administer.
+
+    ``access``: arguments of HttpOptions. What cannot be done is a note: the RM is well, and there are other ways.
+    """
+    options: HttpOptions = replace(QUICK, **access)
+    try:
+        rm = find_rm(rest_address, options)
+        client = RmClient([rm], options, rpc_timeout_s=_TIMEOUT_S)
+    except YarnfairError as error:
+        yield Finding("refresh", "note", f"not looked at: {_line(error)}", error.mend)
+        return
+    with client:
+        try:
+            client.effective_queues()
+            yield Finding("read-back", "fine", f"the RPC at {rm.client} shows the weights in force")
+        except YarnfairError as error:
+            mend = f"{error.mend}; or `read_back: false`" if error.mend else "or `read_back: false`"
+            yield Finding("read-back", "note", f"`enforce` cannot read back: {_line(error)}", mend)
+        yield _refresh(client)
+
+
+def _refresh(client: RmClient) -> Finding:
+    (rm,), user = client.rms, client.user
+    groups: list[str] = []
+    try:
+        groups = adminrpc.groups_of(user, rm.admin, as_user=user, login=client.login, timeout_s=_TIMEOUT_S)
+    except Refused as error:
+        # One that knows no such call is no real RM, but it has let us in.
+        if error.exception != "RpcNoSuchMethodException":
+            mend = f"{error.mend}; or {_POLL}" if error.mend else _POLL
+            return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", mend)
+    except YarnfairError as error:
+        mend = f"{error.mend}; or {_POLL}" if error.mend else _POLL
+        return Finding("refresh", "note", f"`enforce` cannot refresh by RPC: {_line(error)}", mend)
+    allowed = rm_property(client.rest.http, rm.rest, "yarn.admin.acl")
+    if allowed is not None and not _has(allowed, user, groups):
+        what = f"{user} may not refresh by RPC: yarn.admin.acl is {allowed.strip()[:80]!r}"
+        return Finding("refresh", "note", what, f"put {user} or a group of it into yarn.admin.acl; or {_POLL}")
+    how = "with Kerberos" if client.login is not None else "without Kerberos"
+    acl = "yarn.admin.acl is not shown" if allowed is None else "yarn.admin.acl has it"
+    return Finding("refresh", "fine", f"the RPC at {rm.admin} takes {user}, {how}; {acl}")
+
+
+def _has(acl: str, user: str, groups: list[str]) -> bool:
+    """AccessControlList: users, a space, groups; a star for everybody."""
+    if acl.strip() == "*":
+        return True
+    users, _, allowed = acl.partition(" ")
+    names = {name.strip() for name in users.split(",")}
+    return user in names or bool({name.strip() for name in allowed.split(",")} & set(groups))
+
+
+def _line(error: YarnfairError) -> str:
+    return f"{error.where}: {error.what}" if error.where else error.what
