@@ -45,6 +45,8 @@ class Spread:
     scale: Scale
     centre: float
     deviation: float
+    #: Of each recorded run, in their order; () in files that were recorded without.
+    values: tuple[float, ...] = ()
 
     @property
     def constant(self) -> bool:
@@ -102,6 +104,7 @@ def spread_of(values: Sequence[float]) -> Spread:
         scale="log" if logarithmic else "linear",
         centre=float(scaled.mean()),
         deviation=float(scaled.std(ddof=1)) if len(found) > 1 else 0.0,
+        values=tuple(float(value) for value in values),
     )
 
 
@@ -228,7 +231,8 @@ def _why(entry: Entry, metrics: int) -> str:
     else:
         parts.append(
             f"others are held by the spread of {n} runs: Student's t with {n - 1} degrees of freedom at "
-            f"{FALSE_ALARMS:g}/{metrics} on the worse side, at least the range beyond the worst value"
+            f"{FALSE_ALARMS:g}/{metrics} on the worse side, at least the range beyond the worst value; several at once "
+            "by a permutation test of all metrics together"
         )
     return "; ".join(parts)
 
@@ -306,7 +310,10 @@ def _read_entry(found: Mapping[str, Any]) -> Entry:
         if one["scale"] not in ("log", "linear"):
             raise ValueError(f"scale {one['scale']!r}")
         numbers = {name: float(one[name]) for name in ("median", "least", "greatest", "centre", "deviation")}
-        spread[key_of(text)] = Spread(n=int(one["n"]), scale=one["scale"], **numbers)
+        values = tuple(float(value) for value in one.get("values", ()))
+        if len(values) not in (0, int(one["n"])):
+            raise ValueError(f"{len(values)} values of {one['n']} runs")
+        spread[key_of(text)] = Spread(n=int(one["n"]), scale=one["scale"], values=values, **numbers)
     margin = found.get("margin")
     return Entry(
         experiment=str(found["experiment"]),

@@ -6,7 +6,7 @@ What a user accepted (harness.results.acknowledge) is applied here; printing and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, flo
 from harness.results.catalogue import Key, Metric
 from harness.results.compare import number_text
 from harness.results.runs import RunRecord
+from harness.results.together import Of, together
 
 Verdict = Literal["fine", "better", "worse", "changed", "missing", "not judged", "acknowledged"]
 Levels = NDArray[np.float64]
@@ -107,9 +108,9 @@ def is_worse(metric: Metric, value: float, recorded: float) -> bool | None:
 def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
     """Every run against its entry of the baseline.
 
-    Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held by
-    the spread, together: the mean of several repeats has a nearer bound than one. Of several runs those are missing
-    that the baseline has of the same experiment and backend.
+    Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held
+    together: enough of them by one test of all metrics (`together`), fewer by the spread of the recorded ones. Of
+    several runs those are missing that the baseline has of the same experiment and backend.
 
     Raises InputError when the baseline has an entry for none of the runs.
     """
@@ -153,8 +154,9 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
         )
     found.remarks += [f"{run.path}: nothing is recorded of {run.experiment}, {run.variant}" for run in unknown]
     total = max(1, sum(len(_bounded(entries[name])) for name in groups))
+    tested = together([(entries[name], own) for name, own in groups.items()])
     for name, own in groups.items():
-        found.held += _by_spread(own, entries[name], total)
+        found.held += _by_spread(own, entries[name], total, tested)
     if len(runs) > 1:
         # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
         places = {(run.experiment, run.backend) for run in runs}
@@ -220,7 +222,9 @@ def _mean(values: Sequence[float], spread: Spread) -> float:
     return fmean(values)
 
 
-def _by_spread(runs: Sequence[RunRecord], entry: Entry, metrics: int) -> list[Held]:
+def _by_spread(
+    runs: Sequence[RunRecord], entry: Entry, metrics: int, tested: Mapping[Of, tuple[float, bool]]
+) -> list[Held]:
     name = str(runs[0].path) if len(runs) == 1 else f"{len(runs)} runs"
     out = []
     for key, spread in sorted(entry.spread.items(), key=lambda item: item[0].order()):
@@ -235,6 +239,9 @@ def _by_spread(runs: Sequence[RunRecord], entry: Entry, metrics: int) -> list[He
             out.append(_count(name, entry, key, spread, values))
             continue
         value = _mean(values, spread)
+        if (entry.name, key) in tested:
+            out.append(_in_the_test(name, entry, key, value, len(runs), *tested[entry.name, key]))
+            continue
         limit = bound(key, spread, metrics=metrics, runs=len(values), margin=entry.margin)
         how = f"margin of {entry.margin:.0%}" if entry.margin is not None else f"spread of {spread.n} runs"
         if limit is None:
@@ -250,6 +257,19 @@ def _by_spread(runs: Sequence[RunRecord], entry: Entry, metrics: int) -> list[He
         verdict: Verdict = "worse" if beyond else "fine"
         out.append(_held(name, entry, key, value=value, bound=limit, how=how, verdict=verdict, words=words, **more))
     return out
+
+
+def _in_the_test(name: str, entry: Entry, key: Key, value: float, runs: int, p: float, rare: bool) -> Held:
+    """A metric of several runs by the test of all metrics together; a difference that does not matter is fine."""
+    spread = entry.spread[key]
+    usual = _mean(spread.values, spread)
+    words = _moved(key.metric, value, usual)
+    worse = rare and abs(value - usual) > floor(key, spread)
+    if worse:
+        words += f", more than chance gives (p {p:.3f}, all metrics together)"
+    how = f"{runs} runs against {spread.n}"
+    verdict: Verdict = "worse" if worse else "fine"
+    return _held(name, entry, key, value=value, recorded=usual, bound=None, how=how, verdict=verdict, words=words)
 
 
 def _count(name: str, entry: Entry, key: Key, spread: Spread, values: Sequence[float]) -> Held:

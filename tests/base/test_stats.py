@@ -14,10 +14,12 @@ from harness.base.stats import (
     interval_paired,
     interval_unpaired,
     least_change_p,
+    least_together,
     level_of_each,
     rank_sum,
     ranks,
     signed_rank,
+    together,
 )
 
 
@@ -120,3 +122,61 @@ def test_tests_that_cannot_err_do_not_count() -> None:
     assert level_of_each([], 0.01) == 0.01
     level = level_of_each([4e-5] * 400, 0.01)
     assert level < 4e-5, "none can reach what so many of them need"
+
+
+# --- many metrics at once ---------------------------------------------------------------------------------------------
+
+
+def test_many_metrics_together_by_hand() -> None:
+    """Every way to deal the rows anew, gone through one by one."""
+    rng = np.random.default_rng(5)
+    before, after = rng.normal(0, 1, (4, 3)), rng.normal([0, 1.5, -1], 1, (3, 3))
+    rows = np.concatenate([before, after])
+
+    def difference(chosen: tuple[int, ...]) -> np.ndarray:
+        rest = [k for k in range(7) if k not in chosen]
+        return (rows[list(chosen)].mean(axis=0) - rows[rest].mean(axis=0)) / rows.std(axis=0)
+
+    seen = difference((4, 5, 6))
+    greatest = [difference(chosen).max() for chosen in itertools.combinations(range(7), 3)]
+    expected = [np.mean([one >= own - 1e-9 for one in greatest]) if own > 0 else 1.0 for own in seen]
+    assert together(before, after).tolist() == pytest.approx(expected)
+    assert least_together(4, 3) == pytest.approx(1 / 35)
+
+
+def test_one_metric_alone_has_the_p_of_scipys_permutation_test() -> None:
+    rng = np.random.default_rng(6)
+    a, b = rng.normal(0, 1, 6), rng.normal(0.8, 1, 5)
+    known = scipy.stats.permutation_test(
+        (b, a), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), alternative="greater",
+        vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert together(a[:, None], b[:, None])[0] == pytest.approx(known.pvalue)
+
+
+def test_columns_without_a_difference_say_nothing() -> None:
+    before, after = np.array([[7.0, 1.0], [7.0, 2.0]]), np.array([[7.0, 5.0], [7.0, 6.0]])
+    assert together(before, after).tolist() == [1.0, pytest.approx(1 / 6)]
+    assert together(np.full((2, 1), 1e300), np.full((2, 1), 1e300)).tolist() == [1.0]
+    assert together(np.zeros((2, 0)), np.zeros((2, 0))).tolist() == []
+
+
+def test_many_runs_are_dealt_by_drawing() -> None:
+    rng = np.random.default_rng(8)
+    before, after = rng.normal(0, 1, (15, 2)), rng.normal([0.0, 3.0], 1, (15, 2))
+    p = together(before, after)
+    assert p[1] == least_together(15, 15) < 1e-4
+    assert p[0] > 0.05
+    assert together(before, after).tolist() == p.tolist()
+
+
+def test_all_metrics_together_err_as_seldom_as_said() -> None:
+    """Heavy tails, and metrics that hang together: at a level of 5 % some 40 of 800 unchanged pairs are taken for
+    changed, at most 58 (three standard deviations)."""
+    rng = np.random.default_rng(9)
+    mixed = rng.normal(size=(6, 6))
+    wrong = 0
+    for _ in range(800):
+        rows = np.exp(rng.standard_t(3, size=(8, 6)) @ mixed * 0.3)
+        wrong += bool((together(rows[:4], rows[4:]) <= 0.05).any())
+    assert 10 < wrong < 58

@@ -16,13 +16,11 @@ import yaml
 
 from harness.cli import main
 from harness.experiments import bench
-from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment, variants_of
-from harness.experiments.simulated import setup_of, simulate_variant
+from harness.experiments.resolve import load_experiment
 from harness.results.baseline import BENCH_MARGIN, Baseline, record
 from harness.results.check import check
-from harness.results.metrics import ideal_alone_s
 from harness.results.runs import RunRecord, read_run
-from harness.results.summary import jobs_table, summarise
+from studies.check_power import simulated
 from tests.experiments.campaigning import EXPERIMENT
 
 pytestmark = pytest.mark.xdist_group("regressions")
@@ -46,19 +44,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tiny") / "tiny.yaml"
     path.write_text(yaml.safe_dump(EXPERIMENT))
     return path
-
-
-def simulated(experiment: LoadedExperiment, policy: str, seed: int) -> RunRecord:
-    """One run, in memory."""
-    (variant,) = variants_of(experiment, policies=[policy], seeds=[seed])
-    jobs = list(jobs_of(experiment, seed)[0])
-    capacity = experiment.capacity
-    alone = {job.id: ideal_alone_s(job, capacity) for job in jobs}
-    result = simulate_variant(setup_of(experiment, variant, jobs))
-    summary = summarise(result, jobs_table(result, alone), list(experiment.leaves))
-    name = experiment.spec.experiment
-    info = {"variant": policy, "seed": seed, "backend": "sim", "experiment": name, "exit": 0, "hash": experiment.hash}
-    return RunRecord(Path(f"{policy}-{seed}"), info, summary)
 
 
 def false_alarms(pairs: list[tuple[list[RunRecord], RunRecord]]) -> int:
