@@ -205,12 +205,13 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         content = yarn_content(runs)
     title, lead = _title(runs)
     contents = [("findings", "Findings")] if findings else []
-    contents += [("comparison", "Comparison")] if content.comparison else []
+    contents += [("comparison", "Comparison" if len(runs) > 1 else "Figures")] if content.comparison else []
     contents += [(part.ident, part.title) for part in content.parts]
     contents += [("runs", "What was run"), ("sources", "Where the numbers come from")]
     return environment.get_template("report.html.j2").render(
         title=title,
         lead=lead,
+        single=len(runs) == 1,
         contents=contents,
         warnings=_warnings(runs),
         drawn=content.drawn,
@@ -240,12 +241,27 @@ def _title(runs: Sequence[Run]) -> tuple[str, str]:
     names = list(dict.fromkeys(str(e["experiment"]) for e in known if e.get("experiment")))
     titles = list(dict.fromkeys(" ".join(str(e["about"]).split()) for e in known if e.get("about")))
     title = f"yarnfair: {', '.join(names)}" if names else "yarnfair report"
-    shown = ", ".join(run.label for run in runs[:MOST_DRAWN])
-    more = f" and {len(runs) - MOST_DRAWN} more" if len(runs) > MOST_DRAWN else ""
-    lead = f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {shown}{more}."
+    if len(runs) == 1:
+        title += f", {runs[0].label}"
+        lead = f"One run: {_which(runs[0])}."
+    else:
+        shown = ", ".join(run.label for run in runs[:MOST_DRAWN])
+        more = f" and {len(runs) - MOST_DRAWN} more" if len(runs) > MOST_DRAWN else ""
+        lead = f"{len(runs)} runs: {shown}{more}."
     capacity = next((run.capacity_mb for run in runs if run.capacity_mb), None)
     if capacity:
         lead += f" Cluster memory {figure_text(capacity / 1024, 0)} GiB."
     if titles:
         lead = " ".join(text if text.endswith(".") else text + "." for text in titles) + " " + lead
     return title, lead
+
+
+def _which(run: Run) -> str:
+    """Which run a page of one is about: its policy, how it acts, its seed, where and when it ran."""
+    said = [run.policy if run.mode == "inside" else f"{run.policy} from {run.mode}"]
+    said += [f"{name} {value}" for name, value in run.settings.items()]
+    said += [f"seed {run.seed}"] if run.seed is not None else []
+    backend = run.info.get("backend")
+    said += ["simulated" if backend in ("sim", None) else f"on {backend}"]
+    start = str(run.info.get("start") or "")[:10]
+    return ", ".join([*said, *([f"begun {start}"] if start else [])])

@@ -128,6 +128,21 @@ def test_axes_carry_units_and_tables_have_headers(hierarchy: list[Path], tmp_pat
     assert 'id="starvation"' in html
 
 
+def test_a_single_run_s_page_says_which_run_it_is(
+    three_policies: list[Path], write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = render_report([three_policies[-1]], tmp_path / "page.html").path.read_text(encoding="utf-8")
+    assert "<h1>yarnfair: made-up, ltrf@outside</h1>" in text
+    assert "One run: ltrf from outside, horizon_s 80, seed 1, simulated, begun 2026-01-01." in text
+    assert '<body class="single">' in text
+    assert "policies compared" not in text
+    assert "Comparison" not in text
+    both = render_report(three_policies[:2], tmp_path / "page.html").path.read_text(encoding="utf-8")
+    assert "2 runs: static, fair." in both
+    assert "The policies compared" in both
+    assert "<body>" in both
+
+
 def test_a_chart_that_is_cut_says_so(write_run: Callable[..., Path], tmp_path: Path) -> None:
     """The burst of the first seconds: 4 times the share, which the axis of all the time after does not hold."""
     run = write_run("ltrf", "ltrf", held=(4.0, 1.0, 1.0, 1.0), seconds=2000)
