@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -62,6 +63,50 @@ def test_smoothed_usage_is_that_of_htcondor_and_kueue(steps: list[int], half_lif
         assert counted == pytest.approx(raw, rel=1e-9, abs=1e-9)
         assert htcondor.figure(number * sampling, counted, 100) == pytest.approx(max(pi, 0.5), rel=1e-9)
         assert kueue.figure(number * sampling, counted, 100) == pytest.approx(usage, rel=1e-9, abs=1e-9)
+
+
+#: Jobs of a queue: start and length in seconds, vcores.
+slurm_jobs = st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 5000), st.integers(1, 64)), min_size=1, max_size=8)
+
+
+def raw_usage_of_slurm(jobs: Sequence[tuple[int, int, int]], until_s: int, period_s: int, half_life_s: float) -> float:
+    """Slurm's usage_raw (priority_multifactor.c): decay a second 1 - 0.693 / half-life. Every period what there is
+    decays by the period; what ran since counts as if all of it were as old as the time it ran, and counts at the
+    period's end, or at the job's."""
+    second = 1 - 0.693 / half_life_s
+    usage = 0.0
+    for tick in range(0, until_s + 1, period_s):
+        for start, length, vcores in jobs:
+            end = start + length
+            if tick - period_s < end < tick and end > start:
+                ran = end - max(start, tick - period_s)
+                usage += ran * second**ran * vcores
+        usage *= second**period_s
+        for start, length, vcores in jobs:
+            if start < tick <= start + length:
+                ran = tick - max(start, tick - period_s)
+                usage += ran * second**ran * vcores
+    return usage
+
+
+@given(slurm_jobs, st.sampled_from([(300, 7 * 86400), (300, 86400), (300, 3600), (60, 3600)]), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_decayed_usage_is_slurms_but_for_its_steps(
+    jobs: list[tuple[int, int, int]], slurm: tuple[int, int], periods: int
+) -> None:
+    """Slurm's steps lose: what ran counts as up to two periods older than it is, and 0.693 is not ln 2."""
+    period, half_life = slurm
+    until = 300 * periods
+    ledger = Ledger(LedgerSettings("vcores", half_life_s=half_life), {"a": 1.0}, Resource(1024, 1000))
+    moments = sorted({0, until, *(t for start, length, _ in jobs for t in (start, start + length) if t < until)})
+    for begin, end in itertools.pairwise(moments):
+        rate = sum(vcores for start, length, vcores in jobs if start <= begin < start + length)
+        ledger.observe(end, {"a": Usage(0.0, rate * (end - begin))})
+    ours, theirs = ledger.counted()["a"], raw_usage_of_slurm(jobs, until, period, half_life)
+    assert (ours == 0) == (theirs == 0)
+    if ours:
+        off = until * (LN2 / half_life + math.log1p(-0.693 / half_life))
+        assert -off - 1e-9 <= math.log(ours / theirs) <= 2 * period * LN2 / half_life + 1e-9
 
 
 @given(rates, st.integers(1, 30), st.floats(0.1, 7))
