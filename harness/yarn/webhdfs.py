@@ -36,7 +36,8 @@ _ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.
 class HdfsStatus:
     """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits.
 
-    ``owner``, ``group``: "" where HDFS does not tell; ``acl``: whether it has an ACL beyond its permission.
+    ``owner``, ``group``: "" where HDFS does not tell; ``acl``: whether it has an ACL beyond its permission;
+    ``modified_ms``: since 1970, 0 where HDFS does not tell.
     """
 
     name: str
@@ -46,6 +47,7 @@ class HdfsStatus:
     owner: str = ""
     group: str = ""
     acl: bool = False
+    modified_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ class WebHdfs:
                 well_formed(str(row.get("owner", ""))),
                 well_formed(str(row.get("group", ""))),
                 row.get("aclBit") is True,
+                int(row.get("modificationTime", 0)),
             )
         except (KeyError, TypeError, ValueError):
             raise BadAnswer("no file status", where=f"{self.base}{path}") from None
@@ -272,6 +275,11 @@ class WebHdfs:
         """A folder and those above it."""
         if self._document("PUT", path, "MKDIRS", permission=permission) != {"boolean": True}:
             raise Refused("WebHDFS MKDIRS: false", where=f"{self.base}{path}")
+
+    def rename(self, path: str, new: str) -> None:
+        """Gives a file or folder another name, which nothing has yet."""
+        if self._document("PUT", path, "RENAME", destination=new) != {"boolean": True}:
+            raise Refused("WebHDFS RENAME: false", where=f"{self.base}{path}")
 
     def delete(self, path: str) -> bool:
         """Removes a file, or a folder with all that is in it; whether there was one."""

@@ -40,4 +40,5 @@ def test_an_application_computes_and_a_failing_one_says_why(tmp_path: Path) -> N
         with pytest.raises(RunInvalid, match=r"invertedindex failed.*NameError: name 'boom' is not defined"):
             client.run(broken)
         assert not any(not app.final for app in rest.apps())
-        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".staging")] == []
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+        assert not (tmp_path / "no").exists()

@@ -11,12 +11,7 @@ from harness.jobs.engines.attempts import Attempt
 from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient
 
-CLIENT_MB = 300
-
-
 _LOG_LINES = 8
-
-
 #: Stack frames, log4j's own complaints, and what a NodeManager writes around a log.
 _NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
 
@@ -87,10 +82,10 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
     room = sum(node.available.memory_mb for node in nodes) - sizes.am_mb
     vcores = sum(node.available.vcores for node in nodes) - 1
     at_once = max(1, min(room // sizes.task_mb, vcores, max(sizes.maps, sizes.reduces)))
-    needed = sizes.am_mb + at_once * sizes.task_mb + CLIENT_MB
+    needed = sizes.am_mb + at_once * sizes.task_mb
     if needed > free_mb:
         raise InputError(
-            f"memory is short: {at_once} task(s) at once, the application master and the client take {needed} MB, "
+            f"memory is short: {at_once} task(s) at once and the application master take {needed} MB, "
             f"this machine has {free_mb} MB left",
             where=where,
             mend="fewer or smaller nodes, a lower --task-mb, or wait",

@@ -125,11 +125,7 @@ def _sort(call: Call) -> list[HadoopJob]:
 
 
 def _tera_sort(call: Call) -> list[HadoopJob]:
-    # Where the file system is the local one, a task's working folder is the job's: TeraSort's maps look there for the
-    # keys that cut the reduces, which the client has put into the output.
     properties = {"mapreduce.job.reduces": str(call.reduces)}
-    if "://" not in call.output:
-        properties["mapreduce.job.working.dir"] = call.output
     return [HadoopJob(f"{_EXAMPLES}.terasort.TeraSort", (*call.inputs, call.output), properties)]
 
 

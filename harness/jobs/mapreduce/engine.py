@@ -1,4 +1,4 @@
-"""MapReduce as an engine of programs: through REST alone in experiments and on Docker, else by Hadoop's own client."""
+"""MapReduce as an engine of programs: submitted through REST alone, in experiments and one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from harness.jobs.engines.base import (
 from harness.jobs.engines.cluster import Sizes
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, settings_of
 from harness.jobs.mapreduce.client import Client, Request, streaming_jar
-from harness.jobs.mapreduce.containers import ContainerClient
 from harness.jobs.mapreduce.places import LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
 from harness.jobs.spec import DataSpec, ProgramSpec
@@ -89,8 +88,7 @@ class MapReduce(Engine):
         )
 
     def client(self, cluster: ProgramCluster) -> ProgramClient:
-        if cluster.shared is None:
-            return Client(cluster.rest, progress=cluster.progress, stop=cluster.stop)
-        assert isinstance(cluster.shared, ContainerFolder)
-        shared = cluster.shared.beside("yarnfair-jobs")
-        return ContainerClient(cluster.rest, shared, cluster.progress, cluster.stop)
+        shared = cluster.shared
+        assert shared is None or isinstance(shared, ContainerFolder)
+        folder = None if shared is None else shared.beside("yarnfair-jobs")
+        return Client(cluster.rest, folder, cluster.progress, cluster.stop)

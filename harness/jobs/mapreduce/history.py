@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from harness.jobs.engines.attempts import NO_EVENT, Attempt, millis
@@ -93,12 +92,3 @@ def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
         )
     maps = [asked[task] for task in asked if task.rpartition("_")[0].endswith("_m")] or list(asked.values())
     return JobRecord(first_heartbeat_ms=min(maps, default=0), ended_ms=last_ms, tasks=tuple(tasks))
-
-
-def histories(folder: Path) -> list[Attempt]:
-    """The attempts of all jobs whose history lies below a folder."""
-    attempts: list[Attempt] = []
-    for file in sorted(folder.rglob("*.jhist")):
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            attempts += read_history(lines)
-    return attempts

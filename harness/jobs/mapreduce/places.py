@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import posixpath
 import shutil
 import tarfile
 import time
@@ -18,7 +19,11 @@ from typing import Any
 
 from harness.base.errors import CallError, InputError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
+from harness.jobs.data.targets import HdfsTarget, Target
+from harness.jobs.mapreduce.storage import uri_of
+from harness.yarn.errors import Refused
 from harness.yarn.rest import LocalFile
+from harness.yarn.webhdfs import missing
 
 
 class Place(ABC):
@@ -48,6 +53,18 @@ class Place(ABC):
     def remove(self, folder: str) -> None:
         """Takes a folder away. Raises InputError."""
 
+    def copy(self, folder: str, to: Path) -> None:
+        """Copies what lies below a folder into one of this machine. Raises InputError."""
+        for name, content in self.fetch(folder).items():
+            with _writing(to / name):
+                (to / name).parent.mkdir(parents=True, exist_ok=True)
+                (to / name).write_bytes(content)
+
+    def give(self, folder: str, output: Path | Target) -> None:
+        """Puts a folder where a user wants it: not there yet, and where the place can put it. Raises InputError."""
+        assert isinstance(output, Path)
+        self.copy(folder, output)
+
     def data(self, folder: Path, name: str) -> str:
         """The path on the nodes of a data set of this machine, put there as ``name`` if it is not there."""
         there = self.sizes(name)
@@ -69,6 +86,8 @@ def place_of(shared: SharedFolder) -> Place:
 
 class LocalPlace(Place):
     """A folder of this machine."""
+
+    file_system = "file:///"
 
     def __init__(self, folder: Path, *, data_as_it_is: bool = True) -> None:
         self.folder, self.path, self._as_it_is = folder.absolute(), str(folder.absolute()), data_as_it_is
@@ -112,9 +131,77 @@ class LocalPlace(Place):
     def remove(self, folder: str) -> None:
         shutil.rmtree(self.folder / folder, ignore_errors=True)
 
+    def give(self, folder: str, output: Path | Target) -> None:
+        assert isinstance(output, Path)
+        with _writing(output):
+            (self.folder / folder).rename(output)
+
     def data(self, folder: Path, name: str) -> str:
         """Nodes that are this machine read data sets where they lie."""
         return str(folder.absolute()) if self._as_it_is else super().data(folder, name)
+
+
+@contextlib.contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(output)) from None
+
+
+class HdfsPlace(Place):
+    """A folder in HDFS, which this machine reaches by WebHDFS. Files of this machine the nodes read where they lie."""
+
+    def __init__(self, target: HdfsTarget) -> None:
+        self._hdfs, self._folder, self.path = target.hdfs, target.folder, uri_of(target)
+        #: The file system: ``hdfs://host:port``.
+        self.file_system = self.path.removesuffix(target.folder)
+
+    def _at(self, name: str) -> str:
+        return posixpath.join(self._folder, name)
+
+    def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
+        found = {}
+        for name in folders:
+            self._hdfs.make_folder(self._at(name))
+        for name, content in files.items():
+            self._hdfs.write(self._at(name), content)
+            state = self._hdfs.status(self._at(name))
+            assert state is not None
+            found[name] = LocalFile(f"{self.path}/{name}", state.size, state.modified_ms)
+        return found
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        return HdfsTarget(self._hdfs, self._at(folder)).sizes()
+
+    def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
+        return {
+            name: self._hdfs.read(self._at(f"{folder}/{name}")) for name in self._below(folder) if name.endswith(suffix)
+        }
+
+    def _below(self, folder: str) -> Iterator[str]:
+        """The files below a folder, named from there on."""
+        try:
+            rows = self._hdfs.listing(self._at(folder))
+        except Refused as error:
+            if missing(error):
+                return
+            raise
+        for row in rows:
+            if row.folder:
+                yield from (f"{row.name}/{name}" for name in self._below(f"{folder}/{row.name}"))
+            else:
+                yield row.name
+
+    def remove(self, folder: str) -> None:
+        self._hdfs.delete(self._at(folder))
+
+    def give(self, folder: str, output: Path | Target) -> None:
+        assert isinstance(output, HdfsTarget)
+        self._hdfs.rename(self._at(folder), output.folder)
+
+    def data(self, folder: Path, name: str) -> str:
+        return str(folder.absolute())
 
 
 def _open_folders(root: Path, name: str) -> None:

@@ -6,29 +6,45 @@ When a job is submitted, and what its times mean, is the caller's business (harn
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
+from harness.base.errors import CallError, InputError
+from harness.jobs.data.targets import HdfsTarget, Target
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, Sizing
 from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
-from harness.jobs.mapreduce.client import write_centres
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import Place
-from harness.jobs.mapreduce.storage import check_path
+from harness.jobs.mapreduce.storage import check_path, fetch, part_sizes, target_of, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
+
+#: Hadoop's defaults of ``yarn.application.classpath`` and ``mapreduce.application.classpath``.
+_HADOOPS_OWN = ",".join(
+    ["$HADOOP_CONF_DIR"]
+    + [
+        f"${home}/share/hadoop/{part}/{jars}"
+        for home, part in (
+            ("HADOOP_COMMON_HOME", "common"),
+            ("HADOOP_HDFS_HOME", "hdfs"),
+            ("HADOOP_YARN_HOME", "yarn"),
+            ("HADOOP_MAPRED_HOME", "mapreduce"),
+        )
+        for jars in ("*", "lib/*")
+    ]
+)
 
 
 def jobs_of(
@@ -65,16 +81,19 @@ def jobs_of(
 class Staged:
     """Where MapReduce programs find what they need.
 
-    ``data``: folders of this machine; ``streaming``: the jar of Hadoop Streaming, there too; ``python``: on the nodes.
+    ``data``: folders of this machine, or in HDFS; ``streaming``: the jar of Hadoop Streaming, of this machine;
+    ``python``: on the nodes. ``carries_jar``: the jar goes with each job, for nodes that do not see this machine's
+    cache.
     """
 
     place: Place
-    data: Mapping[DataSpec, Path]
+    data: Mapping[DataSpec, Path | Target]
     streaming: Path | None
     python: str
     user: str = "yarnfair"
     am_heartbeat_ms: int = 1000
     node_heartbeat_ms: int = 1000
+    carries_jar: bool = False
 
 
 class MapReducePrograms(EnginePrograms):
@@ -101,6 +120,9 @@ class MapReducePrograms(EnginePrograms):
         self._apps: dict[str, str] = {}
         self._classes = ""
         self._jars: tuple[str, ...] = ()
+        #: The data's files on this machine: copies of those in HDFS.
+        self._copies: dict[DataSpec, list[Path]] = {}
+        self._closing = contextlib.ExitStack()
 
     def prepare(self) -> None:
         """Puts data and jars where the nodes see them, before anything counts.
@@ -113,15 +135,19 @@ class MapReducePrograms(EnginePrograms):
                 check_path(self._input(data))
         found = cluster_properties(self.rest)
         name = "mapreduce.application.classpath"
-        self._classes = found.get(name) or found.get("yarn.application.classpath") or ""
-        if not self._classes:
-            raise InputError(f"no {name} in its configuration", where=self.rest.http.current, mend="set it there")
-        if self.site.streaming is not None:
+        self._classes = found.get(name) or found.get("yarn.application.classpath") or _HADOOPS_OWN
+        if self.site.streaming is not None and not self.site.carries_jar:
             path = self.site.place.data(self.site.streaming.parent, "streaming")
             self._jars = (f"{path}/{self.site.streaming.name}",)
 
     def _input(self, data: DataSpec) -> str:
-        return self.site.place.data(self.site.data[data], f"data/{data.kind}-{data.size}-{data.seed}".replace(" ", ""))
+        target = self._target(data)
+        if isinstance(target, HdfsTarget):
+            return uri_of(target)
+        return self.site.place.data(Path(target.name), f"data/{data.kind}-{data.size}-{data.seed}".replace(" ", ""))
+
+    def _target(self, data: DataSpec) -> Target:
+        return target_of(self.site.data[data])
 
     def document(self) -> dict[str, Any]:
         """Settings of the engine, for ``run.json``: what all jobs have in common, as the first one has it."""
@@ -155,7 +181,8 @@ class MapReducePrograms(EnginePrograms):
         files = self._files(job, hadoop)
         place = self.site.place
         cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
-        shown = {name: cached[f"{staged}/{name}"] for name in beside if name != staging.PARTITION_FILE}
+        # On a local file system TeraSort's tasks look for its cuts in the job's folder, else in their own.
+        shown = {name: cached[f"{staged}/{name}"] for name in beside}
         demands = {stage.name: stage.demand for stage in job.spec.stages}
         sized = staging.Sized(demands["map"], demands.get("reduce", demands["map"]), job.spec.am)
         properties = staging.job_xml(
@@ -218,12 +245,19 @@ class MapReducePrograms(EnginePrograms):
             hadoop = jobs[job.step - 1]
             for name, file in staging.program_names(hadoop):
                 beside[name] = file.read_bytes()
+        if self.site.streaming is not None and self.site.carries_jar:
+            beside[self.site.streaming.name] = self.site.streaming.read_bytes()
         if job.application == "terasort":
             beside[staging.PARTITION_FILE] = staging.partition_file(self._sample(job), job.reduces)
         return hadoop, beside
 
     def _parts(self, data: DataSpec) -> list[Path]:
-        return sorted(self.site.data[data].glob("part-*"))
+        """A data set's files as this machine reads them."""
+        if data not in self._copies:
+            target = self._target(data)
+            copies = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-data-")))
+            self._copies[data] = fetch(target, sorted(part_sizes(target)), copies)
+        return self._copies[data]
 
     def _sample(self, job: ProgramJob) -> list[bytes]:
         """Some of TeraSort's records, from all over the input: as many as its own client looks at."""
@@ -248,8 +282,8 @@ class MapReducePrograms(EnginePrograms):
         else:
             found = []
             for data in job.inputs:
-                path = self._input(data)
-                found += [staging.InputFile(f"{path}/{file.name}", file.stat().st_size) for file in self._parts(data)]
+                path, sizes = self._input(data), part_sizes(self._target(data))
+                found += [staging.InputFile(f"{path}/{name}", size) for name, size in sorted(sizes.items())]
             return found
         if not parts:
             raise InputError(f"{job.spec.id}: the step before left nothing", where=at)
@@ -310,22 +344,31 @@ class MapReducePrograms(EnginePrograms):
         inputs = [self._parts(data) for data in job.inputs]
         settings = settings_of(APPLICATIONS[job.application], job.program.settings)
         with tempfile.TemporaryDirectory(prefix="yarnfair-answer-") as work:
-            self.fetch(job_id, Path(work))
+            self.site.place.copy(self._output(job), Path(work))
             return CHECKS[job.application](inputs, settings, output_files(Path(work)))
 
-    def fetch(self, job_id: str, folder: Path) -> None:
-        """What a program has written, into a folder of this machine. Raises InputError."""
-        for name, content in self.site.place.fetch(self._output(self.jobs[job_id])).items():
-            file = folder / name
-            try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content)
-            except OSError as error:
-                raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
+    def deliver(self, job_id: str, output: Path | Target) -> None:
+        """Gives what a program has written to its caller: a folder that is not there yet. Raises InputError."""
+        self.site.place.give(self._output(self.jobs[job_id]), output)
 
     def close(self) -> None:
         """Takes away what the run has left in the place: outputs, staging. Raises InputError."""
+        self._closing.close()
         self.site.place.remove(self.tag)
+
+
+def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
+    """The first movies of the input, as many as there are classes."""
+    if not classes.isdigit() or not 1 <= int(classes) <= 1000:
+        raise CallError(f"classes is {classes[:20]!r}", where="--set", mend="give a number from 1 to 1000")
+    lines: list[bytes] = []
+    for file in files:
+        with file.open("rb") as rows:
+            for row in rows:
+                if len(lines) == int(classes):
+                    break
+                lines.append(row.rstrip(b"\n") + b"\n")
+    target.write_bytes(b"".join(lines))
 
 
 def _identity_reduce(job: ProgramJob) -> dict[str, str]:

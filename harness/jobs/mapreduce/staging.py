@@ -95,7 +95,7 @@ def split_files(splits: Sequence[Split], *, new_api: bool) -> tuple[bytes, bytes
         # No locations: every node sees the folder alike.
         meta += vlong(0) + vlong(len(body)) + vlong(split.length)
         # As it is: Hadoop reads it back as a Path, which escapes by itself.
-        body += text(name.encode()) + text(f"file:{split.path}".encode())
+        body += text(name.encode()) + text(_uri(split.path).encode())
         body += struct.pack(">qq", split.start, split.length)
     return bytes(body), bytes(meta)
 
@@ -124,7 +124,7 @@ def job_properties(job: HadoopJob) -> dict[str, str]:
         f"{_EXAMPLES}.terasort.TeraSort": _tera_sort,
     }
     if job.main not in kinds:
-        raise CallError(f"{job.main} is not submitted through REST", mend="use `yarnfair job run`")
+        raise CallError(f"{job.main} is not submitted through REST", mend="add what its client would set")
     return {**kinds[job.main](job.arguments), **job.properties}
 
 
@@ -235,7 +235,8 @@ def _streaming(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _uri(path: str) -> str:
-    return f"file:{path}"
+    """A path as all nodes call it: of the folder that they share, where no file system stands before it."""
+    return path if "://" in path else f"file:{path}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,18 +15,19 @@ import pytest
 
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.cli import main
-from harness.clusters import jars
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import ProgramRunner
 from harness.jobs.engines.attempts import attempts_table, summary
 from harness.jobs.engines.base import ProgramCluster
 from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, last_lines
-from harness.jobs.mapreduce import client
-from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
-from harness.jobs.mapreduce.client import Request, data_sets
-from harness.jobs.mapreduce.containers import _jobs
+from harness.jobs.mapreduce import client, programs
+from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, settings_of
+from harness.jobs.mapreduce.client import Request, data_sets, program_jobs
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.model.resources import Resource
+from harness.yarn.answers import NewApplication
+from harness.yarn.errors import Unreachable
+from harness.yarn.rest import Submission
 
 
 def rest(*free_mb: int, used_mb: int = 0) -> Any:
@@ -50,14 +52,14 @@ def test_a_container_larger_than_any_node_is_refused() -> None:
 
 
 def test_what_runs_at_once_has_to_fit_into_this_machine() -> None:
-    # 512 MB for the master, then 7 of 512 in 4096 MB; 4 maps at most: 512 + 4 * 512 + the client's 300.
+    # 512 MB for the master, then 7 of 512 in 4096 MB; 4 maps at most: 512 + 4 * 512.
     cluster = rest(4096)
     sizes = Sizes(task_mb=512, am_mb=512, maps=4, reduces=2)
-    check_memory(sizes, cluster, free_mb=2860)
+    check_memory(sizes, cluster, free_mb=2560)
     with pytest.raises(InputError, match=r"3 task\(s\) at once"):
         # Three vcores beside the master's: they bound it before the maps do.
-        check_memory(sizes, cluster, free_mb=2347)
-    check_memory(sizes, cluster, free_mb=2348)
+        check_memory(sizes, cluster, free_mb=2047)
+    check_memory(sizes, cluster, free_mb=2048)
 
 
 def test_available_memory() -> None:
@@ -76,7 +78,9 @@ def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: 
     given = request(tmp_path, tmp_path / "words")
     assert data_sets(given)
     with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
-        _jobs(given)
+        program_jobs(given, copied=True)
+    (job,), places = program_jobs(given, copied=False)
+    assert places == {job.inputs[0]: tmp_path / "words"}
 
 
 def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -171,47 +175,60 @@ def test_the_history_of_a_job() -> None:
     assert attempts_table([], 0).empty
 
 
-@pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
-    """Where a run of Hadoop's client ends badly, its master having written a history."""
-    found: list[BaseException] = []
+class Rest:
+    """A ResourceManager that takes everything; asked for an application, it raises ``error``. ``kills``: the tags."""
 
-    def one(self: client.Client, request: Request, job: HadoopJob, classes: str, work: Path, *_: object) -> None:
-        (work / "history").mkdir()
-        (work / "history" / "job_1_0001.jhist").write_text("\n".join(history_lines()))
-        raise found[-1]
+    def __init__(self, folder: Path, error: BaseException) -> None:
+        self.folder, self.error, self.kills = folder, error, list[str]()
+        self.nodes, self.http = rest(8192).nodes, rest(8192).http
 
-    monkeypatch.setattr(client.Client, "_one", one)
-    monkeypatch.setattr(client, "java_program", lambda: "java")
-    monkeypatch.setattr(client, "cluster_properties", lambda _: {})
-    monkeypatch.setattr(client, "streaming_jar", lambda _: Path("/jars/streaming.jar"))
-    monkeypatch.setattr(jars, "find", lambda **_: Path("/jars"))
-    return found
+    def new_application(self) -> NewApplication:
+        return NewApplication("application_1_0001", Resource(4096, 4))
+
+    def submit(self, submission: Submission, identity: str) -> str:
+        (self.place,) = self.folder.glob(".job-*")
+        (history,) = self.place.glob("*/history")
+        (history / "job_1_0001.jhist").write_text("\n".join(history_lines()))
+        return identity
+
+    def app(self, identity: str) -> Any:
+        if isinstance(self.error, RunInvalid):
+            return SimpleNamespace(id=identity, final=True, final_status="FAILED", diagnostics=str(self.error))
+        raise self.error
+
+    def kill_tagged(self, tag: str) -> None:
+        self.kills.append(tag)
 
 
-@pytest.mark.parametrize("error", [RunInvalid("join failed"), RunTimedOut("too long"), KeyboardInterrupt()])
-def test_what_was_measured_of_a_run_that_fails_is_kept(
-    error: BaseException, ends: list[BaseException], tmp_path: Path
+@pytest.mark.parametrize("error", [RunInvalid("join failed"), Unreachable("no answer"), KeyboardInterrupt()])
+def test_what_was_measured_of_a_run_that_fails_is_kept_and_nothing_else(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ends.append(error)
-    cluster = rest(8192)
-    cluster.kill_tagged = lambda _: None
-    for kind in ("rankings", "uservisits", "text"):
+    monkeypatch.setattr(programs, "cluster_properties", lambda _: {})
+    jar = tmp_path / "streaming.jar"
+    jar.write_bytes(b"PK")
+    monkeypatch.setattr(client, "streaming_jar", lambda _: jar)
+    cluster: Any = Rest(tmp_path, error)
+    for kind in ("rankings", "uservisits"):
         generate(kind, 3000, 1, FolderTarget(tmp_path / kind))
-    runs = ProgramRunner(ProgramCluster(cluster, tmp_path, "python3"))
-    before = time.time_ns() // 1_000_000
-    with pytest.raises(type(error)):
-        runs.run(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"))
-    assert [one.outcome for one in runs.attempts] == ["finished", "failed"]
-    assert runs.zero_ms >= before
-    # Nothing that this run has not made is removed: a folder of that name is nobody's but join's.
+    # A folder of that name is nobody's but its owner's.
     (tmp_path / "out.joined").mkdir()
     (tmp_path / "out.joined" / "mine").write_text("kept")
-    with pytest.raises(InputError, match=r"out.joined: is there already"):
-        runs.run(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"))
-    with pytest.raises(type(error)):
-        runs.run(request(tmp_path, tmp_path / "text"))
+    there = sorted(path.name for path in tmp_path.iterdir())
+    runs = ProgramRunner(ProgramCluster(cluster, tmp_path, "python3"))
+    before = time.time_ns() // 1_000_000
+    given = replace(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"), timeout_s=0.0)
+    # What asking the ResourceManager raises is no end of a run: its time is.
+    with pytest.raises(RunTimedOut if isinstance(error, Unreachable) else type(error)):
+        runs.run(given)
+    assert [one.outcome for one in runs.attempts] == ["finished", "failed"]
+    assert runs.zero_ms >= before
+    assert set(cluster.kills) == {cluster.place.name}
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
     assert (tmp_path / "out.joined" / "mine").read_text() == "kept"
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match=r"out: is there already"):
+        runs.run(given)
 
 
 def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
@@ -248,10 +265,3 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     suites = Counter(row["suite"] for row in rows.values())
     # TPC-H's 22 queries by Spark and one application with all of them; by Hive.
     assert suites == {"facebook": 4, "purdue": 10, "spark": 2, "tpch": 23, "hive": 22}
-
-
-def test_terasorts_maps_find_the_keys_that_cut_the_reduces(tmp_path: Path) -> None:
-    # On a local file system they look in the job's working folder; the client writes them to the output.
-    call = Call(("in",), "/shared/out", 3, {}, "python3", tmp_path, tmp_path)
-    (job,) = APPLICATIONS["terasort"].jobs(call)
-    assert job.properties == {"mapreduce.job.reduces": "3", "mapreduce.job.working.dir": "/shared/out"}

@@ -17,7 +17,7 @@ import pytest
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.mapreduce.answers import CHECKS
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, STREAMING, Call, HadoopJob, settings_of
-from harness.jobs.mapreduce.client import write_centres
+from harness.jobs.mapreduce.programs import write_centres
 from harness.model.data import data_path
 
 SIZES = {"text": 40_000, "movies": 60_000, "ratings": 400_000, "rankings": 200_000, "uservisits": 300_000}
