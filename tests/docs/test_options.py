@@ -58,7 +58,7 @@ def test_the_short_help_of_a_group_names_its_commands() -> None:
 
 def test_the_reference_of_a_comparison_is_told_in_its_order() -> None:
     page = (DOCS / "how-to" / "compare-runs.md").read_text(encoding="utf-8")
-    told = re.search(r"the first that is there of(.*?), else", page, re.S)
+    told = re.search(r"the first of these that is\s+present:(.*?), else", page, re.S)
     assert told is not None
     assert tuple(re.findall(r"`([^`]+)`", told.group(1))) == _ORDER
     context = click.Context(COMMANDS["compare"])
