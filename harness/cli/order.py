@@ -49,7 +49,7 @@ def order(
     JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns: job, maps, map_seconds, reduces, reduce_seconds.
     """
     from harness.model.brought import named
-    from harness.policies.ordering import GREEDY, Slots, estimate, lower_bound, upper_bound
+    from harness.policies.ordering import GREEDY, Slots, estimate, lower_bound, upper_bound, upper_bound_as_printed
 
     if algorithm != "optimal":
         for option, value in (("--objective", objective), ("--time-limit", time_limit_s)):
@@ -97,7 +97,7 @@ def order(
     if as_json:
         print_json(document)
     else:
-        _print(document)
+        _print(document, _number(upper_bound_as_printed(ordered, slots)))
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
@@ -121,7 +121,7 @@ def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any], printed: int | float) -> None:
     ends: dict[str, int | float] = document["completions"]
     width = max(3, *(len(name) for name in ends))
     click.echo(f"{'job':<{width}}  {'ends at, s':>14}")
@@ -130,7 +130,7 @@ def _print(document: dict[str, Any]) -> None:
     click.echo(f"makespan               {document['makespan']:.12g} s")
     click.echo(f"total completion time  {document['total_completion_time']:.12g} s")
     click.echo(f"makespan of any order  {document['lower_bound']:.12g} s or more")
-    click.echo(f"of this order          {document['upper_bound']:.12g} s or less")
+    click.echo(f"of this order          {document['upper_bound']:.12g} s or less (the thesis prints {printed:.12g})")
     if "proven" in document:
         what = {"makespan": "makespan", "tct": "total completion time"}[document["objective"]]
         if document["proven"]:

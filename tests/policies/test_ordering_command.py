@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,11 @@ def test_the_text_names_every_job_and_both_sums(tmp_path: Path) -> None:
     assert "makespan               40 s" in text
     assert "total completion time  100 s" in text
     assert "no order has a smaller makespan" in text
+    # By hand: Lemma 3.2's bound, and the same with its last term, the longest reduce, once instead of twice.
+    bounds = re.search(r"of this order +([\d.]+) s or less \(the thesis prints ([\d.]+)\)", text)
+    assert bounds
+    longest_reduce = max(float(line.split(",")[4] or 0) for line in GOOD.splitlines()[1:])
+    assert float(bounds[1]) - float(bounds[2]) == longest_reduce
 
 
 def test_a_time_limit_is_kept_and_said(tmp_path: Path) -> None:

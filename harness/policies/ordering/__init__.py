@@ -3,7 +3,7 @@
 The search (numba) is imported from harness.policies.ordering.search by who needs it; nothing here is heavy.
 """
 
-from harness.policies.ordering.bounds import lower_bound, upper_bound
+from harness.policies.ordering.bounds import lower_bound, upper_bound, upper_bound_as_printed
 from harness.policies.ordering.estimator import Estimate, estimate, estimate_released, estimate_tasks
 from harness.policies.ordering.greedy import GREEDY
 from harness.policies.ordering.jobs import MapReduceJob, Slots, parse_jobs
@@ -19,4 +19,5 @@ __all__ = [
     "lower_bound",
     "parse_jobs",
     "upper_bound",
+    "upper_bound_as_printed",
 ]

@@ -26,9 +26,14 @@ def lower_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
 
 
 def upper_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Lemma 3.2 with its last term doubled: the jobs, executed in the order given, end by then. Seconds.
+    """Lemma 3.2 with its last term doubled: the jobs, executed in the order given, end by then. Seconds."""
+    return upper_bound_as_printed(jobs, slots) + _longest_reduce(jobs)
 
-    max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + 2 max_i t^R_i; a phase without tasks has
+
+def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
+    """Lemma 3.2 as the thesis prints it (eq. 3.5), which does not always hold. Seconds.
+
+    max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + max_i t^R_i; a phase without tasks has
     no task time.
     """
     times = [processing_times(job, slots) for job in jobs]
@@ -36,5 +41,8 @@ def upper_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
     heads = accumulate(map_s for map_s, _ in times)
     tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
     paths = (head + map_s + tail for head, map_s, tail in zip(heads, longest_map, tails, strict=True))
-    longest_reduce = max((job.reduce_s for job in jobs if job.reduces), default=Fraction(0))
-    return max(paths, default=Fraction(0)) + 2 * longest_reduce
+    return max(paths, default=Fraction(0)) + _longest_reduce(jobs)
+
+
+def _longest_reduce(jobs: Sequence[MapReduceJob]) -> Fraction:
+    return max((job.reduce_s for job in jobs if job.reduces), default=Fraction(0))
