@@ -51,6 +51,10 @@ def table(figures: dict[str, Any]) -> str:
     lines += ["", "A decision, ms, by queues " + "".join(f"{size:>10,}" for size in sizes)]
     for name, series in figures["decision"].items():
         lines.append(f"  {name:<24}" + "".join(f"{row['ms']:>10.3f}" for row in series))
+    sizes = [row["queues"] for row in next(iter(figures["control"].values()))]
+    lines += ["", "A control tick, ms, by queues" + "".join(f"{size:>10,}" for size in sizes)]
+    for name, series in figures["control"].items():
+        lines.append(f"  {name:<27}" + "".join(f"{row['ms']:>10.3f}" for row in series))
     order = figures["order"]
     if order:
         lines += ["", f"Job ordering: 9 jobs in {order['jobs_9_s']:.2f} s; {order['jobs_in_60_s']} jobs within 60 s"]

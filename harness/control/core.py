@@ -246,7 +246,7 @@ class ControlCore:
             self._leaf_weights = leaf_weights
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
-        used = {}
+        used: dict[str, tuple[float, float]] = {}
         last = self._consumed
         for leaf, _ in leaf_weights:
             now = consumed.get(leaf)
@@ -258,7 +258,7 @@ class ControlCore:
             elif now[0] < before[0] or now[1] < before[1]:
                 # The RM has forgotten applications: what they used since the last look is lost.
                 before = now
-            used[leaf] = Usage(now[0] - before[0], now[1] - before[1])
+            used[leaf] = (now[0] - before[0], now[1] - before[1])
             last[leaf] = now
         try:
             due = self._due(snapshot, ledger) if ledger.settings.count_due else None
@@ -311,7 +311,8 @@ def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
     for queue, weight in wanted.weights.items():
         if queue not in queues:
             return wanted, f"a weight for {queue}, which is no queue"
-        if not isinstance(weight, int | float) or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
+        known = type(weight) is float or isinstance(weight, int | float)
+        if not known or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
             return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
     weights = dict(zip(wanted.weights, array("f", wanted.weights.values()), strict=True))
     return Attributes(weights, wanted.min_shares, wanted.max_shares, wanted.scheduling_policies), ""

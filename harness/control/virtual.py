@@ -16,6 +16,7 @@ from harness.control.events import Actuated, Attributes, Observed, RaiseAlarm, R
 from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
 from harness.model.snapshot import Snapshot
+from harness.policies.weights import use_compiled
 from harness.sim.attributes import with_attributes
 from harness.sim.setup import ProgressCallback, SimResult, SimSetup
 from harness.sim.simulate import Simulation, simulate
@@ -23,6 +24,8 @@ from harness.sim.world import NEVER
 
 #: The file has to have been still for longer than this before the ResourceManager's poll loads it.
 STILL_MS = round(STILL_S * 1000)
+#: With more queues, or after so many looks, compiled code pays (a process that has none yet compiles it).
+MANY_QUEUES, MANY_LOOKS = 64, 20_000
 
 
 class VirtualDriver:
@@ -48,19 +51,26 @@ class VirtualDriver:
             self._lengths = {queue.path: (index, Lengths()) for queue, index in pairs if queue.leaf}
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
+        self._looks = 0
         simulation.world.g["next_tick_ms"] = self._next_ms
 
     def tick(self, now_ms: int) -> None:
         """Whatever is due: attributes taking effect, a look at the cluster."""
-        self._take_effect(now_ms)
+        if self._pending:
+            self._take_effect(now_ms)
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + self._period_ms
             self._control(now_ms)
-            self._take_effect(now_ms)
-        self.simulation.world.g["next_tick_ms"] = min(self._next_ms, self._next_effect_ms(now_ms))
+            if self._pending:
+                self._take_effect(now_ms)
+        next_ms = min(self._next_ms, self._next_effect_ms(now_ms)) if self._pending else self._next_ms
+        self.simulation.world.g["next_tick_ms"] = next_ms
 
     def _control(self, now_ms: int) -> None:
         sim = self.simulation
+        self._looks += 1
+        if self._looks == (1 if len(sim.order) > MANY_QUEUES else MANY_LOOKS):
+            use_compiled()
         snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
         if self._lengths:
             snapshot = self._with_lengths(snapshot, now_ms)

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import YarnfairError
+from harness.experiments.bench_control import measure_control, measure_decisions
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.plan import Order, Plan
 from harness.model.resources import Resource
-from harness.model.snapshot import QueueView, Snapshot
+from harness.model.snapshot import Snapshot
 from harness.policies.base import LedgerView, Policy
 
 #: Every feature of the scheduler that costs something: weights, levels, minimum and maximum shares, limits of
@@ -321,54 +322,7 @@ def measure_nodes(nodes: int, seconds: float) -> dict[str, Any]:
     return {"days": round(seconds / 86400.0, 4), **_run(_four(nodes, _steady(nodes, seconds), "ltrf"))}
 
 
-# --- decisions ---
-
-
-def measure_decisions(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, list[dict[str, float]]]:
-    """Milliseconds a plan, by the number of leaf queues (in groups of ten, all of them demanding)."""
-    from harness.policies.base import CountedLedger
-    from harness.policies.registry import make_policy
-
-    found: dict[str, list[dict[str, float]]] = {}
-    for name in policies:
-        rows = []
-        for size in sizes:
-            queues = {"root": QueueView("root", None, False)}
-            counted = {}
-            for i in range(size):
-                group = f"root.g{i // 10:04}"
-                queues.setdefault(group, QueueView(group, "root", False))
-                path = f"{group}.q{i % 10}"
-                held = Resource(1024 * (i % 7), i % 7)
-                queues[path] = QueueView(
-                    path,
-                    group,
-                    True,
-                    weight=1.0 + i % 3,
-                    allocated=held,
-                    demand=held + Resource(4096, 4),
-                    pending_containers=4,
-                    running_apps=1,
-                    backlog_since_s=90.0,
-                    last_start_s=99.0 - i % 20,
-                    mean_task_s=20.0,
-                    oldest_pending_app_s=float(i % 13),
-                )
-                counted[path] = float((i * 7919) % 1000) * 1024.0
-            snapshot = Snapshot(100.0, Resource(4096 * size, 4 * size), dict(sorted(queues.items())), 1.0)
-            ledger = CountedLedger(counted)
-            policy = make_policy(name, {})
-            policy.plan(snapshot, ledger)
-            repeat = max(3, 2000 // size)
-            best = math.inf
-            for _ in range(3):
-                began = time.process_time()
-                for _ in range(repeat):
-                    policy.plan(snapshot, ledger)
-                best = min(best, (time.process_time() - began) / repeat)
-            rows.append({"queues": size, "ms": round(best * 1000, 4)})
-        found[name] = rows
-    return found
+# --- job ordering ---
 
 
 def measure_order(limit_s: float) -> dict[str, float | int]:
@@ -404,6 +358,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
     "days": measure_days,
     "nodes": measure_nodes,
     "decisions": measure_decisions,
+    "control": measure_control,
     "order": measure_order,
 }
 
@@ -463,6 +418,12 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         growth.append(measure(f"growth: {days} day(s)", "days", days))
     names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "qknober")
     decision = measure("decisions", "decisions", names, (10, 100, 1000, 10000) if full else (10, 100, 1000))
+    sizes = (4, 100, 1000, 10000) if full else (4, 100, 1000)
+    control = measure("control ticks", "control", ("fair", "ltrf", "naive-hltrf", "hltrf"), sizes)
+    steps = measure("calibration", "calibrate")
+    for rows in control.values():
+        for row in rows:
+            row["calibration_steps"] = round(row["ms"] / 1000.0 * steps)
     try:
         order = measure("job ordering", "order", 60.0, timeout_s=240.0)
     except YarnfairError as error:
@@ -474,6 +435,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         "fb_day": fb_day,
         "growth": growth,
         "decision": decision,
+        "control": control,
         "order": order,
         "wall_s": round(time.perf_counter() - began, 1),
     }

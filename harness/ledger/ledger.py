@@ -141,7 +141,7 @@ class Ledger:
     def observe(
         self,
         time_s: float,
-        used: Mapping[str, Usage],
+        used: Mapping[str, tuple[float, float]],
         active: Collection[str] = (),
         due: Mapping[str, float] | None = None,
     ) -> None:
@@ -170,24 +170,7 @@ class Ledger:
                     account.late = False
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
         if interval > 0:
-            counted_s = interval * fraction
-            fading = self.settings.half_life_s is not None or self.settings.window_s is not None
-            for leaf, usage in used.items():
-                if leaf not in self._accounts:
-                    raise ValueError(f"{leaf} is not a leaf of this ledger")
-                account = self._accounts[leaf]
-                amount = self._measure(usage, interval)
-                account.plain += amount
-                # Of the mean rate: exact while the allocation is constant.
-                counted = self._discounted(amount * fraction, self._due(leaf) * counted_s)
-                if not fading:
-                    account.counted += counted
-                elif counted_s > 0:
-                    self._fade(account, time_s, counted_s, counted)
-            if fading and counted_s > 0:
-                for leaf, account in (*self._accounts.items(), *self._departed.items()):
-                    if leaf not in used:
-                        self._fade(account, time_s, counted_s, 0.0)
+            self._add(time_s, used, interval * fraction, fraction)
             if due is not None:
                 self._owe(due, used, interval, fraction)
         self.time_s = time_s
@@ -196,24 +179,54 @@ class Ledger:
             if self.settings.pseudo:
                 self._arrive(active)
 
-    def _owe(self, due: Mapping[str, float], used: Mapping[str, Usage], interval_s: float, fraction: float) -> None:
+    def _add(self, time_s: float, used: Mapping[str, tuple[float, float]], counted_s: float, fraction: float) -> None:
+        """Add what was used to the accounts; the last ``counted_s`` of it, a ``fraction``, lie in this round."""
+        settings, accounts = self.settings, self._accounts
+        discounts = settings.discount != 1.0
+        window, half_life = settings.window_s is not None, settings.half_life_s
+        beta = 1.0 if half_life is None else half_life_factor(counted_s, half_life)
+        measure = self._measure
+        for leaf, usage in used.items():
+            account = accounts.get(leaf)
+            if account is None:
+                raise ValueError(f"{leaf} is not a leaf of this ledger")
+            amount = measure(usage)
+            account.plain += amount
+            counted = amount * fraction
+            if discounts:
+                # Of the mean rate: exact while the allocation is constant.
+                counted = self._discounted(counted, self._due(leaf) * counted_s)
+            if half_life is None and not window:
+                account.counted += counted
+            elif counted_s > 0:
+                self._fade(account, time_s, counted_s, counted, beta)
+        if (window or half_life is not None) and counted_s > 0:
+            absent = [account for leaf, account in accounts.items() if leaf not in used]
+            for account in (*absent, *[account for leaf, account in self._departed.items() if leaf not in used]):
+                self._fade(account, time_s, counted_s, 0.0, beta)
+
+    def _owe(
+        self, due: Mapping[str, float], used: Mapping[str, tuple[float, float]], interval_s: float, fraction: float
+    ) -> None:
         """Add what each leaf got beyond its due in an interval, of which ``fraction`` lies in this round."""
         half_life = self.settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
         for leaf, amount in due.items():
             account = self._accounts[leaf]
-            got = self._measure(used[leaf], interval_s) if leaf in used else 0.0
+            got = self._measure(used[leaf]) if leaf in used else 0.0
             account.surplus = account.surplus * beta + (got - amount) * fraction
 
-    def _fade(self, account: _Account, now_s: float, interval_s: float, amount: float) -> None:
-        """Let an account's memory fade over an interval in which ``amount`` was added at a constant rate."""
+    def _fade(self, account: _Account, now_s: float, interval_s: float, amount: float, beta: float) -> None:
+        """Let an account's memory fade over an interval in which ``amount`` was added at a constant rate.
+
+        ``beta``: what a half-life leaves over the interval.
+        """
         if account.window is not None:
             account.window.add(now_s, amount / interval_s)
             account.counted = account.window.amount()
             return
         half_life = self.settings.half_life_s
         assert half_life is not None
-        beta = half_life_factor(interval_s, half_life)
         account.counted = account.counted * beta + amount / interval_s * (1.0 - beta) * half_life / LN2
         account.pseudo *= beta
 
@@ -286,7 +299,7 @@ class Ledger:
             total = float(self._capacity.memory_mb if resource == "memory" else self._capacity.vcores)
         return total * self._weights[leaf] / self._weight_sum
 
-    def _measure(self, usage: Usage, interval: float) -> float:
+    def _measure(self, usage: tuple[float, float]) -> float:
         memory, vcores = usage
         if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
             raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds cannot be")

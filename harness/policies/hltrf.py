@@ -63,9 +63,10 @@ class Hltrf(LongTermPolicy):
         demanding = [q for q in tree.leaves if is_demanding(queues[q])]
         demanding.sort(key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
         poorest = next(q for q in demanding if may_grow(tree, snapshot, q))
-        wanted: dict[int, Resource] = {}
+        capacity, parent = snapshot.capacity, tree.parent
+        more: dict[int, tuple[int, int]] = {}
         for leaf in late:
-            size = next_container(queues[leaf], snapshot.capacity)
+            size = next_container(queues[leaf], capacity)
             held = queues[leaf].allocated.memory_mb // size.memory_mb
             # Half of a fair share may be AMs (Hadoop's default), and a queue that holds nothing begins with one.
             # Whoever was lifted in vain has nothing but AMs to start, and as many running as its share allows.
@@ -75,9 +76,18 @@ class Hltrf(LongTermPolicy):
             if leaf == poorest and t_wait_s > 0:
                 missing = round(mean_task_s(snapshot) / t_wait_s) - held
                 count = max(count, min(missing, queues[leaf].pending_containers))
-            for q in tree.path(leaf):
-                wanted[q] = wanted.get(q, queues[q].allocated) + size * count
-        return {
-            tree.names[q]: least.within(limit_of(queues[q], snapshot.capacity)).at_least(queues[q].min_share)
-            for q, least in wanted.items()
-        }
+            memory_mb, vcores = size.memory_mb * count, size.vcores * count
+            q = leaf
+            while parent[q] >= 0:
+                so_far = more.get(q)
+                more[q] = (memory_mb, vcores) if so_far is None else (so_far[0] + memory_mb, so_far[1] + vcores)
+                q = parent[q]
+        found: dict[str, Resource] = {}
+        for q, (memory_mb, vcores) in more.items():
+            queue = queues[q]
+            held_now, limit, least = queue.allocated, limit_of(queue, capacity), queue.min_share
+            found[tree.names[q]] = Resource(
+                max(min(held_now.memory_mb + memory_mb, limit.memory_mb), least.memory_mb),
+                max(min(held_now.vcores + vcores, limit.vcores), least.vcores),
+            )
+        return found

@@ -157,9 +157,9 @@ class LongTermPolicy(Policy):
         if t_wait is not None and t_wait != math.inf:
             late = starved(tree, snapshot, t_wait)
             if late:
+                limit = f"T_wait {t_wait:g} s: lifted"
                 for q in late:
-                    waited = waited_s(snapshot, tree, q)
-                    reasons[tree.names[q]] = f"has waited {waited:.1f} s, T_wait {t_wait:g} s: lifted"
+                    reasons[tree.names[q]] = f"has waited {waited_s(snapshot, tree, q):.1f} s, {limit}"
                 if self.lifts_weights():
                     self._lift(tree, snapshot, weights, late)
             min_shares = self._min_shares(tree, snapshot, late, used, t_wait)
@@ -220,10 +220,10 @@ def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> 
 
 def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
     """u of every queue in the tree's order, from what the ledger has counted; a parent's is the sum of its leaves'."""
-    counted = ledger.counted()
-    used = [0.0] * len(tree.names)
+    counted, names = ledger.counted(), tree.names
+    used = [0.0] * len(names)
     for q in tree.leaves:
-        value = counted.get(tree.names[q], 0.0)
+        value = counted.get(names[q], 0.0)
         # A ledger that answers nonsense must not hang or crash the scheduler through us.
         used[q] = value if 0.0 <= value < math.inf else 0.0
     return tree.sum_up(used)
@@ -240,15 +240,17 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
     """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
     found, waiting = [], []
+    by_memory = resource == "memory"
     for queue in map(snapshot.queues.__getitem__, tree.names):
         demand, held = queue.demand, queue.allocated
-        if resource == "memory":
-            found.append(float(demand.memory_mb))
+        wanted_mb = demand.memory_mb
+        if by_memory:
+            found.append(float(wanted_mb))
         elif resource == "vcores":
             found.append(float(demand.vcores))
         else:
             found.append(demand.dominant_share(snapshot.capacity))
-        waiting.append(demand.memory_mb > held.memory_mb or demand.vcores > held.vcores)
+        waiting.append(wanted_mb > held.memory_mb or demand.vcores > held.vcores)
     return found, waiting
 
 
@@ -301,20 +303,27 @@ def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
     """
     queue = snapshot.queues[tree.names[leaf]]
     # A ResourceManager cuts a queue's demand to its maximum share, but not the containers that it waits for.
-    if queue.pending_containers > 0 and queue.demand == queue.allocated:
+    held, capacity = queue.allocated, snapshot.capacity
+    if queue.pending_containers > 0 and queue.demand == held:
         return False
-    held = queue.allocated + next_container(queue, snapshot.capacity)
-    return all(held.fits_in(limit_of(snapshot.queues[tree.names[q]], snapshot.capacity)) for q in (*tree.path(leaf), 0))
+    size = next_container(queue, capacity)
+    memory, vcores = held.memory_mb + size.memory_mb, held.vcores + size.vcores
+    while leaf >= 0:
+        limit = limit_of(snapshot.queues[tree.names[leaf]], capacity)
+        if memory > limit.memory_mb or vcores > limit.vcores:
+            return False
+        leaf = tree.parent[leaf]
+    return True
 
 
 def next_container(queue: QueueView, capacity: Resource) -> Resource:
     """The mean size of the containers that a leaf waits for (1 GiB, 1 vcore where the snapshot does not say)."""
     if queue.pending_containers <= 0:
         return Resource(SMALLEST_MB, 1)
-    pending = queue.demand - queue.allocated
+    count, demand, held = queue.pending_containers, queue.demand, queue.allocated
     # Demand that has been cut to the maximum share is no more than a lower bound.
-    smallest_mb = SMALLEST_MB if queue.demand.memory_mb >= limit_of(queue, capacity).memory_mb else 1
+    smallest_mb = SMALLEST_MB if demand.memory_mb >= limit_of(queue, capacity).memory_mb else 1
     return Resource(
-        max(pending.memory_mb // queue.pending_containers, smallest_mb),
-        max(pending.vcores // queue.pending_containers, 1),
+        max((demand.memory_mb - held.memory_mb) // count, smallest_mb),
+        max((demand.vcores - held.vcores) // count, 1),
     )

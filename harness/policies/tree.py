@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from harness.model.snapshot import Snapshot
 
@@ -29,6 +30,8 @@ class Tree:
     share: tuple[float, ...]
     flat_share: tuple[float, ...]
     index: Mapping[str, int]
+    #: The same as arrays, made when somebody wants them (`harness.policies.weights`).
+    arrays: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def path(self, queue: int) -> list[int]:
         """The queue and its ancestors, root left out, from the queue up."""
@@ -51,7 +54,15 @@ def tree_of(snapshot: Snapshot) -> Tree:
     """The shape of a snapshot's tree, cached: shapes change when an administrator changes them."""
     rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
     # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
-    return _build(tuple(snapshot.queues), rows, type(rows[0][2]).__name__)
+    shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
+    # As at the last tick, mostly: comparing is cheaper than hashing.
+    if not _last or _last[0] != shape:
+        _last[:] = shape, _build(*shape)
+    tree: Tree = _last[1]
+    return tree
+
+
+_last: list[Any] = []
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.base.quick import quick
 from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -43,6 +44,8 @@ _COLUMNS = 16
 #: What a `QueueView` is made of; the others go on while nothing happens.
 _VIEWED = _MB_MS
 
+
+_view, _resource = quick(QueueView), quick(Resource)
 
 _FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
@@ -137,8 +140,10 @@ class Observer:
         self.leaves = [q.path for q in tree if q.leaf]
         #: Applications and tasks that had ended at the last look, by leaf.
         self._ended: dict[str, tuple[int, int]] = {}
-        #: Queue -> what its last view was made of, and the view: a queue in which nothing happened keeps it.
-        self._views: dict[str, tuple[list[int], QueueView]] = {}
+        #: What the last views were made of, by the scheduler's index, and the views: a queue in which nothing happened
+        #: keeps its own. Without what is made of one look alone.
+        self._viewed: list[Any] = []
+        self._views: dict[str, QueueView] = {}
 
     def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
         """A queue's minimum or maximum share was rewritten."""
@@ -155,32 +160,34 @@ class Observer:
         capacity = self._capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
             capacity = self._capacity = Resource(memory, vcores)
-            self._views.clear()
+            self._viewed = [None] * len(rows)
             self._static = [
                 (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
                 for path, parent, leaf, weight, index in self._queues
             ]
-        queues = {}
+        before = self._viewed
+        viewed = self._ints[:, :_VIEWED].tolist()
+        if viewed == before:
+            return Snapshot(now_ms / 1000.0, capacity, self._views, period_s), rows, self._reals
+        queues, self._viewed, views = {}, viewed, self._views
         for path, parent, leaf, weight, index, least, most in self._static:
-            row = rows[index]
-            viewed = row[:_VIEWED]
-            known = self._views.get(path)
-            if known is not None and known[0] == viewed:
-                queues[path] = known[1]
+            if viewed[index] == before[index]:
+                queues[path] = views[path]
                 continue
+            row = rows[index]
             mb, vc = row[_MB], row[_VC]
             ended_apps = ended_tasks = None
             if leaf:
                 apps_before, tasks_before = self._ended.get(path, (0, 0))
                 ended_apps, ended_tasks = row[_APPS_DONE] - apps_before, row[_TASKS] - tasks_before
                 self._ended[path] = (row[_APPS_DONE], row[_TASKS])
-            queues[path] = view = QueueView(
+            queues[path] = _view(
                 path,
                 parent,
                 leaf,
                 weight,
-                Resource(mb, vc),
-                Resource(mb + row[_PENDING_MB], vc + row[_PENDING_VC]),
+                _resource(mb, vc),
+                _resource(mb + row[_PENDING_MB], vc + row[_PENDING_VC]),
                 least,
                 most,
                 row[_PENDING_N],
@@ -192,12 +199,12 @@ class Observer:
                 row[_WAITING],
                 ended_apps,
                 ended_tasks,
+                None,
             )
             if ended_apps or ended_tasks:
                 # Ends are those since the snapshot before: the next one has others.
-                self._views.pop(path, None)
-            else:
-                self._views[path] = (viewed, view)
+                viewed[index] = None
+        self._views = queues
         return Snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
 
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:

@@ -44,6 +44,14 @@ def test_a_measurement_in_its_own_process() -> None:
         bench.in_own_process("decisions", ["no-such-policy"], [10], timeout_s=120.0)
 
 
+def test_a_control_tick_grows_in_proportion_to_the_queues() -> None:
+    found = bench.measure_control(("ltrf", "hltrf"), (100, 400))
+    for rows in found.values():
+        few, many = rows
+        assert (few["queues"], many["queues"]) == (100, 400)
+        assert 0 < many["ms"] < 8 * few["ms"]
+
+
 def test_the_table_fits_80_columns() -> None:
     engine = {"events_per_s": 1_234_567, "calibration_ratio": 0.123456, "load": 0.95}
     run = {
@@ -60,6 +68,7 @@ def test_the_table_fits_80_columns() -> None:
             "fb_day": run,
             "growth": [run],
             "decision": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (10, 100, 1000, 10000)]},
+            "control": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (4, 100, 1000, 10000)]},
             "order": {"jobs_9_s": 1.0, "jobs_in_60_s": 15},
             "wall_s": 500.0,
         }

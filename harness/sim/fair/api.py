@@ -322,9 +322,10 @@ class Scheduler:
 
     def set_weights(self, weights: Mapping[int, float]) -> None:
         """What a reload does that changes nothing but weights (queue slot -> float32), without its cost."""
+        column = self.S.q["weight"]
         for slot, weight in weights.items():
-            self.S.q[slot]["weight"] = np.float32(weight)
-        self.S.g[0]["shares_dirty"] = 1
+            column[slot] = np.float32(weight)
+        self.S.g["shares_dirty"] = 1
         steady_shares(self.S)
         seat_all(self.S)
 

@@ -1,0 +1,31 @@
+"""Frozen values that are made by the thousand a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def quick(frozen: type[T]) -> Callable[..., T]:
+    """A function that makes instances of a frozen dataclass with slots from all its fields, by position.
+
+    The class' own constructor sets each field through ``object.__setattr__``: three times slower. Nothing is checked,
+    and ``__post_init__`` is not called. The instances are the class' own, frozen like any other.
+    """
+    names = [field.name for field in fields(frozen)]  # type: ignore[arg-type]
+    sets = "\n".join(f"    new.{name} = {name}" for name in names)
+    code = (
+        f"def make({', '.join(names)}):\n    new = allocate(Open)\n{sets}\n    new.__class__ = frozen\n    return new\n"
+    )
+    # Of the same slots, so that an instance may change from one class to the other.
+    space: dict[str, Any] = {
+        "Open": type("Open", (), {"__slots__": tuple(names)}),
+        "allocate": object.__new__,
+        "frozen": frozen,
+    }
+    exec(code, space)
+    made: Callable[..., T] = space["make"]
+    return made

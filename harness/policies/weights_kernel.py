@@ -1,0 +1,319 @@
+"""Parts of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
+
+The same sums in the same order, so the same parts to the last bit (tests/policies/test_weights_kernel.py). For
+0 < H < infinity and floats; other horizons and fractions are the plain functions'. All is in one file, because numba
+looks at no other to see whether what it keeps on disk is stale; and in two tables, because that compiles fastest.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+#: Rows of the integers, a column a queue and one more: parent; where its children begin; all children, one family after
+#: the other; leaves; queues with children from the root down; then room to work in. The last column of the rows of
+#: leaves and of queues with children says how many there are.
+PARENT, CHILDREN_AT, CHILD, LEAF, ABOVE = range(5)
+_SHORT, _KEPT, _ORDER, _SPARE, _ENDS, INTEGERS = range(5, 11)
+#: Rows of the reals: w_i; its part of the cluster, level by level; u_i; demand; whether it waits; the answer, by leaves
+#: flat or by levels; then room to work in.
+ENTITLEMENT, SHARE, USED, DEMAND, WAITING, FLAT, LEVELS = range(7)
+_X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D, _E, _F, REALS = range(7, 22)
+
+_MANY, _MOST_FOR_IDLE = 16, 100
+_LEVEL_SUM, _BITS, _SCALE = 1000.0, 12, 4096.0
+_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+@njit(**_OPTIONS)
+def _sort(N, T, order, key, tie, n):
+    """Sort the first n of a row of places by key, then tie; stable."""
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            i, j = low, middle
+            for k in range(low, high):
+                take = j
+                if i < middle:
+                    a = N[order, i]
+                    take = i
+                    if j < high:
+                        b = N[order, j]
+                        if T[key, b] < T[key, a] or (T[key, b] == T[key, a] and T[tie, b] < T[tie, a]):
+                            take = j
+                N[_SPARE, k] = N[order, take]
+                if i < middle and take == i:
+                    i += 1
+                else:
+                    j += 1
+        for k in range(n):
+            N[order, k] = N[_SPARE, k]
+        width *= 2
+
+
+@njit(**_OPTIONS)
+def _water_fill(N, T, row, at, n, capacity, horizon):
+    """`filling.water_fill` of the n queues of a row of the integers from a place on: their x."""
+    if n == 1:
+        T[_X, N[row, at]] = capacity
+        return
+    for k in range(n):
+        q = N[row, at + k]
+        T[_A, k], T[_B, k], N[_ORDER, k] = T[USED, q] / T[ENTITLEMENT, q], 0.0, k
+    _sort(N, T, _ORDER, _A, _B, n)
+    lowest = T[_A, N[_ORDER, 0]]
+    pool = capacity * horizon
+    weight_sum = T[ENTITLEMENT, N[row, at + N[_ORDER, 0]]]
+    deficit_sum = 0.0
+    level = pool / weight_sum
+    for position in range(1, n):
+        k = N[_ORDER, position]
+        above = T[_A, k] - lowest
+        if above >= level:
+            break
+        weight = T[ENTITLEMENT, N[row, at + k]]
+        weight_sum = weight_sum + weight
+        deficit_sum = deficit_sum + weight * above
+        level = (pool + deficit_sum) / weight_sum
+    for k in range(n):
+        q = N[row, at + k]
+        above = T[_A, k] - lowest
+        T[_X, q] = (level - above) * T[ENTITLEMENT, q] / horizon if above < level else 0.0
+
+
+@njit(**_OPTIONS)
+def _satisfied(N, T, n, amount, horizon):
+    """`filling.satisfied` of those that are short, by place."""
+    for k in range(n):
+        q = N[_SHORT, k]
+        T[_A, k] = T[USED, q] / T[ENTITLEMENT, q]
+        T[_C, k] = (T[USED, q] + horizon * T[DEMAND, q]) / T[ENTITLEMENT, q]
+        T[_B, k] = T[_ENOUGH, k] = 0.0
+        N[_ORDER, k] = N[_ENDS, k] = k
+    _sort(N, T, _ORDER, _A, _B, n)
+    _sort(N, T, _ENDS, _C, _B, n)
+    pool = amount * horizon
+    level, slope, filled = min(T[_A, N[_ORDER, 0]], T[_C, N[_ENDS, 0]]), 0.0, 0.0
+    i = j = 0
+    while j < n:
+        begins = i < n and T[_A, N[_ORDER, i]] <= T[_C, N[_ENDS, j]]
+        k = N[_ORDER, i] if begins else N[_ENDS, j]
+        at = T[_A, k] if begins else T[_C, k]
+        filled += slope * (at - level)
+        if filled > pool:
+            return
+        level = at
+        weight = T[ENTITLEMENT, N[_SHORT, k]]
+        if begins:
+            slope += weight
+            i += 1
+        else:
+            slope -= weight
+            T[_ENOUGH, k] = 1.0
+            j += 1
+
+
+@njit(**_OPTIONS)
+def _ratios(N, T, row, at, n, m, room, horizon):
+    """What those that do not compete would get against the m that do (`filling.Joining`)."""
+    for k in range(m):
+        q = N[_SHORT, k]
+        T[_A, k], T[_B, k], N[_ORDER, k] = T[USED, q] / T[ENTITLEMENT, q], T[ENTITLEMENT, q], k
+    _sort(N, T, _ORDER, _A, _B, m)
+    lowest = T[_A, N[_ORDER, 0]]
+    pool = room * horizon
+    weight_sum = deficit_sum = 0.0
+    for position in range(m):
+        k = N[_ORDER, position]
+        above = T[_A, k] - lowest
+        T[_C, position] = above
+        T[_D, position] = above * weight_sum - deficit_sum
+        weight_sum += T[_B, k]
+        deficit_sum += T[_B, k] * above
+        T[_E, position], T[_F, position] = weight_sum, deficit_sum
+    for k in range(n):
+        q = N[row, at + k]
+        if T[_COMPETES, q] > 0.0:
+            continue
+        weight = T[ENTITLEMENT, q]
+        own = T[USED, q] / weight - lowest
+        low, high = 0, m
+        while low < high:
+            middle = (low + high) // 2
+            if T[_D, middle] + weight * max(T[_C, middle] - own, 0.0) >= pool:
+                high = middle
+            else:
+                low = middle + 1
+        part = 1.0
+        if low > 0:
+            level = (pool + T[_F, low - 1] + weight * own) / (T[_E, low - 1] + weight)
+            part = min(max(weight * (level - own) / pool, 0.0), 1.0)
+        T[_RATIO, q] = min(part / (1 - part), _MOST_FOR_IDLE) if part < 1 else _MOST_FOR_IDLE
+
+
+@njit(**_OPTIONS)
+def _fill(N, T, row, at, n, room, horizon):
+    """`weights.fill`: x of those that compete, the ratio of the others. Returns the sum of x."""
+    idle = 0.0
+    m = 0
+    for k in range(n):
+        q = N[row, at + k]
+        T[_COMPETES, q] = 0.0
+        if T[WAITING, q] > 0.0:
+            N[_SHORT, m] = q
+            m += 1
+        else:
+            idle += T[DEMAND, q]
+    left = room - idle
+    least = room / _MOST_FOR_IDLE
+    swept = m <= _MANY
+    while m > 0:
+        if swept:
+            left = max(left, least)
+            _water_fill(N, T, _SHORT, 0, m, left, horizon)
+            for k in range(m):
+                q = N[_SHORT, k]
+                T[_ENOUGH, k] = 1.0 if T[DEMAND, q] <= T[_X, q] else 0.0
+        else:
+            _satisfied(N, T, m, left, horizon)
+        taken = 0.0
+        still = 0
+        for k in range(m):
+            q = N[_SHORT, k]
+            if T[_ENOUGH, k] > 0.0:
+                taken += T[DEMAND, q]
+            else:
+                N[_KEPT, still] = q
+                still += 1
+        if swept and still == m:
+            break
+        if swept or left - taken >= least:
+            left -= taken
+            for k in range(still):
+                N[_SHORT, k] = N[_KEPT, k]
+            m = still
+        swept = True
+    if m == 0:
+        for k in range(n):
+            N[_SHORT, k] = N[row, at + k]
+        m = n
+        _water_fill(N, T, _SHORT, 0, n, room, horizon)
+    total = 0.0
+    for k in range(m):
+        q = N[_SHORT, k]
+        T[_COMPETES, q] = 1.0
+        total += T[_X, q]
+    if m < n:
+        _ratios(N, T, row, at, n, m, room, horizon)
+    return total
+
+
+@njit(**_OPTIONS)
+def _sum_up(N, T, row, total, n):
+    for q in range(n):
+        T[total, q] = T[row, q]
+    for q in range(n - 1, 0, -1):
+        T[total, N[PARENT, q]] += T[total, q]
+
+
+@njit(**_OPTIONS)
+def _flat(N, T, n, capacity, horizon):
+    """`weights.flat_shares`; whether a parent got nothing (NaN below it)."""
+    leaves = N[LEAF, n]
+    total = _fill(N, T, LEAF, 0, leaves, capacity, horizon)
+    for q in range(n):
+        T[_FILLED, q] = T[_CROWDED, q] = T[_BURST, q] = 0.0
+    ratios = 0
+    for k in range(leaves):
+        q = N[LEAF, k]
+        if T[_COMPETES, q] > 0.0:
+            T[_FILLED, q], T[_CROWDED, q] = T[_X, q], 1.0
+        else:
+            T[_FILLED, q], T[_BURST, q] = min(T[DEMAND, q], capacity), T[_RATIO, q] * total
+            ratios += 1
+    _sum_up(N, T, _FILLED, _FLOW, n)
+    _sum_up(N, T, _BURST, _ENOUGH, n)
+    _sum_up(N, T, _CROWDED, _X, n)
+    T[FLAT, 0] = 1.0
+    unknown = False
+    for q in range(1, n):
+        above = T[_FLOW, N[PARENT, q]]
+        if above <= 0:
+            T[FLAT, q] = math.nan
+            unknown = True
+        elif ratios == 0 or T[_X, q] > 0.0:
+            T[FLAT, q] = T[_FLOW, q] / above
+        else:
+            T[FLAT, q] = min(max(T[_FLOW, q], T[_ENOUGH, q]) / above, _MOST_FOR_IDLE)
+    return unknown
+
+
+@njit(**_OPTIONS)
+def _levels(N, T, n, capacity, horizon):
+    """`weights.level_shares`."""
+    for q in range(n):
+        T[LEVELS, q], T[_FILLED, q] = 1.0, capacity
+    for k in range(N[ABOVE, n]):
+        above = N[ABOVE, k]
+        at = N[CHILDREN_AT, above]
+        many = N[CHILDREN_AT, above + 1] - at
+        if many == 1:
+            T[_FILLED, N[CHILD, at]] = T[_FILLED, above]
+            continue
+        room = max(T[_FILLED, above], T[SHARE, above] * capacity)
+        total = _fill(N, T, CHILD, at, many, room, horizon)
+        own = 0.0
+        if total <= 0:
+            for i in range(at, at + many):
+                own += T[ENTITLEMENT, N[CHILD, i]]
+        for i in range(at, at + many):
+            q = N[CHILD, i]
+            if total <= 0:
+                T[_FILLED, q] = 0.0
+                T[LEVELS, q] = T[ENTITLEMENT, q] / own if own > 0 else 1 / many
+            elif T[_COMPETES, q] > 0.0:
+                T[_FILLED, q] = T[_X, q]
+                T[LEVELS, q] = T[_X, q] / total
+            else:
+                ratio = T[_RATIO, q]
+                T[_FILLED, q] = room * ratio / (1 + ratio)
+                T[LEVELS, q] = ratio
+
+
+@njit(**_OPTIONS)
+def parts_of_tree(N, T, capacity, horizon, affinity):
+    """`weights.long_term_shares`: fills the row LEVELS of the reals."""
+    n = N.shape[1] - 1
+    flat_only = False
+    if affinity < 1:
+        flat_only = not _flat(N, T, n, capacity, horizon) and affinity <= 0
+    if not flat_only:
+        _levels(N, T, n, capacity, horizon)
+    if affinity < 1:
+        for q in range(n):
+            flat = T[FLAT, q]
+            if flat_only or (affinity <= 0 and flat == flat):
+                T[LEVELS, q] = flat
+            elif flat == flat:
+                T[LEVELS, q] = affinity * T[LEVELS, q] + (1 - affinity) * flat
+
+
+@njit(**_OPTIONS)
+def on_grid(parts, smallest, largest):
+    """`weights.share_weights`, in place."""
+    for q in range(1, len(parts)):
+        value = _LEVEL_SUM * parts[q]
+        if not value > smallest:
+            parts[q] = smallest
+        elif value >= largest:
+            parts[q] = largest
+        else:
+            mantissa, exponent = math.frexp(value)
+            parts[q] = math.ldexp(np.rint(mantissa * _SCALE), exponent - _BITS)
+    parts[0] = 1.0
