@@ -11,12 +11,16 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.base.errors import InputError
 from harness.cli import names
 from harness.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from harness.sim.setup import SchedulerName
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032
@@ -34,14 +38,14 @@ def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]],
 
 
 @contextlib.contextmanager
-def _folder(file: str | None) -> Iterator[Path]:
-    """Where the allocation file lies: where the call says, or in a folder that goes with the server."""
+def _folder(file: str | None, name: str) -> Iterator[Path]:
+    """Where the scheduler's file lies: where the call says, or in a folder that goes with the server."""
     if file is not None:
         yield Path(file).absolute()
         return
     folder = tempfile.mkdtemp(prefix="yarnfair-sim-")
     try:
-        yield Path(folder) / "fair-scheduler.xml"
+        yield Path(folder) / name
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -54,14 +58,24 @@ def _folder(file: str | None) -> Iterator[Path]:
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--speed", type=float, default=1.0, show_default=True, help="Virtual seconds in one of the wall clock.")
 @click.option(
-    "--policy",
+    "--scheduler",
+    type=click.Choice(["fair", "capacity"]),
     default="fair",
     show_default=True,
-    shell_complete=names.policies,
-    help="What decides in the scheduler; fair: Hadoop's own.",
+    help="Which of Hadoop's schedulers the ResourceManager has.",
+)
+@click.option(
+    "--store",
+    type=click.Choice(["memory", "file"]),
+    default="memory",
+    show_default=True,
+    help="Capacity Scheduler: changed over REST, or by its file and refreshQueues.",
+)
+@click.option(
+    "--policy", shell_complete=names.policies, help="What decides in the scheduler (default: the scheduler's own)."
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the jobs (default: 1).")
-@click.option("--allocations", "file", help="The allocation file; written from the experiment if it is not there.")
+@click.option("--allocations", "file", help="The scheduler's file; written from the experiment if it is not there.")
 @click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: a load of so many queues ...")
 @click.option("--apps", type=click.IntRange(0, 100_000), help="... and applications that never end.")
 @click.option("--for", "for_s", type=float, help="Stop after so many seconds of the wall clock.")
@@ -73,7 +87,9 @@ def serve(
     client_port: int,
     host: str,
     speed: float,
-    policy: str,
+    scheduler: SchedulerName,
+    store: str,
+    policy: str | None,
     seed: int | None,
     file: str | None,
     queues: int | None,
@@ -84,23 +100,25 @@ def serve(
     """A simulated cluster behind a ResourceManager's REST API and the two calls of its RPC that a controller needs.
 
     It runs EXPERIMENT's jobs on EXPERIMENT's nodes, virtual time following the wall clock, and whatever clients submit;
-    it reads the allocation file when `refreshQueues` is called, or by itself, as an RM does. Ctrl-C ends it.
+    it reads the scheduler's file when `refreshQueues` is called, the allocation file also by itself, as an RM does; the
+    Capacity Scheduler's configuration is changed over REST unless `--store file` says so. Ctrl-C ends it.
     """
     if (experiment is None) == (queues is None):
         raise click.UsageError("give an experiment, or --queues N --apps M")
     if not 1e-3 <= speed <= 1e5 or (for_s is not None and not 0 < for_s < math.inf):
         raise click.UsageError("--speed is from 0.001 to 100000, --for above 0")
-    from harness.experiments.served import experiment_setup, synthetic_setup, with_file
+    from harness.experiments.served import experiment_setup, file_name, synthetic_setup, with_file, with_store
     from harness.sim.serve.live import LiveCluster
     from harness.sim.serve.rest import RestServer
     from harness.sim.serve.rpc import RpcServer
 
     if experiment is not None:
-        setup = experiment_setup(experiment, policy, seed)
+        setup = experiment_setup(experiment, policy, seed, scheduler)
     else:
-        setup = synthetic_setup(queues or 1, apps if apps is not None else 10 * (queues or 1), seed or 1)
+        setup = synthetic_setup(queues or 1, apps if apps is not None else 10 * (queues or 1), seed or 1, scheduler)
+    setup = with_store(setup, store)
     stop = threading.Event()
-    with _folder(file) as path, contextlib.ExitStack() as running:
+    with _folder(file, file_name(scheduler)) as path, contextlib.ExitStack() as running:
         cluster = LiveCluster(with_file(setup, path), path, speed=speed)
         try:
             rest = RestServer(cluster, host, port)
@@ -122,7 +140,7 @@ def serve(
             "rest": rest.url,
             "admin": str(admin.address),
             "client": str(client.address),
-            "allocation_file": str(path),
+            cluster.sim.room.file_key: str(path),
             "id": cluster.id,
             "nodes": len(setup.nodes),
             "speed": speed,
@@ -131,7 +149,7 @@ def serve(
             print_json(document)
         else:
             click.echo(f"rest {rest.url}  admin {admin.address}  client {client.address}")
-            click.echo(f"allocation file {path}")
+            click.echo(f"{cluster.sim.room.file_words} {path}")
         sys.stdout.flush()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         stop.wait(for_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,17 @@ from harness.experiments.simulated import setup_of
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.queues import ROOT, AllocationFile, QueueSettings
 from harness.model.resources import Resource
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 
 if TYPE_CHECKING:
-    from harness.sim.setup import SimSetup
+    from harness.sim.setup import SchedulerName, SimSetup
+
+    _Write = Callable[[SimSetup], tuple[SimSetup, str]]
+    _Read = Callable[[SimSetup, str, str], SimSetup]
 
 #: Of the synthetic load: a master's and a task's size, how long a task takes, tasks of one application (it never ends).
 _AM, _TASK, _TASKS = Resource(1024, 1), Resource(1024, 1), 1_000_000
@@ -27,22 +34,24 @@ _NODE = Resource(65536, 64)
 _RUNNING = 2
 
 
-def experiment_setup(name: str, policy: str, seed: int | None) -> SimSetup:
-    """An experiment's cluster, queues and jobs, with a policy in the scheduler (``fair``: the stock one).
+def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: SchedulerName = "fair") -> SimSetup:
+    """An experiment's cluster, queues and jobs, with a policy in the scheduler (None: the scheduler's own).
 
     Raises CallError for a policy from outside: a controller is what the served cluster is there for.
     """
     experiment = load_experiment(name)
-    (variant,) = variants_of(experiment, policies=[policy], seeds=[seed] if seed is not None else [1])[:1]
+    experiment = replace(experiment, spec=experiment.spec.model_copy(update={"scheduler": scheduler}))
+    seeds = [seed] if seed is not None else [1]
+    (variant,) = variants_of(experiment, policies=[policy or scheduler], seeds=seeds)[:1]
     if variant.mode == "outside":
         raise CallError(
-            f"{policy} acts from outside", where="--policy", mend="serve with --policy fair and run the controller"
+            f"{policy} acts from outside", where="--policy", mend="leave it out and run the controller beside it"
         )
     jobs, _ = jobs_of(experiment, variant.seed)
     return setup_of(experiment, variant, jobs)
 
 
-def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
+def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: SchedulerName = "fair") -> SimSetup:
     """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 120 s running for each.
 
     Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
@@ -77,7 +86,14 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1) -> SimSetup:
         "yarn.scheduler.maximum-allocation-mb": str(_NODE.memory_mb),
         "yarn.scheduler.fair.assignmultiple": "true",
     }
-    return SimSetup(nodes=nodes, allocations=allocations, jobs=jobs, conf=conf, seed=seed)
+    return SimSetup(nodes=nodes, allocations=allocations, jobs=jobs, conf=conf, seed=seed, scheduler=scheduler)
+
+
+def with_store(setup: SimSetup, store: str) -> SimSetup:
+    """Where the Capacity Scheduler keeps its configuration (``memory``: changed over REST; ``file``)."""
+    if setup.scheduler == "fair":
+        return setup
+    return replace(setup, conf={**setup.conf, "yarn.scheduler.configuration.store.class": store})
 
 
 def _with_root(allocations: AllocationFile) -> AllocationFile:
@@ -91,26 +107,65 @@ def _with_root(allocations: AllocationFile) -> AllocationFile:
     return replace(allocations, settings={ROOT: root, **allocations.settings})
 
 
+def _fair_text(setup: SimSetup) -> tuple[SimSetup, str]:
+    return setup, render_allocations(_with_root(setup.allocations))
+
+
+def _fair_setup(setup: SimSetup, text: str, source: str) -> SimSetup:
+    return replace(setup, allocations=parse_allocations(text, source=source))
+
+
+def _capacity_text(setup: SimSetup) -> tuple[SimSetup, str]:
+    from harness.sim.capacity.tree import capacity_settings
+
+    settings = {**capacity_settings(setup.allocations, setup.nodes), **setup.capacity}
+    return replace(setup, capacity=settings), render_properties(settings)
+
+
+def _capacity_setup(setup: SimSetup, text: str, source: str) -> SimSetup:
+    """With the file's queues and properties alone."""
+    values = parse_configuration(text.encode(), source=source).values
+    queues = queue_tree(values, source=source)
+    allocations = AllocationFile(
+        settings={path: QueueSettings(path) for path in queues},
+        configured_leaves=tuple(queue.path for queue in queues.values() if not queue.children),
+        configured_parents=tuple(queue.path for queue in queues.values() if queue.children),
+    )
+    settings = {name.removeprefix(PREFIX): value.strip() for name, value in values.items() if name.startswith(PREFIX)}
+    return replace(setup, allocations=allocations, capacity=settings)
+
+
+#: Scheduler -> its file's name, (setup, text) that a setup makes, the setup that a text makes.
+_FILES: Mapping[SchedulerName, tuple[str, _Write, _Read]] = {
+    "fair": ("fair-scheduler.xml", _fair_text, _fair_setup),
+    "capacity": ("capacity-scheduler.xml", _capacity_text, _capacity_setup),
+}
+
+
+def file_name(scheduler: SchedulerName) -> str:
+    """How the scheduler's file is called."""
+    return _FILES[scheduler][0]
+
+
 def with_file(setup: SimSetup, file: Path) -> SimSetup:
-    """The setup with the allocation file that lies at `file`, which is written from the setup if it is not there.
+    """The setup with the scheduler's file that lies at `file`, which is written from the setup if it is not there.
 
     Raises InputError for a file that the RM would not start with, and for one that lacks a queue of the load's.
     """
+    _, write, read = _FILES[setup.scheduler]
     if not file.exists():
+        setup, text = write(setup)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(render_allocations(_with_root(setup.allocations)), encoding="utf-8")
+            file.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", where=str(file), mend="give another") from None
         return setup
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable allocation file") from None
-    allocations = parse_allocations(text, source=str(file))
-    known = {*allocations.configured_leaves, *allocations.configured_parents, "root"}
-    return replace(
-        setup,
-        allocations=allocations,
-        entitlements={queue: weight for queue, weight in setup.entitlements.items() if queue in known},
-    )
+        raise InputError(f"cannot be read: {error}", where=str(file), mend="give a readable file") from None
+    setup = read(setup, text, str(file))
+    known = {*setup.allocations.configured_leaves, *setup.allocations.configured_parents, "root"}
+    entitlements = {queue: weight for queue, weight in setup.entitlements.items() if queue in known}
+    return replace(setup, entitlements=entitlements)

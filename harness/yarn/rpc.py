@@ -53,6 +53,11 @@ def field(number: int, value: int | bytes | str) -> bytes:
     return varint(number << 3 | _BYTES) + varint(len(data)) + data
 
 
+def real(number: int, value: float) -> bytes:
+    """A field that is a float."""
+    return varint(number << 3 | 5) + struct.pack("<f", value)
+
+
 def delimited(message: bytes) -> bytes:
     """A message behind its own length."""
     return varint(len(message)) + message

@@ -1,4 +1,4 @@
-"""The Capacity Scheduler of a real ResourceManager, steered through its store and through its file.
+"""The Capacity Scheduler of a ResourceManager, real or served by the simulator, steered through its store and its file.
 
 Traps keep the controller from writing until they are mended; what is written is in force; release gives all back.
 """
@@ -9,7 +9,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +22,23 @@ from harness.control.config import EnforceConfig
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
 from harness.experiments.recording import record_rm
+from harness.experiments.served import with_file
 from harness.ledger.store import LedgerStore
+from harness.model.jobs import NodeSpec
 from harness.model.resources import Resource
+from harness.sim.serve.live import LiveCluster
+from harness.sim.serve.rest import RestServer
+from harness.sim.serve.rpc import RpcServer
+from harness.sim.setup import SimSetup
 from harness.yarn.capacity.source import FileSource, StoreSource
 from harness.yarn.errors import Refused
+from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.rest import Submission
-from harness.yarn.rmclient import RmClient
+from harness.yarn.rmclient import RmAddress, RmClient
 from tests.cluster.enforcing import until
 
-pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("capacity")]
+pytestmark = pytest.mark.xdist_group("capacity")
+LOCAL = pytest.param("local", marks=[pytest.mark.java, pytest.mark.live])
 
 P = "yarn.scheduler.capacity."
 FILE = """<?xml version="1.0"?>
@@ -46,6 +54,7 @@ FILE = """<?xml version="1.0"?>
   <property><name>yarn.scheduler.capacity.maximum-am-resource-percent</name><value>10</value></property>
 </configuration>
 """
+SIZES = {"minimum-allocation-mb": 256, "maximum-allocation-mb": 4096, "maximum-allocation-vcores": 16}
 MENDED = {f"{P}root.{q}.{key}": value for q in ("a", "b", "g.x", "g.y")
           for key, value in (("maximum-applications", "1000"), ("user-limit-factor", "-1"))}  # fmt: skip
 
@@ -95,14 +104,41 @@ def cluster(folder: Path, **properties: str) -> Iterator[Rm]:
     assert left == []
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
-    yield from cluster(tmp_path_factory.mktemp("store"), **{"yarn.scheduler.configuration.store.class": "memory"})
+def simulated(folder: Path, **properties: str) -> Iterator[Rm]:
+    """The same cluster, simulated, behind real sockets, its time the wall clock's."""
+    file = folder / "capacity-scheduler.xml"
+    file.write_text(FILE)
+    conf = {f"yarn.scheduler.{what}": str(value) for what, value in SIZES.items()}
+    nothing = parse_allocations("<allocations/>")
+    setup = SimSetup((NodeSpec("n1", 4096, 16),), nothing, jobs=[], conf={**conf, **properties}, scheduler="capacity")
+    served = LiveCluster(with_file(setup, file), file)
+    rest, admin, client = RestServer(served), RpcServer(served), RpcServer(served)
+    parts = (served, rest, admin, client)
+    for part in parts:
+        part.start()
+    try:
+        with RmClient([RmAddress.of(rest.url, admin=str(admin.address), client=str(client.address))]) as rm:
+            until(lambda: rm.rest.metrics().active_nodes == 1, "the node is there")
+            yield Rm(rm, file, folder)
+    finally:
+        for part in parts:
+            part.stop()
+
+
+@pytest.fixture(scope="module", params=[LOCAL, "sim"])
+def backend(request: pytest.FixtureRequest) -> Callable[..., Iterator[Rm]]:
+    """What brings a cluster up: local processes of Hadoop, or the simulator."""
+    return {"local": cluster, "sim": simulated}[request.param]
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
-    yield from cluster(tmp_path_factory.mktemp("file"))
+def store(backend: Callable[..., Iterator[Rm]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
+    yield from backend(tmp_path_factory.mktemp("store"), **{"yarn.scheduler.configuration.store.class": "memory"})
+
+
+@pytest.fixture(scope="module")
+def file(backend: Callable[..., Iterator[Rm]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rm]:
+    yield from backend(tmp_path_factory.mktemp("file"))
 
 
 def kinds(report: TickReport) -> list[str]:
@@ -166,6 +202,7 @@ def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:
     assert StoreSource(store.client.rest.http).read() == before
 
 
+@pytest.mark.parametrize("backend", [LOCAL], indirect=True, scope="module")
 def test_doctor_names_the_traps_and_the_views_show_the_capacities(store: Rm) -> None:
     command = [sys.executable, "-m", "harness"]
     state = ["--backend", "local", "--state", str(store.folder / "state")]
@@ -186,6 +223,7 @@ def test_doctor_names_the_traps_and_the_views_show_the_capacities(store: Rm) -> 
 
 
 @pytest.mark.parametrize("which", ["store", "file"])
+@pytest.mark.usefixtures("backend")
 def test_shares_are_in_force_and_everything_goes_back(which: str, request: pytest.FixtureRequest) -> None:
     rm: Rm = request.getfixturevalue(which)
     if which == "store":

@@ -180,7 +180,9 @@ class _Reader:
         except ValueError:
             raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
         if not 0 <= value <= (MAX_WEIGHT if weighted else 100):
-            raise self.wrong(key, f"{text} is out of range", "write 0 to 100 per cent, or a weight of 0w to 10000w")
+            # Hadoop's words, where they tell which of the two it is.
+            what = f"Illegal weight={text.removesuffix('w')} is out of range" if weighted else f"{text} is out of range"
+            raise self.wrong(key, what, "write 0 to 100 per cent, or a weight of 0w to 10000w")
         if weighted:
             q.mode, q.weight = "weight", value
         else:

@@ -18,8 +18,9 @@ class AppWriter:
         sim = cluster.sim
         S = sim.scheduler.S
         self.jobs = {name: sim.world.jobs[name].tolist() for name in ("app", "first_am_ms", "tasks_done")}
-        self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live", "runnable", "n_reserved")}
-        self.steady = S.q["steady_mb"].tolist()
+        self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live")}
+        self.runs = S.a[sim.room.runs_field].tolist()
+        self.steady = sim.room.shares()
         self.cluster_mb = int(S.g["cluster_mb"][0])
 
     def document(self, app: Application, state: str) -> Document:
@@ -124,7 +125,7 @@ class AppWriter:
             return "AM container is launched, waiting for AM container to Register with RM"
         stamp = time.strftime("%a %b %d %H:%M:%S +0000 %Y", time.gmtime(self.cluster.epoch(app.submitted_ms) / 1000))
         text = f"[{stamp}] Application is added to the scheduler and is not yet activated. "
-        if slot >= 0 and not self.a["runnable"][slot]:
+        if slot >= 0 and not self.runs[slot]:
             text += f'The queue "{app.queue}" has reached the maximum limit of runnable applications.'
         return text
 

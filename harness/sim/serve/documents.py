@@ -1,4 +1,4 @@
-"""The ResourceManager's JSON, as Hadoop 3.4.2 writes it for a Fair Scheduler: names, types, what is left out when.
+"""The ResourceManager's JSON, as Hadoop 3.4.2 writes it: names, types, what is left out when.
 
 Recorded answers of a real RM hold these functions to that (tests/sim/serve). What a simulated cluster cannot know (a
 node's real memory, ports, logs) is there with the value of an idle one.
@@ -6,10 +6,9 @@ node's real memory, ports, logs) is there with the value of an idle one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from harness.model.queues import JAVA_LONG_MAX
 from harness.sim.serve.app_documents import AppWriter
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.simulation import Application
@@ -70,6 +69,8 @@ class Documents:
             used_mb, used_vc = int(g["alloc_mb"]), int(g["alloc_vcores"])
             started = int((apps["started"] == 1).sum())
             containers = int(apps["n_live"].sum())
+            counts = sim.room.asked()
+            asked = sum(counts[slot] for slot in (S.a["alive"] == 1).nonzero()[0].tolist())
             return {
                 "clusterMetrics": {
                     "appsSubmitted": sim.submitted,
@@ -88,7 +89,7 @@ class Documents:
                     "pendingVirtualCores": int(apps["pending_vcores"].sum()),
                     "containersAllocated": containers,
                     "containersReserved": len(reserved),
-                    "containersPending": int(apps["n_asks"].sum()),
+                    "containersPending": asked,
                     "totalMB": total_mb,
                     "utilizedMB": 0,
                     "totalVirtualCores": total_vc,
@@ -121,84 +122,7 @@ class Documents:
         """``/scheduler``."""
         with self.cluster.lock:
             self.cluster.catch_up()
-            return {"scheduler": {"schedulerInfo": {"type": "fairScheduler", "rootQueue": self._queue_tree()}}}
-
-    def _queue_tree(self) -> Document:
-        sim = self.cluster.sim
-        S = sim.scheduler.S
-        g = S.g[0]
-        cluster = (int(g["cluster_mb"]), int(g["cluster_vcores"]))
-        least = (int(g["min_mb"]), int(g["conf_max_mb"]), int(g["min_vcores"]), int(g["conf_max_vcores"]))
-        columns = {name: S.q[name].tolist() for name in _QUEUE_COLUMNS}
-        size = len(S.q)
-        sums = {name: [0] * size for name in ("containers", "asks", "reserved_n", "reserved_mb", "reserved_vc", "idle")}
-        parent = columns["parent"]
-
-        def add(queue: int, **amounts: int) -> None:
-            while queue >= 0:
-                for name, amount in amounts.items():
-                    sums[name][queue] += amount
-                queue = parent[queue]
-
-        apps = S.a[S.a["alive"] == 1]
-        for queue, live, asks, runnable, started in zip(
-            *(apps[name].tolist() for name in ("q", "n_live", "n_asks", "runnable", "started")), strict=True
-        ):
-            sums["containers"][queue] += live
-            sums["asks"][queue] += asks
-            sums["idle"][queue] += runnable and not started
-        # Leaves so far: their sums go up the tree once.
-        for leaf in S.leaves[: int(g["n_leaves"])].tolist():
-            add(parent[leaf], containers=sums["containers"][leaf], asks=sums["asks"][leaf])
-        for node in S.n[(S.n["alive"] == 1) & (S.n["res_app"] >= 0)]:
-            at = int(S.a["q"][int(node["res_app"])])
-            add(at, reserved_n=1, reserved_mb=int(node["res_mb"]), reserved_vc=int(node["res_vcores"]))
-
-        def document(path: str) -> Document:
-            i = sim.scheduler.queue_slots[path]
-            q = {name: column[i] for name, column in columns.items()}
-            leaf = bool(q["leaf"])
-            known = bool(q["min_mb"] or q["min_vcores"])
-            entry: Document = {"type": "fairSchedulerLeafQueueInfo"} if leaf else {}
-            am_share = q["max_am_share"]
-            am_most = (
-                (int(q["fair_mb"] * am_share), int(q["fair_vcores"] * am_share)) if leaf and am_share >= 0 else (0, 0)
-            )
-            entry |= {
-                "maxApps": q["max_apps"],
-                "minResources": resource(q["min_mb"], q["min_vcores"], _ANY if known else least),
-                "maxResources": resource(min(q["max_mb"], cluster[0]), min(q["max_vcores"], cluster[1])),
-                "usedResources": resource(q["usage_mb"], q["usage_vcores"]),
-                "amUsedResources": resource(q["am_mb"], q["am_vcores"]),
-                "amMaxResources": resource(*am_most),
-                "demandResources": resource(q["demand_mb"], q["demand_vcores"]),
-                "steadyFairResources": resource(q["steady_mb"], q["steady_vcores"]),
-                "fairResources": resource(q["fair_mb"], q["fair_vcores"]),
-                "clusterResources": resource(*cluster),
-                "reservedResources": resource(sums["reserved_mb"][i], sums["reserved_vc"][i]),
-                "maxContainerAllocation": resource(
-                    min(q["max_c_mb"], least[1]),
-                    min(q["max_c_vcores"], least[3]),
-                ),
-                "pendingContainers": sums["asks"][i],
-                "allocatedContainers": sums["containers"][i],
-                "reservedContainers": sums["reserved_n"][i],
-                "queueName": path,
-                "schedulingPolicy": _POLICY_NAMES.get(q["policy"], "fair"),
-                "preemptable": bool(q["preemptable"]),
-            }
-            if leaf:
-                entry["numPendingApps"] = q["n_nonrun"] + sums["idle"][i]
-                entry["numActiveApps"] = q["n_run"] - sums["idle"][i]
-            elif children.get(path):
-                entry["childQueues"] = {"queue": [document(child) for child in children[path]]}
-            return entry
-
-        children: dict[str, list[str]] = {}
-        for path in sim.scheduler.manager.created():
-            if path != "root":
-                children.setdefault(path.rpartition(".")[0], []).append(path)
-        return document("root")
+            return {"scheduler": {"schedulerInfo": self.cluster.sim.room.info()}}
 
     # --- nodes ---
 
@@ -347,33 +271,3 @@ class Documents:
             "exportPorts": "null",
             "appAttemptState": {"ACCEPTED": "LAUNCHED" if on_node else "SCHEDULED"}.get(state, state),
         }
-
-
-_ANY = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
-_POLICY_NAMES: Mapping[int, str] = {0: "fair", 1: "drf", 2: "fifo", 3: "fair"}
-_QUEUE_COLUMNS = (
-    "leaf",
-    "parent",
-    "policy",
-    "max_apps",
-    "min_mb",
-    "min_vcores",
-    "max_mb",
-    "max_vcores",
-    "max_c_mb",
-    "max_c_vcores",
-    "usage_mb",
-    "usage_vcores",
-    "am_mb",
-    "am_vcores",
-    "demand_mb",
-    "demand_vcores",
-    "steady_mb",
-    "steady_vcores",
-    "fair_mb",
-    "fair_vcores",
-    "max_am_share",
-    "preemptable",
-    "n_run",
-    "n_nonrun",
-)

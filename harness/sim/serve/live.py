@@ -22,7 +22,6 @@ from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.simulation import Application, Limits, LiveSimulation
 from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
-from harness.yarn.fair.parse import parse_allocations
 
 #: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
 POLL_MS, STILL_MS = 10_000, 5_000
@@ -136,11 +135,13 @@ class LiveCluster:
             return 0
 
     def _poll(self) -> None:
-        self.sim.check_queues()
+        self.sim.room.tidy()
+        if not self.sim.room.polls:
+            return
         mtime = self._mtime()
         if mtime == 0:
             if not self._failed_before:
-                self._log(f"the allocation file {self.file} is not there; the queues stay as they are")
+                self._log(f"the {self.sim.room.file_words} {self.file} is not there; the queues stay as they are")
             self._failed_before = True
             return
         still_ms = (self._clock() - mtime / 1e9) * 1000 * self.speed
@@ -153,7 +154,7 @@ class LiveCluster:
             mtime = self._mtime()
             try:
                 text = self.file.read_text(encoding="utf-8")
-                self.sim.load(parse_allocations(text))
+                self.sim.room.load(text)
             except (OSError, UnicodeDecodeError, YarnfairError) as error:
                 if not self._failed_before:
                     self._log(f"Failed to reload allocations file: {error}")
@@ -163,6 +164,11 @@ class LiveCluster:
             self._loaded_mtime = mtime
             self.reloads += 1
             return True
+
+    def refresh(self) -> None:
+        """What ``refreshQueues`` does. JavaError: refused."""
+        with self.lock:
+            self.sim.room.refresh(self.reload)
 
     # --- applications ---
 

@@ -21,6 +21,7 @@ from harness.model.queues import ensure_root_prefix
 from harness.model.resources import Resource
 from harness.sim.serve.documents import STATES, Documents
 from harness.sim.serve.live import LiveCluster
+from harness.sim.serve.seam import Answer
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.submission import job_of
 from harness.sim.serve.values import resource, timeouts
@@ -83,7 +84,9 @@ class Face:
         if method == "POST" and rest == ["apps"]:
             return self._submit(_json(body), _user(query))
         if method == "PUT" and rest == ["scheduler-conf"]:
-            return 400, "Configuration change only supported by MutableConfScheduler.", None
+            with self.cluster.lock:
+                self.cluster.catch_up()
+                return 200, self.cluster.sim.room.change(_json(body)), None
         if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
             return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
@@ -99,11 +102,9 @@ class Face:
         if rest == ["scheduler"]:
             return write.scheduler()
         if rest == ["scheduler-conf"]:
-            raise _Text(
-                400,
-                "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
-                "underneath scheduler FairScheduler is not an instance of MutableConfScheduler",
-            )
+            return self.cluster.sim.room.stored()
+        if rest == ["scheduler-conf", "version"]:
+            return self.cluster.sim.room.version()
         if rest == ["nodes"]:
             return write.nodes(_states(query, _NODE_STATES, _no_node_state))
         if len(rest) == 2 and rest[0] == "nodes":
@@ -172,15 +173,15 @@ class Face:
 
     def _conf(self, query: Mapping[str, list[str]]) -> Any:
         name = (query.get("name") or [""])[0]
+        room = self.cluster.sim.room
         known = {
-            "yarn.resourcemanager.scheduler.class": "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair."
-            "FairScheduler",
-            "yarn.scheduler.fair.allocation.file": str(self.cluster.file),
+            "yarn.resourcemanager.scheduler.class": room.java_class,
+            **room.properties(self.cluster.file),
             **self.addresses,
             **dict(self.cluster.setup.conf),
         }
         if name and name not in known:
-            raise _Text(404, f"Property {name} not found")
+            raise Answer(404, f"Property {name} not found")
         rows = [
             {"key": key, "value": known[key], "isFinal": False, "resource": "yarn-site.xml"}
             for key in ([name] if name else sorted(known))
@@ -267,14 +268,6 @@ class Face:
         if what in ("priority", "timeout"):
             raise Refusal(503, _UNDECLARED)
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
-
-
-class _Text(Exception):
-    """An answer that is a text, with the content type of JSON, as the RM sends it."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status, self.text = status, text
 
 
 def _json(body: bytes) -> Any:
@@ -364,7 +357,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, document, location = self.face.answer(method, address.path, query, body)
         except Refusal as refusal:
             status, document, location = refusal.status, refusal.document(), None
-        except _Text as text:
+        except Answer as text:
             status, document, location = text.status, text.text, None
         self._send(status, document, location)
 

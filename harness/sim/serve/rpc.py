@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.model.queues import ensure_root_prefix
 from harness.sim.serve.live import LiveCluster
+from harness.sim.serve.seam import JavaError
 from harness.yarn import rpc
 
 _ADMIN = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
@@ -42,10 +43,6 @@ _ERROR_APPLICATION, _ERROR_NO_SUCH_METHOD, _ERROR_NO_SUCH_PROTOCOL = 1, 2, 3
 Method = Callable[[bytes], bytes]
 
 
-def _float(number: int, value: float) -> bytes:
-    return rpc.varint(number << 3 | 5) + struct.pack("<f", value)
-
-
 def _signed(number: int) -> int:
     """What `rpc.zigzag` made, back."""
     return number >> 1 if number & 1 == 0 else -(number >> 1) - 1
@@ -55,9 +52,11 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
     """Protocol -> method -> what it does."""
 
     def refresh_queues(request: bytes) -> bytes:
-        # Hadoop 3.4 answers success whether or not the file could be loaded.
         cluster.catch_up()
-        cluster.reload()
+        try:
+            cluster.refresh()
+        except JavaError as error:
+            raise Exceptional(error.java_class, error.message, _ERROR_APPLICATION) from None
         return b""
 
     def get_queue_info(request: bytes) -> bytes:
@@ -70,7 +69,7 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
         children = recursive or asked.get(3) == 1
         with cluster.lock:
             cluster.catch_up()
-            found = _queue_info(cluster, ensure_root_prefix(name), children, recursive)
+            found = cluster.sim.room.queue_info(ensure_root_prefix(name), children, recursive)
         return rpc.field(1, found) if found is not None else b""
 
     def service_status(request: bytes) -> bytes:
@@ -82,37 +81,6 @@ def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
         _CLIENT: {"getQueueInfo": get_queue_info},
         _HA: {"getServiceStatus": service_status},
     }
-
-
-def _queue_info(cluster: LiveCluster, path: str, children: bool, recursive: bool) -> bytes | None:
-    """A QueueInfoProto as FSQueue.getQueueInfo fills it; None: there is no such queue."""
-    scheduler = cluster.sim.scheduler
-    slot = scheduler.queue_slots.get(path)
-    if slot is None:
-        return None
-    S = scheduler.S
-    g, q = S.g[0], S.q[slot]
-    total_mb, total_vc = int(g["cluster_mb"]), int(g["cluster_vcores"])
-    steady_mb, fair_mb = int(q["steady_mb"]), int(q["fair_mb"])
-    out = rpc.field(1, path)
-    out += _float(2, steady_mb / total_mb if total_mb else 0.0)
-    out += _float(4, int(q["usage_mb"]) / fair_mb if fair_mb else 0.0)
-    out += rpc.field(5, 2)  # RUNNING
-    if children:
-        for child in scheduler.manager.created():
-            if child.rpartition(".")[0] == path:
-                inner = _queue_info(cluster, child, recursive, recursive)
-                out += rpc.field(6, inner if inner is not None else b"")
-    most_mb, most_vc = min(int(q["max_mb"]), total_mb), min(int(q["max_vcores"]), total_vc)
-    out += rpc.field(10, b"")
-    out += rpc.field(11, 0 if int(q["preemptable"]) else 1)
-    out += _float(14, float(q["weight"]))
-    out += rpc.field(17, "FairScheduler")
-    # FSQueue writes the maximum's vcores where the minimum's belong.
-    out += rpc.field(18, most_vc) + rpc.field(19, int(q["min_mb"]))
-    out += rpc.field(21, most_mb) + rpc.field(22, 0) + rpc.field(23, 0)
-    out += rpc.field(24, int(q["steady_vcores"])) + rpc.field(25, steady_mb)
-    return out + rpc.field(27, int(q["max_apps"]))
 
 
 class _Connection(socketserver.BaseRequestHandler):

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from harness.model.jobs import JobSpec
-from harness.model.queues import AllocationFile, ensure_root_prefix
 from harness.sim import world as w
+from harness.sim.capacity.api import Scheduler as CapacityScheduler
 from harness.sim.events import E_LIFETIME, push
 from harness.sim.fair.longterm import settle_all
-from harness.sim.fair.move import move_app
-from harness.sim.fair.state import NEED_ROOM as FS_NEED_ROOM
-from harness.sim.fair.state import REJECTED
 from harness.sim.feed import _in_order
-from harness.sim.loop import run_at
-from harness.sim.setup import SimSetup
+from harness.sim.serve.capacity import CapacityRoom
+from harness.sim.serve.fair import FairRoom
+from harness.sim.serve.seam import Room
+from harness.sim.setup import SchedulerName, SimSetup
 from harness.sim.simulate import Simulation
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 
@@ -30,6 +29,7 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
 #: Virtual time is advanced in steps of at most this, so that applications are numbered as they come.
 _STEP_MS = 5000
+_ROOMS: Mapping[SchedulerName, type[Room]] = {"fair": FairRoom, "capacity": CapacityRoom}
 
 
 @dataclass(slots=True)
@@ -96,6 +96,7 @@ class LiveSimulation(Simulation):
         self.limits = limits or Limits()
         #: The RM's time stamp, ms since 1970, which its applications' ids carry.
         self.cluster_ts = 0
+        self.room = _ROOMS[setup.scheduler](self)
         self.feed.queue_of = self._slot_of_leaf
         self.applications: dict[int, Application] = {}
         self.completed: list[int] = []  # numbers, in the order in which they ended
@@ -126,6 +127,12 @@ class LiveSimulation(Simulation):
         self._specs[row] = job
         return row
 
+    def _scheduler(self, conf: Mapping[str, str]) -> Any:
+        # A whole configuration of the Capacity Scheduler is taken as it is, without what experiments add.
+        if self.setup.scheduler == "capacity" and "root.queues" in self.setup.capacity:
+            return CapacityScheduler(conf, self.setup.capacity, self.setup.nodes)
+        return super()._scheduler(conf)
+
     # --- time ---
 
     def advance(self, to_ms: int) -> None:
@@ -139,7 +146,7 @@ class LiveSimulation(Simulation):
         g["limit_ms"] = to_ms
         g["pause_after"] = g["pause_ms"] = NEVER
         while True:
-            code = run_at(self.scheduler.S.address, self.world.address)
+            code = self.room.advance(self.world.address)
             if code == w.LIMIT:
                 break
             if code == w.TICK:
@@ -234,13 +241,14 @@ class LiveSimulation(Simulation):
         app.slot = -1
         if app.am_runs_s is not None and app.killed_by is None:
             app.state = "FAILED"
-            app.diagnostics = f"AM Container of {self.name_of(app)} exited with  exitCode: 0"
+            exited = f"AM Container of {self.name_of(app)} exited with  exitCode: 0"
+            app.diagnostics = app.diagnostics or exited
         elif app.killed_by is not None:
             app.state = "KILLED"
             app.diagnostics = f"Application {self.name_of(app)} was killed by user {app.killed_by}"
         elif int(record["failed"]):
             app.state = "FAILED"
-            app.diagnostics = f"Application {self.name_of(app)} failed"
+            app.diagnostics = app.diagnostics or f"Application {self.name_of(app)} failed"
         else:
             app.state = "FINISHED"
         app.launched_ms = int(record["started_ms"]) if int(record["started_ms"]) < NEVER else -1
@@ -274,12 +282,12 @@ class LiveSimulation(Simulation):
         Raises InputError for what no node can hold.
         """
         self._reserved.discard(number)
-        path = self._placed_in(job.queue, job.user)
-        leaf = self._leaf(path)
+        path = self.room.placed_in(job.queue, job.user)
+        leaf = self.room.leaf(path)
         if leaf is None:
             app = Application(number, job.name, job.user, path, "YARN", self.now_ms, state="FAILED")
             app.finished_ms = self.now_ms
-            app.diagnostics = f"{path} is not a leaf queue"
+            app.diagnostics = self.room.no_leaf(path, self.name_of(app))
             change(app)
             self.submitted += 1
             self.applications[number] = app
@@ -298,35 +306,13 @@ class LiveSimulation(Simulation):
         self._enter(row, number, self.now_ms, slot, int(self.world.jobs["gen"][slot]))
         app = self.applications[number]
         change(app)
+        if int(self.world.jobs["app"][slot]) < 0:
+            app.diagnostics = self.room.refused(leaf, self.name_of(app))
         self._note_applications()
         return app
 
-    def _placed_in(self, name: str, user: str) -> str:
-        """The queue that the RM's own placement gives, without rules in the file: as named, the user's, or default."""
-        conf = self.scheduler.conf
-        if name not in ("", "default", "root.default"):
-            path = ensure_root_prefix(name)
-            if path in self.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True):
-                return path
-            return "root.default"
-        of_user = f"root.{user.replace('.', '_dot_')}"
-        if conf.flag("yarn.scheduler.fair.user-as-default-queue", True) and (
-            of_user in self.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True)
-        ):
-            return of_user
-        return "root.default"
-
-    def _leaf(self, name: str) -> str | None:
-        """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
-        slot = self.scheduler.leaf_index(name)
-        if slot is None:
-            return None
-        self._queues_changed()
-        path: str = self.scheduler.queue_paths[slot]
-        return path
-
     def _slot_of_leaf(self, name: str) -> int | None:
-        leaf = self._leaf(name)
+        leaf = self.room.leaf(name)
         return None if leaf is None else self.scheduler.queue_slots[leaf]
 
     def end(self, app: Application, *, killed_by: str | None = None) -> None:
@@ -346,36 +332,14 @@ class LiveSimulation(Simulation):
 
     def move(self, app: Application, leaf: str) -> bool:
         """Move an application to a leaf (a full path) now; False: there is none, or its limits are in the way."""
-        target = self.scheduler.queue_slots.get(leaf)
-        if target is None or not int(self.scheduler.S.q["leaf"][target]) or app.slot < 0:
+        if app.slot < 0 or not self.room.move(app.slot, leaf):
             return False
-        while True:
-            slot = int(self.world.jobs["app"][app.slot])
-            code = move_app(self.scheduler.S, slot, target, self.now_ms)
-            if code != FS_NEED_ROOM:
-                break
-            self.scheduler.grow()
-            self.world = w.with_room(self.world, containers=len(self.scheduler.S.c))
-        if code == REJECTED or code != 0:
-            return False
-        self.world.jobs["queue"][app.slot] = target
         app.queue = leaf
         return True
 
     # --- queues ---
 
-    def load(self, allocations: AllocationFile) -> None:
-        """An allocation file takes effect, with queues that come and go."""
-        self.allocations = allocations
-        self.scheduler.reload(allocations)
-        self._queues_changed()
-
-    def check_queues(self) -> None:
-        """Empty ad hoc queues go (the reload thread does this every 10 s)."""
-        self.scheduler.check()
-        self._queues_changed()
-
-    def _queues_changed(self) -> None:
+    def queues_changed(self) -> None:
         """Bring what stands beside the scheduler's queues in line with them."""
         slots = self.scheduler.queue_slots
         if slots == self._slots:

@@ -1,0 +1,339 @@
+"""The Capacity Scheduler in a served cluster: its store or file, changes over REST, and how the RM shows its queues.
+
+Where ``yarn.scheduler.configuration.store.class`` is ``memory`` the configuration is changed over REST and the file is
+only what it began with; else the file counts, read when ``refreshQueues`` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.base.errors import InputError
+from harness.model.queues import ensure_root_prefix
+from harness.sim.capacity import state as st
+from harness.sim.capacity.conf import PREFIX, properties
+from harness.sim.loop import run_capacity_at
+from harness.sim.serve.seam import Answer, JavaError, Room, Running
+from harness.sim.serve.values import Document, resource
+from harness.yarn import rpc
+from harness.yarn.capacity.properties import parse_configuration
+
+STORE = "yarn.scheduler.configuration.store.class"
+_STATES = {st.RUNNING: "RUNNING", st.STOPPED: "STOPPED", st.DRAINING: "DRAINING"}
+_INT_MAX = 2**31 - 1
+
+
+class CapacityRoom(Room):
+    """The Capacity Scheduler's; queues are those that it began with."""
+
+    java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
+    file_words, polls = "capacity file", False
+    file_key = "capacity_file"
+    runs_field = "active"
+
+    def __init__(self, sim: Running) -> None:
+        super().__init__(sim)
+        #: All properties that are in force, with their prefix.
+        self._values = {f"{PREFIX}{key}": value for key, value in sim.scheduler.settings.items()}
+        self._version = 1
+
+    def advance(self, world: int) -> int:
+        return int(run_capacity_at(self.sim.scheduler.S.address, world))
+
+    # --- applications ---
+
+    def placed_in(self, name: str, user: str) -> str:
+        """As named: a leaf's path, or its own name where only one leaf has it."""
+        slot = self.sim.scheduler.leaf_index(name or "default")
+        if slot is None:
+            return name or "default"
+        path: str = self.sim.scheduler.queue_paths[slot]
+        return path
+
+    def leaf(self, name: str) -> str | None:
+        slot = self.sim.scheduler.leaf_index(name)
+        return None if slot is None else self.sim.scheduler.queue_paths[slot]
+
+    def no_leaf(self, path: str, identity: str) -> str:
+        if ensure_root_prefix(path) in self.sim.scheduler.children:
+            return f"Application {identity} submitted by user to non-leaf queue : {path}"
+        return f"Application {identity} submitted by user to unknown queue: {path}"
+
+    def refused(self, path: str, identity: str) -> str:
+        q = self.sim.scheduler.S.q[self.sim.scheduler.queue_slots[path]]
+        if q["state"] != st.RUNNING:
+            return f"Queue {path} is STOPPED. Cannot accept submission of application: {identity}"
+        there = int(q["n_active"] + q["n_waiting"])
+        of_user = "" if there >= q["max_apps"] else " from user"
+        return (
+            f"Queue {path} already has {there} applications{of_user}, cannot accept submission of application: "
+            f"{identity}"
+        )
+
+    def move(self, job: int, leaf: str) -> bool:
+        """The simulated scheduler moves no applications."""
+        return False
+
+    def asked(self) -> list[int]:
+        S = self.sim.scheduler.S
+        found, counts, following = [0] * len(S.a), S.r["count"].tolist(), S.r["next"].tolist()
+        heads = S.a["req_head"].tolist()
+        for slot in (S.a["alive"] == 1).nonzero()[0].tolist():
+            r = heads[slot]
+            while r >= 0:
+                found[slot] += counts[r]
+                r = following[r]
+        return found
+
+    def shares(self) -> list[int]:
+        found: list[int] = self.sim.scheduler.S.q["eff_mb"].tolist()
+        return found
+
+    # --- configuration ---
+
+    @property
+    def _stored(self) -> bool:
+        return self.sim.setup.conf.get(STORE, "file") == "memory"
+
+    def load(self, text: str) -> None:
+        values = parse_configuration(text.encode(), source="capacity-scheduler.xml").values
+        self._reinitialize({name: value.strip() for name, value in values.items()})
+
+    def _reinitialize(self, values: dict[str, str]) -> None:
+        """These properties are in force; InputError: they are not, the old ones are."""
+        try:
+            self.sim.scheduler.reconfigure(_settings(values), self.sim.now_ms)
+        finally:
+            self.sim.queues_changed()
+        self._values = values
+
+    def tidy(self) -> None:
+        """Its queues stay."""
+
+    def refresh(self, reload: Callable[[], bool]) -> None:
+        """Refused where the configuration has a store; else what the file says, if it can be."""
+        if self._stored:
+            text = "Scheduler configuration is mutable. refreshQueues is not allowed in this scenario."
+            raise JavaError("java.io.IOException", text)
+        reload()
+
+    def properties(self, file: Path) -> dict[str, str]:
+        return {}
+
+    def _need_store(self, what: str) -> None:
+        if not self._stored:
+            raise Answer(400, what)
+
+    def stored(self) -> Document:
+        self._need_store(
+            "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
+            "underneath scheduler CapacityScheduler is not an instance of MutableConfScheduler"
+        )
+        return {"property": [{"name": name, "value": value} for name, value in sorted(self._values.items())]}
+
+    def version(self) -> Document:
+        self._need_store("Configuration Version only supported by MutableConfScheduler.")
+        return {"versionID": str(self._version)}
+
+    def change(self, body: Mapping[str, Any]) -> str:
+        self._need_store("Configuration change only supported by mutable configuration store.")
+        try:
+            values = {**self._values}
+            for name, value in _changes(body):
+                if value is None:
+                    values.pop(name, None)
+                else:
+                    values[name] = value
+            self._reinitialize(values)
+        except InputError as error:
+            raise Answer(400, f"Failed to re-init queues : {error.line()}") from None
+        self._version += 1
+        return "Configuration change successfully applied."
+
+    # --- how it is shown ---
+
+    def info(self) -> Document:
+        S = self.sim.scheduler.S
+        containers, reserved, asks = ([0] * len(S.q) for _ in range(3))
+        asked = self.asked()
+        for slot in (S.a["alive"] == 1).nonzero()[0].tolist():
+            k, live, held = (int(S.a[name][slot]) for name in ("q", "n_live", "n_held"))
+            while k >= 0:
+                containers[k] += live
+                reserved[k] += held
+                asks[k] += asked[slot]
+                k = int(S.q["parent"][k])
+        return self._queue("root", containers, reserved, asks)
+
+    def _queue(self, path: str, containers: list[int], reserved: list[int], asks: list[int]) -> Document:
+        scheduler = self.sim.scheduler
+        S, slot = scheduler.S, scheduler.queue_slots[path]
+        g, q = S.g[0], S.q[slot]
+        children = scheduler.children.get(path, ())
+        policy = self._value(path, "ordering-policy")
+        entry: Document = {
+            "type": "capacityScheduler" if path == "root" else "capacitySchedulerLeafQueueInfo",
+            **_part(q),
+            "weight": _single(q["weight"]),
+            "normalizedWeight": _single(q["norm"]),
+            "queueName": path.rpartition(".")[2],
+            "queuePath": path,
+            "maxParallelApps": _INT_MAX,
+            "isAbsoluteResource": bool(q["absolute"]),
+            "queuePriority": int(q["priority"]),
+            "mode": "absolute" if q["absolute"] else "weight" if q["weight"] >= 0 else "percentage",
+            "queueType": "parent" if children else "leaf",
+            "creationMethod": "static",
+            "autoCreationEligibility": "off",
+            "capacities": {"queueCapacitiesByPartition": [self._capacities(q)]},
+        }
+        if path != "root":
+            if children:
+                del entry["type"]
+            entry |= {
+                "absoluteCapacity": _percent(q["abs"]),
+                "absoluteMaxCapacity": _percent(q["abs_max"]),
+                "absoluteUsedCapacity": _percent(q["abs_used"]),
+                "numApplications": int(q["n_active"] + q["n_waiting"]) if not children else int(q["n_apps"]),
+                "state": _STATES[int(q["state"])],
+                "resourcesUsed": resource(int(q["used_mb"]), int(q["used_vcores"])),
+                "hideReservationQueues": False,
+                "nodeLabels": ["*"],
+                "allocatedContainers": containers[slot],
+                "reservedContainers": reserved[slot],
+                "pendingContainers": asks[slot],
+                "resources": {"resourceUsagesByPartition": [_usage(q)]},
+                "minEffectiveCapacity": resource(int(q["eff_mb"]), int(q["eff_vcores"])),
+                "maxEffectiveCapacity": resource(int(q["effmax_mb"]), int(q["effmax_vcores"])),
+                "maximumAllocation": resource(int(g["conf_max_mb"]), int(g["conf_max_vcores"])),
+            }
+        if children:
+            entry["orderingPolicyInfo"] = policy or "utilization"
+            # As a real RM lists them: by name.
+            below = [self._queue(child, containers, reserved, asks) for child in sorted(children)]
+            entry["queues"] = {"queue": below}
+            return entry
+        limit = resource(int(q["am_limit_mb"]), int(q["am_limit_vcores"]))
+        return entry | {
+            "orderingPolicyInfo": policy or "fifo",
+            "numActiveApplications": int(q["n_active"]),
+            "numPendingApplications": int(q["n_waiting"]),
+            "numContainers": containers[slot],
+            "maxApplications": int(q["max_apps"]),
+            "maxApplicationsPerUser": int(q["max_user_apps"]),
+            "userLimit": _single(q["mulp"]),
+            "userLimitFactor": _single(q["ulf"]),
+            "configuredMaxAMResourceLimit": _single(q["am_pct"]),
+            "AMResourceLimit": limit,
+            "usedAMResource": resource(int(q["am_mb"]), int(q["am_vcores"])),
+            "userAMResourceLimit": limit,
+            "users": {},
+            "preemptionDisabled": True,
+            "intraQueuePreemptionDisabled": True,
+            "defaultPriority": 0,
+            "isAutoCreatedLeafQueue": False,
+            "maxApplicationLifetime": -1,
+            "defaultApplicationLifetime": -1,
+        }
+
+    def _value(self, path: str, key: str) -> str | None:
+        return self._values.get(f"{PREFIX}{path}.{key}")
+
+    def _capacities(self, q: Any) -> Document:
+        """What a queue has in the default partition."""
+        return {
+            "partitionName": "",
+            **_part(q),
+            "absoluteCapacity": _percent(q["abs"]),
+            "absoluteUsedCapacity": _percent(q["abs_used"]),
+            "absoluteMaxCapacity": _percent(q["abs_max"]),
+            "maxAMLimitPercentage": _percent(q["am_pct"]),
+            "weight": _single(q["weight"]),
+            "normalizedWeight": _single(q["norm"]),
+            "configuredMinResource": resource(int(q["conf_mb"]), int(q["conf_vcores"])),
+            "configuredMaxResource": resource(int(q["confmax_mb"]), int(q["confmax_vcores"])),
+            "effectiveMinResource": resource(int(q["eff_mb"]), int(q["eff_vcores"])),
+            "effectiveMaxResource": resource(int(q["effmax_mb"]), int(q["effmax_vcores"])),
+        }
+
+    def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
+        """A QueueInfoProto as AbstractCSQueue.getQueueInfo fills it."""
+        scheduler = self.sim.scheduler
+        slot = scheduler.queue_slots.get(path)
+        if slot is None:
+            return None
+        q = scheduler.S.q[slot]
+        out = rpc.field(1, path.rpartition(".")[2])
+        out += rpc.real(2, float(max(q["cap"], q["norm"]))) + rpc.real(3, float(q["max"]))
+        out += rpc.real(4, float(q["used_cap"])) + rpc.field(5, 2 if q["state"] == st.RUNNING else 1)
+        if children:
+            for child in scheduler.children.get(path, ()):
+                out += rpc.field(6, self.queue_info(child, recursive, recursive) or b"")
+        return out + rpc.field(10, b"") + rpc.real(14, float(q["weight"])) + rpc.field(17, "CapacityScheduler")
+
+
+def _single(value: Any) -> float:
+    """As Java writes a float: the shortest decimal that is that float."""
+    return float(str(np.float32(value)))
+
+
+def _percent(value: Any) -> float:
+    """A part of 1, times 100 in float32 as Hadoop does."""
+    return _single(np.float32(value) * np.float32(100))
+
+
+def _part(q: Any) -> Document:
+    return {
+        "capacity": _percent(q["cap"]),
+        "usedCapacity": _percent(q["used_cap"]),
+        "maxCapacity": _percent(q["max"]),
+    }
+
+
+def _usage(q: Any) -> Document:
+    """What a queue uses in the default partition."""
+    names = (("used", "used"), ("reserved", "reserved"), ("pending", "pending"), ("amUsed", "am"))
+    found = {name: resource(int(q[f"{of}_mb"]), int(q[f"{of}_vcores"])) for name, of in names}
+    limit = resource(int(q["am_limit_mb"]), int(q["am_limit_vcores"]))
+    return {"partitionName": "", **found, "amLimit": limit, "userAmLimit": limit}
+
+
+def _settings(values: Mapping[str, str]) -> dict[str, str]:
+    """As the simulated scheduler takes them: without their prefix; properties of others left out."""
+    return {key: v for key, v in properties(dict(values)).items() if v is not None and PREFIX + key in values}
+
+
+def _changes(body: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
+    """Property -> value (None: it goes) of a change's document. InputError: no such document, or queues come or go."""
+    given = body if isinstance(body, dict) else {}
+    for what, verb in (("add-queue", "added"), ("remove-queue", "removed")):
+        if given.get(what):
+            raise InputError(f"queues cannot be {verb} in a simulated cluster", mend="keep the tree, or start anew")
+    for queue in _list(given.get("update-queue")):
+        path = queue.get("queue-name")
+        if not isinstance(path, str) or not path:
+            raise InputError("an update of a queue without queue-name", mend="name it")
+        for key, value in _entries(queue.get("params")):
+            yield f"{PREFIX}{path}.{key}", value
+    for one in _list(given.get("global-updates")):
+        yield from _entries(one)
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    """Jackson takes a single object where a list is meant."""
+    found = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(isinstance(one, dict) for one in found):
+        raise InputError("the change is not as the API has it", mend='write {"update-queue": [{"queue-name": ...}]}')
+    return found
+
+
+def _entries(params: Any) -> Iterable[tuple[str, str | None]]:
+    for one in _list(params.get("entry") if isinstance(params, dict) else None):
+        key, value = one.get("key"), one.get("value")
+        if not isinstance(key, str) or not (value is None or isinstance(value, str)):
+            raise InputError("an entry without a key, or with a value that is no text", mend='write {"key", "value"}')
+        yield key, value or None

@@ -1,0 +1,261 @@
+"""The Fair Scheduler in a served cluster: placement, moves, its allocation file, and how the RM shows its queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.model.queues import JAVA_LONG_MAX, ensure_root_prefix
+from harness.sim import world as w
+from harness.sim.fair.move import move_app
+from harness.sim.fair.state import NEED_ROOM
+from harness.sim.loop import run_at
+from harness.sim.serve.seam import Answer, Room
+from harness.sim.serve.values import Document, resource
+from harness.yarn import rpc
+from harness.yarn.fair.parse import parse_allocations
+
+
+class FairRoom(Room):
+    """The Fair Scheduler's; the allocation file is looked at every 10 s."""
+
+    java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+    file_words, polls = "allocation file", True
+    file_key = "allocation_file"
+    runs_field = "runnable"
+
+    def advance(self, world: int) -> int:
+        return int(run_at(self.sim.scheduler.S.address, world))
+
+    # --- applications ---
+
+    def placed_in(self, name: str, user: str) -> str:
+        """Without rules in the file: as named, the user's, or default."""
+        conf = self.sim.scheduler.conf
+        if name not in ("", "default", "root.default"):
+            path = ensure_root_prefix(name)
+            if path in self.sim.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True):
+                return path
+            return "root.default"
+        of_user = f"root.{user.replace('.', '_dot_')}"
+        if conf.flag("yarn.scheduler.fair.user-as-default-queue", True) and (
+            of_user in self.sim.scheduler.queue_slots or conf.flag("yarn.scheduler.fair.allow-undeclared-pools", True)
+        ):
+            return of_user
+        return "root.default"
+
+    def leaf(self, name: str) -> str | None:
+        """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
+        slot = self.sim.scheduler.leaf_index(name)
+        if slot is None:
+            return None
+        self.sim.queues_changed()
+        path: str = self.sim.scheduler.queue_paths[slot]
+        return path
+
+    def no_leaf(self, path: str, identity: str) -> str:
+        return f"{path} is not a leaf queue"
+
+    def refused(self, path: str, identity: str) -> str:
+        return f"Application {identity} failed"
+
+    def move(self, job: int, leaf: str) -> bool:
+        sim = self.sim
+        target = sim.scheduler.queue_slots.get(leaf)
+        if target is None or not int(sim.scheduler.S.q["leaf"][target]):
+            return False
+        while True:
+            code = move_app(sim.scheduler.S, int(sim.world.jobs["app"][job]), target, sim.now_ms)
+            if code != NEED_ROOM:
+                break
+            sim.scheduler.grow()
+            sim.world = w.with_room(sim.world, containers=len(sim.scheduler.S.c))
+        if code != 0:
+            return False
+        sim.world.jobs["queue"][job] = target
+        return True
+
+    def asked(self) -> list[int]:
+        found: list[int] = self.sim.scheduler.S.a["n_asks"].tolist()
+        return found
+
+    def shares(self) -> list[int]:
+        found: list[int] = self.sim.scheduler.S.q["steady_mb"].tolist()
+        return found
+
+    # --- configuration ---
+
+    def load(self, text: str) -> None:
+        """An allocation file takes effect, with queues that come and go."""
+        allocations = parse_allocations(text)
+        self.sim.allocations = allocations
+        self.sim.scheduler.reload(allocations)
+        self.sim.queues_changed()
+
+    def tidy(self) -> None:
+        """Empty ad hoc queues go."""
+        self.sim.scheduler.check()
+        self.sim.queues_changed()
+
+    def refresh(self, reload: Callable[[], bool]) -> None:
+        """Hadoop 3.4 answers success whether or not the file could be loaded."""
+        reload()
+
+    def properties(self, file: Path) -> dict[str, str]:
+        return {"yarn.scheduler.fair.allocation.file": str(file)}
+
+    def stored(self) -> Document:
+        raise Answer(
+            400,
+            "This API only supports to retrieve scheduler configuration from a mutable-conf scheduler, "
+            "underneath scheduler FairScheduler is not an instance of MutableConfScheduler",
+        )
+
+    def version(self) -> Document:
+        raise Answer(400, "Configuration Version only supported by MutableConfScheduler.")
+
+    def change(self, body: Mapping[str, Any]) -> str:
+        raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
+
+    # --- how it is shown ---
+
+    def info(self) -> Document:
+        return {"type": "fairScheduler", "rootQueue": self._tree()}
+
+    def _tree(self) -> Document:
+        sim = self.sim
+        S = sim.scheduler.S
+        g = S.g[0]
+        cluster = (int(g["cluster_mb"]), int(g["cluster_vcores"]))
+        least = (int(g["min_mb"]), int(g["conf_max_mb"]), int(g["min_vcores"]), int(g["conf_max_vcores"]))
+        columns = {name: S.q[name].tolist() for name in _QUEUE_COLUMNS}
+        size = len(S.q)
+        sums = {name: [0] * size for name in ("containers", "asks", "reserved_n", "reserved_mb", "reserved_vc", "idle")}
+        parent = columns["parent"]
+
+        def add(queue: int, **amounts: int) -> None:
+            while queue >= 0:
+                for name, amount in amounts.items():
+                    sums[name][queue] += amount
+                queue = parent[queue]
+
+        apps = S.a[S.a["alive"] == 1]
+        for queue, live, asks, runnable, started in zip(
+            *(apps[name].tolist() for name in ("q", "n_live", "n_asks", "runnable", "started")), strict=True
+        ):
+            sums["containers"][queue] += live
+            sums["asks"][queue] += asks
+            sums["idle"][queue] += runnable and not started
+        # Leaves so far: their sums go up the tree once.
+        for leaf in S.leaves[: int(g["n_leaves"])].tolist():
+            add(parent[leaf], containers=sums["containers"][leaf], asks=sums["asks"][leaf])
+        for node in S.n[(S.n["alive"] == 1) & (S.n["res_app"] >= 0)]:
+            at = int(S.a["q"][int(node["res_app"])])
+            add(at, reserved_n=1, reserved_mb=int(node["res_mb"]), reserved_vc=int(node["res_vcores"]))
+
+        def document(path: str) -> Document:
+            i = sim.scheduler.queue_slots[path]
+            q = {name: column[i] for name, column in columns.items()}
+            leaf = bool(q["leaf"])
+            known = bool(q["min_mb"] or q["min_vcores"])
+            entry: Document = {"type": "fairSchedulerLeafQueueInfo"} if leaf else {}
+            am_share = q["max_am_share"]
+            am_most = (
+                (int(q["fair_mb"] * am_share), int(q["fair_vcores"] * am_share)) if leaf and am_share >= 0 else (0, 0)
+            )
+            entry |= {
+                "maxApps": q["max_apps"],
+                "minResources": resource(q["min_mb"], q["min_vcores"], _ANY if known else least),
+                "maxResources": resource(min(q["max_mb"], cluster[0]), min(q["max_vcores"], cluster[1])),
+                "usedResources": resource(q["usage_mb"], q["usage_vcores"]),
+                "amUsedResources": resource(q["am_mb"], q["am_vcores"]),
+                "amMaxResources": resource(*am_most),
+                "demandResources": resource(q["demand_mb"], q["demand_vcores"]),
+                "steadyFairResources": resource(q["steady_mb"], q["steady_vcores"]),
+                "fairResources": resource(q["fair_mb"], q["fair_vcores"]),
+                "clusterResources": resource(*cluster),
+                "reservedResources": resource(sums["reserved_mb"][i], sums["reserved_vc"][i]),
+                "maxContainerAllocation": resource(
+                    min(q["max_c_mb"], least[1]),
+                    min(q["max_c_vcores"], least[3]),
+                ),
+                "pendingContainers": sums["asks"][i],
+                "allocatedContainers": sums["containers"][i],
+                "reservedContainers": sums["reserved_n"][i],
+                "queueName": path,
+                "schedulingPolicy": _POLICY_NAMES.get(q["policy"], "fair"),
+                "preemptable": bool(q["preemptable"]),
+            }
+            if leaf:
+                entry["numPendingApps"] = q["n_nonrun"] + sums["idle"][i]
+                entry["numActiveApps"] = q["n_run"] - sums["idle"][i]
+            elif children.get(path):
+                entry["childQueues"] = {"queue": [document(child) for child in children[path]]}
+            return entry
+
+        children: dict[str, list[str]] = {}
+        for path in sim.scheduler.manager.created():
+            if path != "root":
+                children.setdefault(path.rpartition(".")[0], []).append(path)
+        return document("root")
+
+    def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
+        """A QueueInfoProto as FSQueue.getQueueInfo fills it."""
+        scheduler = self.sim.scheduler
+        slot = scheduler.queue_slots.get(path)
+        if slot is None:
+            return None
+        S = scheduler.S
+        g, q = S.g[0], S.q[slot]
+        total_mb, total_vc = int(g["cluster_mb"]), int(g["cluster_vcores"])
+        steady_mb, fair_mb = int(q["steady_mb"]), int(q["fair_mb"])
+        out = rpc.field(1, path)
+        out += rpc.real(2, steady_mb / total_mb if total_mb else 0.0)
+        out += rpc.real(4, int(q["usage_mb"]) / fair_mb if fair_mb else 0.0)
+        out += rpc.field(5, 2)  # RUNNING
+        if children:
+            for child in scheduler.manager.created():
+                if child.rpartition(".")[0] == path:
+                    inner = self.queue_info(child, recursive, recursive)
+                    out += rpc.field(6, inner if inner is not None else b"")
+        most_mb, most_vc = min(int(q["max_mb"]), total_mb), min(int(q["max_vcores"]), total_vc)
+        out += rpc.field(10, b"")
+        out += rpc.field(11, 0 if int(q["preemptable"]) else 1)
+        out += rpc.real(14, float(q["weight"]))
+        out += rpc.field(17, "FairScheduler")
+        # FSQueue writes the maximum's vcores where the minimum's belong.
+        out += rpc.field(18, most_vc) + rpc.field(19, int(q["min_mb"]))
+        out += rpc.field(21, most_mb) + rpc.field(22, 0) + rpc.field(23, 0)
+        out += rpc.field(24, int(q["steady_vcores"])) + rpc.field(25, steady_mb)
+        return out + rpc.field(27, int(q["max_apps"]))
+
+
+_ANY = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
+_POLICY_NAMES: Mapping[int, str] = {0: "fair", 1: "drf", 2: "fifo", 3: "fair"}
+_QUEUE_COLUMNS = (
+    "leaf",
+    "parent",
+    "policy",
+    "max_apps",
+    "min_mb",
+    "min_vcores",
+    "max_mb",
+    "max_vcores",
+    "max_c_mb",
+    "max_c_vcores",
+    "usage_mb",
+    "usage_vcores",
+    "am_mb",
+    "am_vcores",
+    "demand_mb",
+    "demand_vcores",
+    "steady_mb",
+    "steady_vcores",
+    "fair_mb",
+    "fair_vcores",
+    "max_am_share",
+    "preemptable",
+    "n_run",
+    "n_nonrun",
+)

@@ -1,0 +1,136 @@
+"""What a served cluster asks of its scheduler's room, whichever scheduler it has: one class each, chosen once.
+
+Placement, moves, configuration, and how the RM shows it. Calls are made under the cluster's lock.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from harness.sim.serve.values import Document
+from harness.sim.setup import SimSetup
+
+
+class Running(Protocol):
+    """The simulation, as far as a room needs it."""
+
+    setup: SimSetup
+    scheduler: Any
+    world: Any
+    allocations: Any
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+
+    def queues_changed(self) -> None:
+        """Bring what stands beside the scheduler's queues in line with them."""
+
+
+class Answer(Exception):
+    """An answer that is a text, with the content type of JSON, as the RM sends it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+class JavaError(Exception):
+    """What a call of the RPC throws: Java's class, and its message."""
+
+    def __init__(self, java_class: str, message: str) -> None:
+        super().__init__(message)
+        self.java_class, self.message = java_class, message
+
+
+class Room(ABC):
+    """One scheduler in a served cluster."""
+
+    #: Its class, as ``yarn.resourcemanager.scheduler.class`` has it.
+    java_class: ClassVar[str]
+    #: How its file is called in messages; whether the RM looks at the file by itself.
+    file_words: ClassVar[str]
+    file_key: ClassVar[str]
+    polls: ClassVar[bool]
+    #: What an application that may run is marked by.
+    runs_field: ClassVar[str]
+
+    def __init__(self, sim: Running) -> None:
+        self.sim = sim
+
+    @abstractmethod
+    def advance(self, world: int) -> int:
+        """Go on in virtual time (harness.sim.loop); why it came back. Given is the world's address."""
+
+    # --- applications ---
+
+    @abstractmethod
+    def placed_in(self, name: str, user: str) -> str:
+        """The full path that the RM's own placement gives to a submission."""
+
+    @abstractmethod
+    def leaf(self, name: str) -> str | None:
+        """The full path of a leaf (made, where the scheduler makes queues); None: there is none."""
+
+    @abstractmethod
+    def no_leaf(self, path: str, identity: str) -> str:
+        """Why an application for a path that is no leaf was refused."""
+
+    @abstractmethod
+    def refused(self, path: str, identity: str) -> str:
+        """Why the scheduler did not take an application."""
+
+    @abstractmethod
+    def move(self, job: int, leaf: str) -> bool:
+        """Move the application of a job (its slot) to a leaf; False: the scheduler refuses."""
+
+    @abstractmethod
+    def asked(self) -> list[int]:
+        """By application slot: containers that are asked for and not given."""
+
+    @abstractmethod
+    def shares(self) -> list[int]:
+        """By queue slot: what ``queueUsagePercentage`` is a part of, MiB."""
+
+    # --- configuration ---
+
+    @abstractmethod
+    def load(self, text: str) -> None:
+        """The file's text takes effect. YarnfairError: it does not, the queues stay."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """What the RM does with its queues every 10 s."""
+
+    @abstractmethod
+    def refresh(self, reload: Callable[[], bool]) -> None:
+        """``refreshQueues``; `reload` reads the file. JavaError: refused."""
+
+    @abstractmethod
+    def properties(self, file: Path) -> dict[str, str]:
+        """What ``/conf`` tells of the scheduler."""
+
+    @abstractmethod
+    def stored(self) -> Document:
+        """GET ``/scheduler-conf``. Answer: there is no store."""
+
+    @abstractmethod
+    def version(self) -> Document:
+        """GET ``/scheduler-conf/version``. Answer: there is no store."""
+
+    @abstractmethod
+    def change(self, body: Mapping[str, Any]) -> str:
+        """PUT ``/scheduler-conf``; the RM's words. Answer: refused, nothing is changed."""
+
+    # --- how it is shown ---
+
+    @abstractmethod
+    def info(self) -> Document:
+        """``schedulerInfo`` of ``/scheduler``."""
+
+    @abstractmethod
+    def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
+        """A QueueInfoProto; None: there is no such queue."""
