@@ -33,7 +33,7 @@ from harness.results.summary import jobs_table, summarise
 from studies.result import write
 
 EXPERIMENT = "ltyarn-small"
-POLICIES = ("fair", "ltrf@outside")
+POLICIES = ("fair",)
 SIDE = 5
 PAIRS = 1000
 #: Slowed pairs of each slow-down.

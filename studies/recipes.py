@@ -55,6 +55,7 @@ SIMULATED: dict[str, Recipe] = {
     "outside-capacity": _run("outside-capacity"),
     "bound": _study("bound -o {file}"),
     "half-life": _study("half_life -o {file}"),
+    "check-power": _study("check_power -o {file}"),
     "last-loss": _study("last_loss -o {file}"),
     "mrorder": _run("mrorder"),
     "cloud-production": _run("cloud-production"),

@@ -257,11 +257,10 @@ def _title(runs: Sequence[Run]) -> tuple[str, str]:
 
 
 def _which(run: Run) -> str:
-    """Which run a page of one is about: its policy, how it acts, its seed, where and when it ran."""
+    """Which run a page of one is about: its policy, how it acts, its seed, where it ran."""
     said = [run.policy if run.mode == "inside" else f"{run.policy} from {run.mode}"]
     said += [f"{name} {value}" for name, value in run.settings.items()]
     said += [f"seed {run.seed}"] if run.seed is not None else []
     backend = run.info.get("backend")
     said += ["simulated" if backend in ("sim", None) else f"on {backend}"]
-    start = str(run.info.get("start") or "")[:10]
-    return ", ".join([*said, *([f"begun {start}"] if start else [])])
+    return ", ".join(said)

@@ -1,15 +1,29 @@
-"""The study of false alarms and of what is found, in short."""
+"""The study of false alarms and of what is found: its record keeps what the documents promise; the study in short."""
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
 from harness.experiments.resolve import load_experiment
 from studies.check_power import SIDE, at_most, fails, measured, simulated
 
+RECORD = Path(__file__).resolve().parents[2] / "docs" / "records" / "check-power.json"
 pytestmark = pytest.mark.xdist_group("regressions")
+
+
+def test_the_record_keeps_what_is_promised() -> None:
+    """At most 1 % false alarms of 1,000 pairs; five seeds a side find 10 % in 9 of 10."""
+    values = json.loads(RECORD.read_text(encoding="utf-8"))["values"]
+    assert (values["side"], values["pairs"]) == (5, 1000)
+    for own in values["policies"].values():
+        assert own["five"]["false_alarms"] <= 10
+        assert own["one"]["false_alarms"] <= 10
+        assert own["five"]["found"]["0.1"] >= 0.9 * values["slowed"]
+        assert own["five"]["found"]["0.2"] >= 0.9 * values["slowed"]
 
 
 def test_sixty_runs_show_the_same() -> None:
