@@ -50,7 +50,10 @@ def refresh_queues(address: RpcAddress, *, user: str, timeout_s: float = 10.0, l
 
 
 def groups_of(user: str, address: RpcAddress, *, as_user: str, login: Login | None, timeout_s: float) -> list[str]:
-    """The groups that the RM at `address` (its admin port) knows of a user. It changes nothing, and anybody may ask."""
+    """The groups that the RM at `address` (its admin port) knows of a user. It changes nothing.
+
+    Refused to who may not administer (an RM of 3.4 checks it as it checks `refreshQueues`).
+    """
     request = rpc.field(1, user)
     answer = rpc.call(address, _ADMIN, "getGroupsForUser", request, user=as_user, timeout_s=timeout_s, login=login)
     try:
