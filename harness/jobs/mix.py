@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError, YarnfairError
 from harness.jobs.data.generate import FolderTarget, generate, read_size
 from harness.jobs.engines import engine_of, find, members
@@ -120,16 +120,7 @@ class Runs(Protocol):
 
 def read_mix(path: Path) -> MixSpec:
     """A mix file. Raises InputError, and CallError for an application or setting that there is not."""
-    try:
-        spec = MixSpec.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"no YAML: {' '.join(str(error).split())[:200]}", where=str(path)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise InputError(f"{key}: {first['msg']}"[:300], where=str(path)) from None
+    spec = validated(MixSpec, read_yaml(path))
     for queue in spec.queues:
         queue.jobs = [
             job.model_copy(update={"application": name}) for job in queue.jobs for name in members(job.application)

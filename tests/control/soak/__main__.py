@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--schedule", metavar="AT:KIND:DRAW,...", help="these faults instead of the seed's own")
     parser.add_argument("--trace", action="store_true", help="the history, on standard error")
     parser.add_argument("--first", action="store_true", help="end at the first violation, without shrinking")
-    parser.add_argument("--seconds", type=float, metavar="S", help="begin no seed after so long")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no seed after so much CPU time")
     given = parser.parse_args(arguments)
     try:
         begin, _, end = given.seeds.partition(":")
@@ -45,7 +45,7 @@ def run(seeds: Sequence[int], schedule: list[faults.Fault] | None, given: argpar
     violations: list[dict[str, Any]] = []
     trace = (lambda line: print(line, file=sys.stderr)) if given.trace else None
     for seed in seeds:
-        if given.seconds is not None and time.perf_counter() - begun_s > given.seconds:
+        if given.seconds is not None and time.process_time() - begun_cpu_s > given.seconds:
             break
         history = world.live(seed, schedule, trace)
         done, ticks, virtual_s = done + 1, ticks + history.ticks, virtual_s + history.virtual_s
