@@ -113,7 +113,7 @@ def test_the_mix_that_is_brought_along_can_be_read() -> None:
     ("text", "said"),
     [
         ("queues: [", "not valid YAML"),
-        ("2030-99-99", "not valid YAML"),
+        ("2030-99-99", "valid dictionary"),
         ("queues: []\ndata: {}\n", "queues"),
         (MIX.replace("rounds", "runds"), "runds"),
         (MIX.replace("application: grep, input: [text]", "application: join, input: [text, text]"), "join reads"),
