@@ -109,6 +109,8 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
+        #: Whether the RM began anew before this look: its store may lack an application's end.
+        self._anew = False
         #: Whose figures have fallen since the RM began anew: each can once.
         self._fallen: set[str] = set()
         self._reach_s = CACHE_S
@@ -148,7 +150,8 @@ class RmAccounts:
         self._looked = True
         gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
-        if rm_began_anew or resumed:
+        self._anew = rm_began_anew or resumed
+        if self._anew:
             self._recovering_until_s = now_s + RECOVERY_S
             self._fallen.clear()
         self._reach_s = CACHE_S + gap_s
@@ -218,7 +221,7 @@ class RmAccounts:
         recovering = now_s < self._recovering_until_s
         before = (account.queue, account.held, account.final, account.fallen_s)
         account.missing_s = None
-        if account.final and not look.final and not recovering:
+        if account.final and not look.final and not self._anew:
             return False  # who has ended does not run again: an old list shows it
         # What it uses from now on is its new queue's.
         account.queue = look.queue
@@ -226,7 +229,7 @@ class RmAccounts:
         if memory < 0 or vcores < 0:
             moved = self._fell(account, look, now_s, recovering)
         elif (account.lost_from_s is None or not recovering) and self._too_much(
-            look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again else 0.0)
+            look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
         ):
             moved = self._cannot_be(account, look, now_s)
         elif memory > 0 or vcores > 0:

@@ -316,6 +316,36 @@ def test_an_rm_that_begins_anew_twice_costs_nothing_twice() -> None:
         rm.now_s += 1000.0
 
 
+def test_who_was_never_seen_before_the_rm_began_anew_counts_whole_when_its_node_is_back() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    container = rm.start("x", CAPACITY.memory_mb)
+    rm.now_s += 60.0
+    rm.restart()
+    rm.now_s += 5.0
+    looked(rm, accounts, rm_began_anew=True)
+    rm.now_s += 1.0
+    rm.node_back([container])
+    rm.now_s += 4.0
+    looked(rm, accounts)
+    assert not accounts.refused
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=3 * CAPACITY.memory_mb)
+
+
+def test_who_has_ended_by_a_new_rm_does_not_run_again_by_an_old_list() -> None:
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    runs = AppLook("x", "root.a", 9_000, 9, Resource(1024, 1), False)
+    ended = AppLook("x", "root.a", 12_000, 12, ZERO, True)
+    accounts.observe(10.0, [runs])
+    accounts.observe(20.0, [ended], rm_began_anew=True)
+    accounts.observe(25.0, [runs])
+    assert accounts.apps["x"].final
+    accounts.observe(30.0, [ended])
+    assert accounts.consumed()["root.a"] == (12_000, 12)
+
+
 def test_a_figure_that_falls_while_an_rm_is_recovered_counts_once() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
