@@ -123,7 +123,7 @@ def _configure(folder: Path, ports: dict[str, int], keytab: Path, shown: Signed,
         "yarn.resourcemanager.webapp.spnego-keytab-file": str(keytab),
         "yarn.acl.enable": "true",
         "yarn.admin.acl": "ctl",
-        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULER,
+        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["fair"][0],
         "yarn.scheduler.fair.allocation.file": str(file),
     }
     tls = {
