@@ -190,6 +190,7 @@ class CapacityRoom(Room):
             "creationMethod": "static",
             "autoCreationEligibility": "off",
             "capacities": {"queueCapacitiesByPartition": [self._capacities(q)]},
+            "maximumAllocation": resource(int(g["conf_max_mb"]), int(g["conf_max_vcores"])),
         }
         if path != "root":
             if children:
@@ -209,7 +210,6 @@ class CapacityRoom(Room):
                 "resources": {"resourceUsagesByPartition": [_usage(q)]},
                 "minEffectiveCapacity": resource(int(q["eff_mb"]), int(q["eff_vcores"])),
                 "maxEffectiveCapacity": resource(int(q["effmax_mb"]), int(q["effmax_vcores"])),
-                "maximumAllocation": resource(int(g["conf_max_mb"]), int(g["conf_max_vcores"])),
             }
         if children:
             entry["orderingPolicyInfo"] = policy or "utilization"

@@ -37,6 +37,10 @@ _NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOT
 _MOST_BYTES = 4 << 20
 
 
+#: What the RM says of a body that its parser does not read, before the parser's own words.
+_UNREADABLE = "javax.xml.bind.UnmarshalException\n - with linked exception:\n[javax.xml.stream.XMLStreamException: "
+
+
 class Refusal(Exception):
     """An answer with an error: status, Java's class, and its message (none: the RM gives none)."""
 
@@ -86,7 +90,7 @@ class Face:
         if method == "PUT" and rest == ["scheduler-conf"]:
             with self.cluster.lock:
                 self.cluster.catch_up()
-                return 200, self.cluster.sim.room.change(_json(body)), None
+                return 200, self.cluster.sim.room.change(_json(body, strict=True)), None
         if method == "PUT" and len(rest) == 3 and rest[0] == "apps":
             return (*self._change(rest[1], rest[2], _json(body), _user(query)), None)
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
@@ -270,10 +274,14 @@ class Face:
         raise Refusal(503, "javax.ws.rs.WebApplicationException")
 
 
-def _json(body: bytes) -> Any:
+def _json(body: bytes, *, strict: bool = False) -> Any:
+    """The body's document. What is no JSON is empty, or with ``strict`` refused: the RM does the one with applications,
+    the other with its configuration."""
     try:
         return json.loads(body) if body.strip() else {}
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if strict:
+            raise Refusal(400, "javax.ws.rs.WebApplicationException", f"{_UNREADABLE}{error}]") from None
         return {}
 
 
