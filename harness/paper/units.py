@@ -100,7 +100,6 @@ class _Paper:
         self.demanding: list[int] = [0] * len(self.tree.names)  # demanding leaves below (or the leaf itself)
         self.fills: list[Fraction] = []
         self.step = 0
-        self.begin_of_round = True
         self.looks = 0
 
     # --- a step ---

@@ -55,7 +55,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
         dict.fromkeys(name for run in counted for name in run.summary.get("utilisation") or {} if isinstance(name, str))
     )
     overall = Table(
-        "Each policy over the whole run",
+        "The whole run" if len(counted) == 1 else "Each policy over the whole run",
         [
             Head("policy"),
             Head("makespan", "s"),

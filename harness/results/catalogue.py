@@ -160,7 +160,9 @@ def metric_of(key: str) -> Metric:
         return replace(wild[0], key=key, title=f"{wild[0].title}, {wild[1]}")
     unit = "s" if key.endswith("_s") else "MiB" if key.endswith("_mb") else ""
     wall = parts[-1] in ("wall_s", "cpu_s") or parts[0] == "wall"
-    title = key.removeprefix("queues.").replace("_", " ").replace(".", ", ")
+    # The unit is shown beside it.
+    ending = {"s": "_s", "MiB": "_mb", "": ""}[unit]
+    title = key.removeprefix("queues.").removesuffix(ending).replace("_", " ").replace(".", ", ")
     return Metric(key, title, unit, "neither", 3, deterministic=not wall)
 
 

@@ -43,7 +43,7 @@ def test_units_and_directions() -> None:
     assert metric_of("utilisation.gpus").title == "utilisation, gpus"
     assert Key("queues.jobs", "root.a").metric.count
     unknown = metric_of("queues.p99_wait_s")
-    assert (unknown.unit, unknown.better, unknown.title) == ("s", "neither", "p99 wait s")
+    assert (unknown.unit, unknown.better, unknown.title) == ("s", "neither", "p99 wait")
     assert not metric_of("wall_s").deterministic
     assert metric_of("engine.fair.calibration_ratio").better == "higher"
 
