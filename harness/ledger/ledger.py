@@ -32,6 +32,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from harness.base.sums import added
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
@@ -98,7 +99,7 @@ class Ledger:
                 raise ValueError(f"{name} is {value}, not a finite number above 0")
         self.settings = settings
         self._weights = dict(weights)
-        self._weight_sum = sum(self._weights.values())
+        self._weight_sum: float = added(self._weights.values())
         self._capacity = capacity
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
@@ -132,7 +133,7 @@ class Ledger:
         """
         _check_weights(weights)
         self._weights = dict(weights)
-        self._weight_sum = sum(self._weights.values())
+        self._weight_sum = added(self._weights.values())
         before, departed = self._accounts, self._departed
         self._accounts = {leaf: before.get(leaf) or departed.pop(leaf, None) or self._newcomer() for leaf in weights}
         if self.remember:

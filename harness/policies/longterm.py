@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harness.base.errors import CallError
+from harness.base.sums import added
 from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -258,7 +259,7 @@ def mean_task_s(snapshot: Snapshot) -> float:
     """T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
     means = [q.mean_task_s for q in snapshot.queues.values() if q.leaf and q.mean_task_s is not None]
     known = [mean for mean in means if 0.0 < mean < LONGEST_TASK_S]
-    return sum(known) / len(known) if known else TASK_S_AT_FIRST
+    return added(known) / len(known) if known else TASK_S_AT_FIRST
 
 
 def is_demanding(queue: QueueView) -> bool:

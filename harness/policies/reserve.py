@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.base.sums import added
 from harness.policies.filling import Joining, bounded_fill
 from harness.policies.tree import Tree
 from harness.policies.weights import MOST_FOR_IDLE, flat_shares, parts_of_fill
@@ -57,8 +58,8 @@ def reserve_shares(
     share = {q: capacity * tree.flat_share[q] for q in tree.leaves}
     short = [q for q in tree.leaves if waiting[q]]
     others = [q for q in tree.leaves if not waiting[q]]
-    left = max(capacity - sum(demand[q] for q in others), capacity / MOST_FOR_IDLE)
-    if not short or sum(demand[q] for q in short) <= left:
+    left = max(capacity - added(demand[q] for q in others), capacity / MOST_FOR_IDLE)
+    if not short or added(demand[q] for q in short) <= left:
         return flat_shares(tree, used, capacity, horizon_s, demand, waiting)
     missing = {}
     for q in tree.leaves:
@@ -78,7 +79,7 @@ def reserve_shares(
         enough = {q for q, amount in zip(short, amounts, strict=True) if amount >= demand[q] * (1 - ALL_OF_IT)}
         if not enough or len(enough) == len(short):
             break
-        left -= sum(demand[q] for q in enough)
+        left -= added(demand[q] for q in enough)
         short = [q for q in short if q not in enough]
         others.extend(sorted(enough))
     ratios = {}
@@ -102,7 +103,7 @@ def _claims(
 ) -> list[float]:
     """Steps 1 and 2 for the leaves that wait: lower bounds, together at most ``left``."""
     claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
-    total = sum(claims.values())
+    total = added(claims.values())
     if total > left:
         return [claims[q] * left / total for q in short]
     spare = left - total

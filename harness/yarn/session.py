@@ -30,6 +30,7 @@ _CERTIFICATES = (
     ("has expired", "renew the certificate at the server, or set this machine's clock; nothing else changes here"),
     ("not yet valid", "set the clocks by NTP: by this machine's the certificate is still to come"),
     ("mismatch", "ask the server by a name that its certificate has, or give it one for this name"),
+    ("Missing", "sign the certificate anew with what is missing (RFC 5280): Python 3.13 and newer want it"),
     ("", "give the authority that signed the server's certificate (http.ca_file, --ca-file)"),
 )
 _PEM = "give a file of PEM certificates that this user may read"

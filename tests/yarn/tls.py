@@ -93,6 +93,10 @@ class Authority:
             .not_valid_before(now + begins_d * _DAY)
             .not_valid_after(now + ends_d * _DAY)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            # Without these two and the usage Python 3.13 refuses a certificate, as RFC 5280 allows it to.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(_usage(x509, authority), critical=True)
         )
         if hosts:
             names = [
@@ -101,6 +105,13 @@ class Authority:
             ]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._key, hashes.SHA256())
+
+
+def _usage(x509: Any, authority: bool) -> Any:
+    """An authority signs certificates, a server its handshakes."""
+    never = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
+    flags = {**dict.fromkeys((*never, "decipher_only"), False), "digital_signature": not authority}
+    return x509.KeyUsage(**flags, key_cert_sign=authority, crl_sign=authority)
 
 
 def _new_key() -> Any:

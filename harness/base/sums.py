@@ -1,0 +1,17 @@
+"""Sums of floats that are the same under every version of Python, and in compiled code."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+
+def added(values: Iterable[Any], start: Any = 0) -> Any:
+    """The values added one after the other, from left to right.
+
+    Python's own `sum` makes up for rounding errors since 3.12: a simulation's last digits would follow Python's
+    version, and a compiled policy would differ from the plain one.
+    """
+    return functools.reduce(operator.add, values, start)
