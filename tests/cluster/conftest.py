@@ -103,7 +103,7 @@ def serve_simulated(folder: Path) -> Iterator[AnyRm]:
         part.start()
     address = RmAddress.of(rest.url, admin=str(admin.address), client=str(client.address))
     try:
-        with RmClient([address], HttpOptions(user="alice")) as rm:
+        with RmClient([address], HttpOptions(user="alice"), rpc_timeout_s=60.0) as rm:
             end = time.monotonic() + 20
             while rm.rest.metrics().active_nodes < len(nodes):
                 assert time.monotonic() < end

@@ -126,7 +126,7 @@ def test_once_dry_run_release_and_the_views(yarn: Site) -> None:
     load = Load(yarn.client)
     first = service.once()
     assert first["wrote"]
-    assert 0 < first["effect_s"] < 5
+    assert 0 < first["effect_s"] < 10  # the RM's own poll takes 10 s and more
     load.submit(4, 4, 6)
     settled(yarn, service, load)
     assert yarn.weights()["root.a"] != 2.0

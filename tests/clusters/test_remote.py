@@ -31,6 +31,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import acl_of
 from harness.yarn.sftp import SftpPlace
 from tests import sshlab
+from tests.patience import at_most
 
 pytestmark = [pytest.mark.sshd, pytest.mark.xdist_group("sshd")]
 
@@ -313,17 +314,13 @@ def test_a_refused_connection(one: Host) -> None:
 def test_a_host_that_never_speaks(one: Host) -> None:
     with socket.create_server(("127.0.1.1", 0)) as silent:
         slow = changed(one, port=silent.getsockname()[1], timeout_s=1.0)
-        start = time.monotonic()
-        with pytest.raises(Unreachable), Remote(slow) as remote:
+        with at_most(20), pytest.raises(Unreachable), Remote(slow) as remote:
             remote.run("true")
-        assert time.monotonic() - start < 20
 
 
 def test_a_command_that_never_ends(one: Host) -> None:
-    start = time.monotonic()
-    with Remote(one) as remote, pytest.raises(Unreachable, match="no answer in time"):
+    with at_most(20), Remote(one) as remote, pytest.raises(Unreachable, match="no answer in time"):
         remote.run("sleep 60", timeout_s=1.0)
-    assert time.monotonic() - start < 20
 
 
 def test_a_host_that_freezes(one: Host, lab: sshlab.Lab) -> None:
@@ -351,11 +348,13 @@ def test_a_wait_without_an_end_of_its_own_is_ended(one: Host) -> None:
         remote.connection()
         transport = remote.connection().client.get_transport()
         assert transport is not None
-        start = time.monotonic()
-        with pytest.raises(Unreachable, match="no answer in time while it waits"), remote._talking("it waits", 0.5):
+        with (
+            at_most(60),
+            pytest.raises(Unreachable, match="no answer in time while it waits"),
+            remote._talking("it waits", 0.5),
+        ):
             # A request to which nobody answers, as paramiko waits for it: until the connection ends.
             transport.open_session().recv(1)
-        assert time.monotonic() - start < 60
         assert remote.run("echo back").out == "back\n"
 
 

@@ -16,6 +16,7 @@ from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable
 from harness.yarn.http import HttpOptions, base_url
 from harness.yarn.jmx import queue_containers
 from harness.yarn.rest import LocalFile, RestClient, Submission
+from tests.patience import at_most
 from tests.yarn.fake_server import FakeServer, Reply, dripping, http
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -211,10 +212,8 @@ def test_one_that_is_down_is_passed_over_and_the_other_remembered(servers: Any) 
 def test_a_silent_server_costs_no_more_than_the_deadline(servers: Any) -> None:
     server = servers(lambda connection, request: time.sleep(1.5))
     options = HttpOptions(connect_timeout_s=0.5, read_timeout_s=0.3, deadline_s=0.6, attempts=9, backoff_s=0.01)
-    start = time.monotonic()
-    with pytest.raises(Unreachable, match="no answer"):
+    with at_most(1.4), pytest.raises(Unreachable, match="no answer"):
         client(server.url, options=options).metrics()
-    assert time.monotonic() - start < 1.4
 
 
 def test_an_answer_that_drips_costs_no_more_than_the_deadline(servers: Any) -> None:
@@ -226,19 +225,15 @@ def test_an_answer_that_drips_costs_no_more_than_the_deadline(servers: Any) -> N
 
     server = servers(drip)
     options = HttpOptions(read_timeout_s=0.3, deadline_s=0.5, attempts=1)
-    start = time.monotonic()
-    with pytest.raises(Unreachable):
+    with at_most(1.5), pytest.raises(Unreachable):
         client(server.url, options=options).metrics()
-    assert time.monotonic() - start < 1.5
 
 
 @pytest.mark.parametrize("start", [b"H", b"HTTP/1.1 200 O", b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_a_status_line_or_header_that_drips_costs_no_more_than_the_deadline(servers: Any, start: bytes) -> None:
     server = servers(dripping(start))
-    begun = time.monotonic()
-    with pytest.raises(Unreachable, match=r"no answer in time: not complete after 0\.5 s"):
+    with at_most(2), pytest.raises(Unreachable, match=r"no answer in time: not complete after 0\.5 s"):
         client(server.url, options=HttpOptions(read_timeout_s=0.3, deadline_s=0.5, attempts=3)).metrics()
-    assert time.monotonic() - begun < 2
 
 
 def test_a_connection_that_is_used_again_is_bounded_as_well(servers: Any) -> None:
@@ -250,10 +245,8 @@ def test_a_connection_that_is_used_again_is_bounded_as_well(servers: Any) -> Non
     server = servers(twice)
     rest = client(server.url, options=HttpOptions(read_timeout_s=0.3, deadline_s=0.5, attempts=1))
     rest.metrics()
-    begun = time.monotonic()
-    with pytest.raises(Unreachable, match="not complete"):
+    with at_most(2), pytest.raises(Unreachable, match="not complete"):
         rest.metrics()
-    assert time.monotonic() - begun < 2
     assert len(server.requests) == 1
 
 
