@@ -93,11 +93,7 @@ def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
     seen = float(r[len(a) :].sum()) - centre
     all_of = math.comb(count, own)
     drawn = all_of > ARRANGEMENTS
-    if drawn:
-        rng = np.random.default_rng(_SEED)
-        sums = np.array([rng.permutation(r)[:own].sum() for _ in range(ARRANGEMENTS)])
-    else:
-        sums = r[_choices(count, own)].sum(axis=1)
+    sums = r[_dealt(count, own) if drawn else _choices(count, own)].sum(axis=1)
     least = 1 / (ARRANGEMENTS + 1) if drawn else min(1.0, 2 / all_of)
     return Test(name, _p(sums - centre, seen, drawn), least, int(np.sign(seen)))
 
@@ -106,6 +102,13 @@ def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
 def _choices(count: int, own: int) -> NDArray[np.int64]:
     """Every choice of `own` of `count` places, one a row. Every metric of a contest asks for the same."""
     return np.array(list(itertools.combinations(range(count), own)), dtype=np.int64)
+
+
+@lru_cache(maxsize=2)
+def _dealt(count: int, own: int) -> NDArray[np.uint32]:
+    """`ARRANGEMENTS` random choices of `own` of `count` places, one a row: the same for every metric of a contest."""
+    rng = np.random.default_rng(_SEED)
+    return np.array([rng.permutation(count)[:own] for _ in range(ARRANGEMENTS)], dtype=np.uint32)
 
 
 def least_together(before: int, after: int) -> float:

@@ -103,25 +103,34 @@ class Results:
         return pd.DataFrame(rows)
 
     def _stacked(self, file: str) -> pd.DataFrame:
-        parts = []
-        for at, run in enumerate(self.records):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parts, lengths = [], []
+        for run in self.records:
             path = run.path / file
             if not path.is_file():
+                lengths.append(0)
                 continue
             try:
-                table = pd.read_parquet(path)
+                table = parquet.read_table(path).replace_schema_metadata(None)
             except Exception as error:  # pyarrow raises OSError, ArrowInvalid and more on damaged files
                 raise InputError(
                     f"not a readable parquet file ({type(error).__name__})", where=str(path), mend="run it again"
                 ) from None
-            if "queue" in table.columns:
-                table["queue"] = table["queue"].astype(str)
-            identity = self._identity(at)
-            for place, name in enumerate(IDENTITY):
-                if name not in table.columns:
-                    table.insert(place, name, identity[name])
+            if "queue" in table.column_names:
+                table = table.set_column(
+                    table.column_names.index("queue"), "queue", table.column("queue").cast(pa.string())
+                )
             parts.append(table)
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+            lengths.append(len(table))
+        if not parts:
+            return pd.DataFrame()
+        stacked: pd.DataFrame = pa.concat_tables(parts, promote_options="permissive").to_pandas()
+        of_runs = pd.DataFrame([self._identity(at) for at in range(len(self.records))])
+        for place, name in enumerate(one for one in IDENTITY if one not in stacked.columns):
+            stacked.insert(place, name, of_runs[name].repeat(lengths).to_numpy())
+        return stacked
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
