@@ -105,7 +105,7 @@ def changes(
 ) -> list[Change]:
     """Every queue that a decision gives a weight, with the cause as far as the policy and its accounts tell."""
     was, will = parts(before), parts(after)
-    owed = debts(counted, queues, flat=policy.ignores_tree) if policy.gives_back else {}
+    owed = debts(counted, queues, flat=policy.dues_are_flat()) if policy.gives_back else {}
     settings = policy.ledger_settings()
     unit = settings.resource if settings is not None else "memory"
     whole = sum(counted.values())

@@ -34,6 +34,7 @@ from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings
 from harness.model.resources import ZERO
 from harness.model.snapshot import Snapshot
 from harness.policies.base import CountedLedger, Policy
+from harness.policies.tree import leaf_weights
 
 #: An observation or actuation that has not been answered after this many periods raises an alarm.
 LATE_PERIODS = 3
@@ -223,7 +224,7 @@ class ControlCore:
                 text = f"what was counted so far does not fit this policy, counting begins anew ({error})"
                 alarms = [RaiseAlarm("ledger", text)]
         if ledger is None:
-            weights = {q.name: q.weight for q in snapshot.queues.values() if q.leaf}
+            weights = dict(leaf_weights(snapshot, settings.shares))
             start_s = snapshot.time_s if self.start_s is None else self.start_s
             try:
                 ledger = Ledger(settings, weights, snapshot.capacity, start_s=start_s)
@@ -237,18 +238,18 @@ class ControlCore:
     def _account(self, event: Observed, ledger: Ledger) -> str:
         """Bring the ledger up to the observation; what is wrong with the observation, or ''."""
         snapshot, consumed = event.snapshot, event.consumed
-        leaf_weights = tuple([(q.name, q.weight) for q in snapshot.queues.values() if q.leaf])
-        if leaf_weights != self._leaf_weights:
+        weights = leaf_weights(snapshot, ledger.settings.shares)
+        if weights != self._leaf_weights:
             try:
-                ledger.set_weights(dict(leaf_weights))
+                ledger.set_weights(dict(weights))
             except ValueError as error:
                 return str(error)
-            self._leaf_weights = leaf_weights
+            self._leaf_weights = weights
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
         used: dict[str, tuple[float, float]] = {}
         last = self._consumed
-        for leaf, _ in leaf_weights:
+        for leaf, _ in weights:
             now = consumed.get(leaf)
             if now is None:
                 continue

@@ -40,7 +40,7 @@ class Tenure:
         self.dry_run = dry_run
         #: Whether a guard has released, until somebody says to go on.
         self.released = Released(store)
-        self._guards = GuardWatch(settings.guards, flat=core.policy.ignores_tree)
+        self._guards = GuardWatch(settings.guards, flat=core.policy.dues_are_flat())
         beside, writes = owner.beside, not dry_run and settings.mode != "shadow"
         lease = None
         if settings.lease_s > 0 and beside is not None:

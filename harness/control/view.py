@@ -209,16 +209,16 @@ def from_ledger(path: Path) -> View:
         raise InputError(
             "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
         ) from None
-    return with_changes(with_sums(of_policy(view, name)), read_decisions(path, most=MOST_DECISIONS))
+    return with_changes(with_sums(of_policy(view, name, settings)), read_decisions(path, most=MOST_DECISIONS))
 
 
-def of_policy(view: View, name: str) -> View:
+def of_policy(view: View, name: str, settings: Mapping[str, Any]) -> View:
     """The view with what a policy says of itself; of one that cannot be found here, nothing."""
     try:
         found = policy_class(name)
     except YarnfairError:
         return view
-    return replace(view, flat=found.ignores_tree, gives_back=found.gives_back)
+    return replace(view, flat=found.ignores_tree and settings.get("shares") != "levels", gives_back=found.gives_back)
 
 
 def _later(backlog_s: float | None, start_s: float | None) -> float | None:

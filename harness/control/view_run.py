@@ -80,7 +80,8 @@ def from_table(
         wall_clock=False,
     )
     made, alarms = _until(decisions, time_s)
-    return with_changes(with_sums(replace(of_policy(view, str(policy.get("name"))), alarms=tuple(alarms[-3:]))), made)
+    view = of_policy(view, str(policy.get("name")), policy.get("settings") or {})
+    return with_changes(with_sums(replace(view, alarms=tuple(alarms[-3:]))), made)
 
 
 def _weight(value: Any) -> float | None:

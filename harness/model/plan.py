@@ -31,7 +31,9 @@ class LedgerSettings:
     self-tuning, in which a leaf's Q is the mean over its applications, ``quantum_over`` ``all`` or those that are
     ``unfinished``). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
     last so many seconds counts (a sliding window; a tumbling one is a round). ``count_due``: also what each leaf got
-    beyond its due, the integral of min(d_i, S_i), is counted. ``node_weight``: a container counts delta times its size
+    beyond its due, the integral of min(d_i, S_i), is counted. ``shares``: w_i and S_i of eq. (2) are by the ``leaves``'
+    own weights, or those that the tree gives level by level (``levels``), as the reported measures have them.
+    ``node_weight``: a container counts delta times its size
     (eq. 5.9), delta being its node's ``speed``, or 1 with ``none``; only where the scheduler itself counts.
     """
 
@@ -46,6 +48,7 @@ class LedgerSettings:
     window_s: float | None = None
     count_due: bool = False
     node_weight: Literal["speed", "none"] = "speed"
+    shares: Literal["leaves", "levels"] = "leaves"
 
     def __post_init__(self) -> None:
         if self.window_s is not None and (self.half_life_s is not None or self.round_s is not None or self.pseudo):

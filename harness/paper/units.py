@@ -19,8 +19,8 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.paper.steps import Allocation, ScenarioQueue, StepsScenario
 from harness.policies.base import CountedLedger, Policy
-from harness.policies.tree import Tree, tree_of
-from harness.policies.weights import long_term_shares
+from harness.policies.tree import Tree, entitled_tree
+from harness.policies.weights import leaf_parts, long_term_shares
 
 #: A runaway scenario ends with an error, in about a minute at most: UNIT_LOOKS a unit and one for each queue that
 #: is compared, and steps.
@@ -60,7 +60,10 @@ class _Paper:
         self.scenario, self.policy = scenario, policy
         self.capacity = scenario.capacity
         self.views = _views(scenario)
-        self.tree: Tree = tree_of(self._snapshot(0))
+        # Tasks last one step: that is the mean task length from the beginning, and the order stays the same throughout.
+        plan = policy.plan(self._snapshot(0), CountedLedger())
+        self.order: Order = plan.order
+        self.tree: Tree = entitled_tree(self._snapshot(0), self.order.ledger.shares)
         leaf_weights = sum((Fraction(self.tree.entitlement[q]) for q in self.tree.leaves), Fraction(0))
         self.leaves: list[_Leaf] = []
         for q in self.tree.leaves:
@@ -70,9 +73,6 @@ class _Paper:
         # Flat comparisons break ties by the leaf's own name.
         self.leaves.sort(key=lambda leaf: leaf.name.encode())
         self.leaf_at = {leaf.queue: leaf for leaf in self.leaves}
-        # Tasks last one step: that is the mean task length from the beginning, and the order stays the same throughout.
-        plan = policy.plan(self._snapshot(0), CountedLedger())
-        self.order: Order = plan.order
         self.caps = {
             leaf.queue: plan.max_shares[leaf.path].memory_mb for leaf in self.leaves if leaf.path in plan.max_shares
         }
@@ -123,10 +123,12 @@ class _Paper:
             self._arrive()
         if self.order.horizon_s > 0:
             affinity = self.policy.exact.get("affinity", _exactly(self.order.affinity))
+            used: list[float] = [Fraction(amount) for amount in self.used]  # type: ignore[misc]
+            capacity: float = Fraction(self.capacity)  # type: ignore[assignment]
             if self.order.flat:
-                affinity = Fraction(0)
-            used = [Fraction(amount) for amount in self.used]
-            shares = long_term_shares(self.tree, used, Fraction(self.capacity), self.horizon, affinity)  # type: ignore[arg-type]
+                shares = leaf_parts(self.tree, used, capacity, self.horizon)  # type: ignore[arg-type]
+            else:
+                shares = long_term_shares(self.tree, used, capacity, self.horizon, affinity)  # type: ignore[arg-type]
             self.fills = [Fraction(part) for part in shares]
         choose = self._chooser()
         for _ in range(self.capacity):

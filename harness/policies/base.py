@@ -126,6 +126,10 @@ class Policy(ABC):
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
 
+    def dues_are_flat(self) -> bool:
+        """`ignores_tree`, by the settings: whether a leaf's due is its own weight's part of all leaves'."""
+        return self.ignores_tree
+
     def check_outside(self) -> None:  # noqa: B027 (most policies have nothing to refuse)
         """Raises CallError for a setting that does nothing from outside."""
 

@@ -18,7 +18,7 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.limits import SMALLEST_MB, limit_of
-from harness.policies.tree import Tree, tree_of
+from harness.policies.tree import Tree, entitled_tree
 from harness.policies.weights import leaf_parts, lift, long_term_shares, named, share_weights, usage_of
 
 #: From outside the horizon is this many mean task lengths (docs/decisions/horizon.md).
@@ -54,6 +54,9 @@ class LongTermSettings:
     adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
     quantum_over: str = word("all", "all", "unfinished", doc="applications whose mean is a leaf's Q")
     node_weight: str = word("speed", "speed", "none", doc="delta of thesis eq. 5.9: how much a node's resources count")
+    shares: str = word(
+        "leaves", "leaves", "levels", doc="S_i of eq. 2: by the leaves' own weights, or by the tree's, level by level"
+    )
     fit: str = word(
         "next", "next", "wait", doc="inside, where the chosen queue's task does not fit: next queue, or wait"
     )
@@ -92,6 +95,9 @@ class LongTermPolicy(Policy):
         """Whether a starved leaf is lifted by its path's weights."""
         return True
 
+    def dues_are_flat(self) -> bool:
+        return self.ignores_tree and self.settings.shares == "leaves"
+
     def check_outside(self) -> None:
         if self.settings.fit == "wait":
             raise CallError(
@@ -118,6 +124,7 @@ class LongTermPolicy(Policy):
             adaptive_quantum=s.adaptive_quantum,
             quantum_over=s.quantum_over,  # type: ignore[arg-type]
             node_weight=s.node_weight,  # type: ignore[arg-type]
+            shares=s.shares,  # type: ignore[arg-type]
             half_life_s=None if math.isinf(s.half_life) else s.half_life,
             window_s=None if math.isinf(s.window) else s.window,
         )
@@ -144,7 +151,7 @@ class LongTermPolicy(Policy):
                 waits=self.settings.fit == "wait",
                 ledger=self.ledger_settings(),
             )
-        tree = tree_of(snapshot)
+        tree = entitled_tree(snapshot, self.settings.shares)
         if not tree.leaves:
             return Plan(order=order)
         horizon = self.horizon_s(snapshot)
@@ -207,7 +214,7 @@ def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> 
     Whose allocation / part is smallest among those who ask gets the next container, below each parent or, flat, among
     all leaves. The same parts that are written as weights from outside, before these are rounded.
     """
-    tree = tree_of(snapshot)
+    tree = entitled_tree(snapshot, order.ledger.shares)
     resource = order.ledger.resource
     used = used_by_queue(tree, ledger)
     demand, waiting = demands(tree, snapshot, resource)

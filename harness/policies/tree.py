@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -63,7 +63,37 @@ def tree_of(snapshot: Snapshot) -> Tree:
     return tree
 
 
+#: The shape, its tree, and that with entitlements level by level once somebody has asked for it.
 _last: list[Any] = []
+
+
+def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
+    """The tree whose entitlements are w_i of eq. (2) as ``shares`` says (see `harness.model.plan.LedgerSettings`).
+
+    With ``levels`` every queue's entitlement is its part of the cluster level by level: siblings stand to each other as
+    their weights do, and leaves anywhere in the tree as what they are due.
+    """
+    tree = tree_of(snapshot)
+    if shares != "levels":
+        return tree
+    if len(_last) == 2:
+        _last.append(_by_levels(tree))
+    by_levels: Tree = _last[2]
+    return by_levels
+
+
+def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ...]:
+    """(leaf, w_i of eq. (2)) of all leaves, as ``shares`` says."""
+    if shares == "levels":
+        tree = tree_of(snapshot)
+        return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves])
+    return tuple([(q.name, q.weight) for q in snapshot.queues.values() if q.leaf])
+
+
+def _by_levels(tree: Tree) -> Tree:
+    leaves = frozenset(tree.leaves)
+    own = tuple(part if q in leaves else 0 for q, part in enumerate(tree.share))
+    return replace(tree, entitlement=tree.share, flat_share=own, arrays=[])
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.results.bound import last_unavoidable_s, least_loss
 from harness.results.metrics import (
+    Floats,
     fairness_degree,
     integral,
     last_loss_s,
@@ -84,6 +85,7 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
             "accumulated_mb_s": flat(samples.accumulated, np.float64),
             "counted_mb_s": flat(samples.counted, np.float64),
             "due_mb_s": flat(samples.due, np.float64),
+            **({} if samples.due_flat is None else {"due_by_leaf_weights_mb_s": flat(samples.due_flat, np.float64)}),
             "running": flat(samples.running, np.int64),
             **further,
         }
@@ -102,18 +104,17 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     end_s = result.makespan_s if result.finished else result.end_s
     count = until(samples.time_s, end_s)
     time_s = np.asarray(samples.time_s, dtype=np.float64)[:count]
-    rho = fairness_degree(samples.accumulated[:count][:, at], samples.due[:count][:, at])
-    benefit, loss = sharing_benefit_and_loss(rho)
+    accumulated = samples.accumulated[:count][:, at]
+    rho = fairness_degree(accumulated, samples.due[:count][:, at])
+    flat = None if samples.due_flat is None else fairness_degree(accumulated, samples.due_flat[:count][:, at])
     # The same dues and the same service, divided as well as could be (docs/decisions/lower-bound.md).
-    total = samples.accumulated[:count][:, at].sum(axis=1)
+    total = accumulated.sum(axis=1)
     least = least_loss(samples.due[:count][:, at], total)
     whole, of_queues = measures(Curves(samples, at, count), queues)
     return {
         "makespan_s": end_s,
-        "sharing_benefit": time_mean(time_s, benefit),
-        "sharing_loss": time_mean(time_s, loss),
-        "sharing_loss_integral": integral(time_s, np.abs(loss)),
-        "last_loss_s": last_loss_s(time_s, loss),
+        **_sharing(time_s, rho),
+        **({} if flat is None else {"by_leaf_weights": _sharing(time_s, flat)}),
         "least_loss_integral": integral(time_s, least),
         "last_unavoidable_loss_s": last_unavoidable_s(time_s, least),
         "utilisation": _utilisation(result, count),
@@ -123,6 +124,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
                 **_jobs_of(jobs, queue),
                 "resource_seconds": float(samples.accumulated[count - 1, column[queue]]) if count else 0.0,
                 "fairness_degree": float(rho[-1, i]) if count else 1.0,
+                **({} if flat is None or not count else {"fairness_degree_by_leaf_weights": float(flat[-1, i])}),
                 "speedup_over_static": None,
                 "max_wait_s": result.max_wait_s.get(queue, 0.0),
                 "max_wait_at_s": result.max_wait_at_s.get(queue, 0.0),
@@ -134,6 +136,17 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         "finished": bool(result.finished),
         "events": int(result.events),
         "wall_s": result.wall_s,
+    }
+
+
+def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:
+    """What sharing gave and took, from the queues' fairness degrees over time (LTYARN eqs. 4 and 5)."""
+    benefit, loss = sharing_benefit_and_loss(rho)
+    return {
+        "sharing_benefit": time_mean(time_s, benefit),
+        "sharing_loss": time_mean(time_s, loss),
+        "sharing_loss_integral": integral(time_s, np.abs(loss)),
+        "last_loss_s": last_loss_s(time_s, loss),
     }
 
 

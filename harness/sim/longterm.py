@@ -46,16 +46,19 @@ def long_term_arrays(
     x, xg = np.zeros(size, X), np.zeros(1, XG)
     x["entitlement"] = 1.0
     share = shares_of(tree, setup.entitlements)
-    flat_sum = sum(float(setup.entitlements.get(q.path, 1.0)) for q in tree if q.leaf)
+    flat = flat_shares_of(tree, setup.entitlements)
+    ledger = plan.order.ledger if plan is not None else Order().ledger
+    levels = ledger.shares == "levels"
     for queue, index in zip(tree, order, strict=True):
         entitlement = float(setup.entitlements.get(queue.path, 1.0))
-        x["entitlement"][index] = entitlement
+        x["entitlement"][index] = share[queue.path] if levels else entitlement
         x["share"][index] = share[queue.path]
-        x["flat_share"][index] = entitlement / flat_sum if queue.leaf else 0.0
+        x["flat_share"][index] = flat[queue.path]
+        # Of the ledger: S_i / R of eq. (2), as the policy has it.
+        x["own_share"][index] = x["share" if levels and queue.leaf else "flat_share"][index]
     x["backlog_ms"] = -1
     x["last_start_ms"] = -1
     rule = plan.order if plan is not None and setup.mode == "inside" else Order()
-    ledger = plan.order.ledger if plan is not None else Order().ledger
     xg["on"] = 1
     xg["n"] = len(order)
     xg["measure"] = _MEASURES[setup.resource]
@@ -109,6 +112,18 @@ def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, f
         siblings = sum(float(entitlements.get(q.path, 1.0)) for q in tree.children(queue.parent))
         share[queue.path] = share[queue.parent] * float(entitlements.get(queue.path, 1.0)) / siblings
     return share
+
+
+def flat_shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
+    """S_i / R of every leaf by eq. (2) over all leaves' own weights, whatever tree stands above; 0 for parents."""
+    whole = sum(float(entitlements.get(q.path, 1.0)) for q in tree if q.leaf)
+    return {q.path: float(entitlements.get(q.path, 1.0)) / whole if q.leaf else 0.0 for q in tree}
+
+
+def is_uneven(tree: QueueTree, entitlements: Mapping[str, float]) -> bool:
+    """Whether some leaf is due another part level by level than by its own weight among all leaves."""
+    levels, flat = shares_of(tree, entitlements), flat_shares_of(tree, entitlements)
+    return any(abs(levels[q.path] - flat[q.path]) > 1e-9 for q in tree if q.leaf)
 
 
 def wait_ms(order: Order) -> int:

@@ -61,7 +61,7 @@ from harness.sim.world import W as World
 
 #: Columns of W.samp_i and W.samp_f.
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
-F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_QUANTUM = range(5)
+F_WEIGHT, F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM = range(6)
 
 
 @kernel
@@ -151,7 +151,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
     for i in range(n):
         for k in range(6):
             ints[i, k] = 0
-        for k in range(4):
+        for k in range(F_QUANTUM):
             reals[i, k] = 0.0
         ints[i, I_FAIR_MB] = S.q[i].fair_mb
         reals[i, F_WEIGHT] = S.q[i].weight
@@ -171,6 +171,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
             reals[i, F_ACC] += x.acc
             reals[i, F_COUNTED] += counted
             reals[i, F_DUE] += x.due
+            reals[i, F_DUE_FLAT] += x.due_flat
             i = S.q[i].parent
 
 

@@ -155,6 +155,8 @@ class Samples:
     counted: NDArray[np.float64]  # accumulated as the policy's ledger settings count it (inside only; else plain)
     due: NDArray[np.float64]  # integral of min(d_i, S_i); 0 for parents
     running: NDArray[np.int64]  # live containers, AMs excluded
+    #: As ``due``, S_i by the leaves' own weights, whatever tree stands above; None where both are the same.
+    due_flat: NDArray[np.float64] | None = None
     quantum_s: NDArray[np.float64] | None = None  # Q, NaN until a queue's first application; None without a quantum
 
 

@@ -32,7 +32,7 @@ from harness.sim.fair.longstate import RULE_USER
 from harness.sim.fair.state import KEYED_FLAT, KEYED_LEVELS, LTRF, STOCK
 from harness.sim.fair.turns import seat_all
 from harness.sim.feed import Feed
-from harness.sim.longterm import long_term_arrays, seat_queues, shares_of, wait_ms
+from harness.sim.longterm import is_uneven, long_term_arrays, seat_queues, shares_of, wait_ms
 from harness.sim.loop import run_at, run_capacity_at, take_sample
 from harness.sim.observe import Observer
 from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
@@ -98,7 +98,8 @@ class Simulation:
         self.share = shares_of(self.tree, setup.entitlements)
         scale = float(self._capacity().memory_mb) if setup.resource == "dominant" else 1.0
         quanta = bool(self.scheduler.S.xg["quantum"][0])
-        self.samples = SampleLog(self.tree, self.order, self.share, scale, quanta=quanta)
+        uneven = is_uneven(self.tree, setup.entitlements)
+        self.samples = SampleLog(self.tree, self.order, self.share, scale, quanta=quanta, uneven=uneven)
         self.tasks = TaskLog()
         self.observer = Observer(self.tree, self.order, setup.entitlements, len(self.scheduler.S.q))
         leaves = {q.path: i for q, i in zip(self.tree, self.order, strict=True) if q.leaf}

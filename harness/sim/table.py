@@ -14,6 +14,7 @@ from harness.sim.loop import (
     F_ACC,
     F_COUNTED,
     F_DUE,
+    F_DUE_FLAT,
     F_QUANTUM,
     F_WEIGHT,
     I_DEMAND_MB,
@@ -100,12 +101,23 @@ class JobTable:
 
 
 class SampleLog:
-    """The queues over time. ``order``: the scheduler's queue indices in the tree's order; ``quanta``: there are any."""
+    """The queues over time.
+
+    ``order``: the scheduler's queue indices in the tree's order; ``quanta``: there are any; ``uneven``: shares level by
+    level are others than by the leaves' own weights.
+    """
 
     def __init__(
-        self, tree: QueueTree, order: list[int], share: dict[str, float], scale: float, *, quanta: bool = False
+        self,
+        tree: QueueTree,
+        order: list[int],
+        share: dict[str, float],
+        scale: float,
+        *,
+        quanta: bool = False,
+        uneven: bool = False,
     ) -> None:
-        self._quanta = quanta
+        self._quanta, self._uneven = quanta, uneven
         self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
         self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -122,7 +134,7 @@ class SampleLog:
         n = len(self._order)
         times = np.concatenate([b[0] for b in self._blocks]) if self._blocks else np.zeros((0, 3), np.int64)
         ints = np.concatenate([b[1] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6), np.int64)
-        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 5))
+        reals = np.concatenate([b[2] for b in self._blocks]) if self._blocks else np.zeros((0, n, 6))
         self._blocks = [(times, ints, reals)]
         return Samples(
             queues=tuple(queue.path for queue in self._tree),
@@ -140,6 +152,7 @@ class SampleLog:
             accumulated=reals[:, :, F_ACC] * (self._scale / 1000.0),
             counted=reals[:, :, F_COUNTED] / 1000.0,
             due=reals[:, :, F_DUE] * (self._scale / 1000.0),
+            due_flat=reals[:, :, F_DUE_FLAT] * (self._scale / 1000.0) if self._uneven else None,
             running=ints[:, :, I_RUNNING],
             quantum_s=np.where(reals[:, :, F_QUANTUM] >= 0, reals[:, :, F_QUANTUM] / 1000.0, math.nan)
             if self._quanta

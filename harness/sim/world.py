@@ -327,7 +327,7 @@ class _Fields(NamedTuple):
     scratch: NDArray[np.int64]  # containers that end at one heartbeat
     samp_t: NDArray[np.int64]  # (samples, 3): ms, cluster's MiB and vcores
     samp_i: NDArray[np.int64]  # (samples, queues, 6)
-    samp_f: NDArray[np.float64]  # (samples, queues, 5)
+    samp_f: NDArray[np.float64]  # (samples, queues, 6)
 
 
 class W(Arrays, _Fields):  # type: ignore[misc]
@@ -398,7 +398,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         scratch=np.zeros(1024, np.int64),
         samp_t=np.zeros((sample_rows, 3), np.int64),
         samp_i=np.zeros((sample_rows, queues, 6), np.int64),
-        samp_f=np.zeros((sample_rows, queues, 5), np.float64),
+        samp_f=np.zeros((sample_rows, queues, 6), np.float64),
     )
     g = world.g
     g["job_free"] = linked(world.jobs, 0, -1)

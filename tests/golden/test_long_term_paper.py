@@ -34,6 +34,22 @@ def column(answer: Allocation, leaf: str) -> list[int]:
 TABLE_1 = flat(100, [{"A": 20, "B": 100}, {"A": 40, "B": 60}, {"A": 80, "B": 50}, {"A": 60, "B": 50}], steps=4)
 
 
+def test_an_unbalanced_tree_by_the_leaves_weights_and_level_by_level() -> None:
+    """Eq. (2): A is due a quarter by its own weight among all users, a half level by level."""
+    one = ScenarioQueue("One", ONE, (ScenarioQueue("A", ONE),))
+    two = ScenarioQueue("Two", ONE, tuple(ScenarioQueue(name, ONE) for name in "BCD"))
+    scenario = StepsScenario(12, (one, two), (dict.fromkeys("ABCD", 100),), 3)
+    for policy, sets in (("ltrf", {}), ("hltrf", {"t_wait": 0}), ("ltrf", {"horizon_s": 3})):
+        assert under(scenario, policy, **sets).totals == dict.fromkeys("ABCD", 9), policy
+        levels = under(scenario, policy, **sets, shares="levels")
+        assert levels.totals == {"A": 18, "B": 6, "C": 6, "D": 6}, policy
+    for sets in ({}, {"shares": "levels"}):
+        assert under(scenario, "naive-hltrf", **sets).totals["A"] == 18
+    # A has what the tree gives it: nothing exceeds its share, nothing is discounted.
+    half = under(scenario, "naive-hltrf", shares="levels", discount=0)
+    assert half.counted["A"] == half.totals["A"]
+
+
 def test_table_1_memoryless() -> None:
     answer = under(TABLE_1, "fair")
     assert column(answer, "A") == [20, 40, 50, 50]

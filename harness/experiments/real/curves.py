@@ -23,7 +23,7 @@ from harness.base.errors import YarnfairError
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
-from harness.sim.longterm import shares_of
+from harness.sim.longterm import flat_shares_of, is_uneven, shares_of
 from harness.sim.setup import Samples, SimResult
 from harness.yarn.answers import AppStatus
 from harness.yarn.queue_answers import SchedulerStatus
@@ -38,10 +38,13 @@ class Curves:
         self.leaf = np.array([queue.leaf for queue in tree])
         share = shares_of(tree, entitlements)
         self.fraction = np.array([share[path] for path in self.queues])
+        flat = flat_shares_of(tree, entitlements)
+        self._flat = np.array([flat[path] for path in self.queues])
+        self._uneven = is_uneven(tree, entitlements)
         self.resource = resource
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._accumulated = np.zeros(len(self.queues))
-        self._due = np.zeros(len(self.queues))
+        self._due, self._due_flat = np.zeros(len(self.queues)), np.zeros(len(self.queues))
         #: Leaf -> from when to when it was seen asking while its number of containers did not rise.
         self._waits: dict[str, list[tuple[float, float]]] = {
             path: [] for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf
@@ -60,9 +63,10 @@ class Curves:
         if rows["time_s"]:
             step = time_s - rows["time_s"][-1]
             held, wanted = self._measured(rows["allocated"][-1]), self._measured(rows["demand"][-1])
-            share = self.fraction * self._measured([rows["capacity"][-1]])[0]
+            whole = self._measured([rows["capacity"][-1]])[0]
             self._accumulated = self._accumulated + held * step
-            self._due = self._due + np.where(self.leaf, np.minimum(wanted, share), 0.0) * step
+            self._due = self._due + np.where(self.leaf, np.minimum(wanted, self.fraction * whole), 0.0) * step
+            self._due_flat = self._due_flat + np.minimum(wanted, self._flat * whole) * step
         seen = [status.queues.get(path) for path in self.queues]
         rows["time_s"].append(time_s)
         rows["capacity"].append((status.capacity.memory_mb, status.capacity.vcores))
@@ -77,6 +81,7 @@ class Curves:
         rows["running"].append([max(q.containers_allocated - q.active_apps, 0) if q else 0 for q in seen])
         rows["accumulated"].append(self._accumulated)
         rows["due"].append(self._due)
+        rows["due_flat"].append(self._due_flat)
         for path in self._waits:
             self._wait(path, time_s, status)
 
@@ -150,6 +155,7 @@ class Curves:
             accumulated=table("accumulated", np.float64),
             counted=table("accumulated", np.float64),
             due=table("due", np.float64),
+            due_flat=table("due_flat", np.float64) if self._uneven else None,
             running=table("running", np.int64),
         )
 

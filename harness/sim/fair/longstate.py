@@ -42,10 +42,12 @@ X = np.dtype(
         ("g", "f8"),
         ("d", "f8"),
         ("share", "f8"),  # S_i / R, level by level: for the fairness integrals
-        ("flat_share", "f8"),  # S_i / R of eq. (2) over all leaves: for the ledger's discount
+        ("flat_share", "f8"),  # S_i / R of eq. (2) over all leaves by their own weights: for the same, beside them
+        ("own_share", "f8"),  # one of the two, as the policy says: for the ledger's discount
         ("entitlement", "f8"),
         ("acc", "f8"),  # integral of g
-        ("due", "f8"),  # integral of min(d, S)
+        ("due", "f8"),  # integral of min(d, S), S level by level
+        ("due_flat", "f8"),  # the same, S by the leaves' own weights
         ("kg", "f8"),
         ("counted", "f8"),  # integral of g' since the round began
         ("phi", "f8"),  # pseudo accumulated resources

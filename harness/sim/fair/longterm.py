@@ -76,7 +76,7 @@ def counted_rate(s: Any, leaf: int) -> Any:
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
         return x.kg
-    due = x.flat_share * counted_whole(s)
+    due = x.own_share * counted_whole(s)
     return x.kg if x.kg <= due else due + (x.kg - due) * xg.discount
 
 
@@ -90,7 +90,9 @@ def advance(s: Any, leaf: int, now: int) -> Any:
     x.acc += dt * x.g
     x.mb_ms += dt * x.mb
     x.vc_ms += dt * x.vc
-    x.due += dt * min(x.d, x.share * whole(s, xg.measure))
+    total = whole(s, xg.measure)
+    x.due += dt * min(x.d, x.share * total)
+    x.due_flat += dt * min(x.d, x.flat_share * total)
     since = max(x.t_ms, xg.round_start_ms)
     if now > since:
         rate = counted_rate(s, leaf)
@@ -344,7 +346,7 @@ def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
     if dt > 0:
         rate = a.kg
         if xg.discount != 1.0 and x.omega > 0.0:
-            due = x.flat_share * counted_whole(s) * a.omega / x.omega
+            due = x.own_share * counted_whole(s) * a.omega / x.omega
             if rate > due:
                 rate = due + (rate - due) * xg.discount
         a.integral += dt * rate
