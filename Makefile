@@ -4,6 +4,7 @@
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
 # make figures    the pages of figures in docs/ made from studies/pages and docs/records
+# make reference  the generated parts of docs/reference made from the code (commands, settings, keys)
 # make kerberos   the extra `kerberos` into .venv (needs libkrb5-dev, python3-dev and gcc)
 # make site       docs/ as a site with search, in build/site (open index.html); its generator comes into build/site-venv
 # make lint       ruff, mypy, import rules
@@ -19,10 +20,10 @@ JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures site lint format lock clean
+.PHONY: help setup kerberos run engine test test-bare test-parts test-long bench-check records figures reference site lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -10
+	@sed -n 's/^# //p' Makefile | head -11
 
 setup: $(STAMP)
 
@@ -80,6 +81,9 @@ records: setup
 
 figures: setup
 	$(BIN)/python -m studies.figures
+
+reference: setup
+	$(BIN)/python -m studies.reference
 
 # The generator has an environment of its own: nothing of it is needed by the product.
 site: build/site-venv/.installed

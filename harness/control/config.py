@@ -43,28 +43,42 @@ class RmSpec(Strict):
     """One ResourceManager: its REST address, and its RPC ports where it does not tell them."""
 
     rest: Name
+    """Its REST address. Of an RM that `--rm` names, the ports of its entry here are used."""
     admin: Name | None = None
+    """Its admin RPC, `HOST:PORT`, where the RM does not tell it, or tells another than leads to it from here (a
+    tunnel)."""
     client: Name | None = None
+    """Its client RPC, likewise."""
 
 
 class KerberosSpec(Strict):
     """Whose tickets: a principal by its keytab."""
 
     principal: Name
+    """Whose tickets."""
     keytab: Name
+    """Its keytab."""
 
 
 class HttpSpec(Strict):
     """How REST, RPC and WebHDFS are asked."""
 
     user: Name | None = None
+    """The user name of simple authentication."""
     auth: Literal["simple", "spnego"] = "simple"
+    """`simple` or `spnego`. `spnego` without `http.kerberos` uses the tickets of the process (kinit)."""
     kerberos: KerberosSpec | None = None
+    """Kerberos for REST, RPC and WebHDFS."""
     ca_file: Name | None = None
+    """Who signed the certificates (PEM)."""
     cert_file: Name | None = None
+    """The controller's own certificate."""
     key_file: Name | None = None
+    """Its key."""
     connect_timeout_s: Seconds = 3.0
+    """How long a connection may take."""
     read_timeout_s: Seconds = 20.0
+    """How long an answer may take."""
 
     @model_validator(mode="after")
     def _kerberos_is_spnego(self) -> HttpSpec:
@@ -92,47 +106,93 @@ class MetricsSpec(Strict):
     """The Prometheus page."""
 
     port: int = Field(ge=0, le=65_535)
+    """Its port."""
     address: Name = "127.0.0.1"
+    """The address that it listens on."""
 
 
 class GuardsSpec(Strict):
     """Past one of them the controller gives the file back (harness.control.guards)."""
 
     longest_wait_s: Seconds | None = None
+    """How long a leaf may wait for a container while it holds less than its entitlement."""
     refused_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    """How many applications the RM may refuse (they fail before they have a container) within an hour."""
     rm_response_s: Seconds | None = None
+    """How long the RM may take to show its queues; three times in a row is too much."""
 
 
 class EnforceConfig(Strict):
     """All of the file. Relative paths are relative to the working directory."""
 
     policy: Name
+    """A policy's name, or `path/to/file.py:Class` ([policies](policies.md))."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The policy's settings."""
     allocation_file: Name | None = None
+    """Where the allocation file is: a path, `sftp://[user@]host[:port]/path`, `webhdfs://` or
+    `swebhdfs://host:port/path`."""
     capacity_file: Name | None = None
+    """Where the Capacity Scheduler's capacity-scheduler.xml is, in the same forms. Neither key: the RM's own store,
+    over REST ([how](../how-to/capacity-scheduler.md))."""
     ledger: Name
+    """The ledger's file, on a local disk. Made when it is not there."""
     rms: list[RmSpec] = Field(default_factory=list, max_length=16)
+    """ResourceManagers, when `--rm` does not name them."""
     queues: dict[Name, Entitlement] = Field(default_factory=dict)
+    """Entitlements: queue (with or without `root.`) to a number within [0.001, 1,000,000]. Other queues have their
+    weight in the file when first seen."""
     period_s: Seconds = 5.0
+    """The control period."""
     refresh: Literal["rpc", "poll"] = "rpc"
+    """`rpc`: the admin RPC's `refreshQueues`. `poll`: the RM's own poll, every 10 s, of a file that has been still
+    for 5 s. Writes are then at least 16 s apart (30 s with a period of 15 s), nothing is written over what is not
+    in force yet, and after 25 s that is `not-in-force`."""
     read_back: bool = True
+    """Whether to ask the RM (client RPC) which weights are in force."""
     verify_every_s: Seconds = 5.0
+    """How often that is asked when nothing was written."""
     effect_s: Seconds = 5.0
+    """How long a refreshed file may take to be in force."""
     full_look_every_s: Seconds = 600.0
+    """How often all applications that the RM retains are asked for, not only live ones and those that ended of late."""
     count_earlier: bool = False
+    """Whether what applications used before the ledger's first look counts."""
     task_lengths: bool = True
+    """Whether to read containers given and given back from the RM's `/jmx`: the mean task length (for `horizon_s:
+    auto`) and waits."""
     ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
+    """What took the RM so long (applications, `/jmx`) is asked for again after so many times as long; 0: every
+    period."""
     ad_hoc: Literal["scale", "name"] = "scale"
+    """Queues that the RM made by itself. `scale`: they keep the weight 1, and their siblings' weights are scaled.
+    `name`: they stand in the file, with their parent's limits and weights of their own, until a minute after their
+    last application."""
     accept: list[Name] = Field(default_factory=list, max_length=50)
+    """Names of a Capacity Scheduler's traps that do not keep the controller from writing."""
     on_stop: OnStop = "release"
+    """At SIGTERM or Ctrl-C: `release` gives the allocation file back to the administrator, or hands over to a
+    spare; `hold` leaves what is in force ([how](../how-to/enforce.md))."""
     mode: Mode = "bounded"
+    """`shadow`: accounts, decides, says what it would write, and writes nothing. `bounded`: weights within
+    `max_ratio` of the entitlements. `full`: as the policy wants them."""
     max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
+    """Of siblings with equal entitlements no weight is more than so many times another's ([what each bound
+    costs](../decisions/bounded-weights.md))."""
     half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
+    """What was used so long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
+    A `half_life`, `window` or `round` in `settings` stands in its place; the `decay-...` policies have their own."""
     guards: GuardsSpec = Field(default_factory=GuardsSpec)
+    """Past one of these limits the controller gives the file back and stays released until `--resume`
+    ([how](../how-to/enforce.md))."""
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
+    """After so long without a sign of life another controller may take over. 0: no lease; else at least two periods."""
     http: HttpSpec = Field(default_factory=HttpSpec)
+    """How REST, RPC and WebHDFS are asked."""
     metrics: MetricsSpec | None = None
+    """The Prometheus page."""
     page: Name | None = None
+    """`HOST:PORT` of the [live page](../how-to/enforce.md), `127.0.0.1:9809` for example."""
 
     @model_validator(mode="after")
     def _lease_outlasts_a_tick(self) -> EnforceConfig:

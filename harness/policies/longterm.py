@@ -33,9 +33,19 @@ LONGEST_TASK_S = 1e9
 class LongTermSettings:
     """Settings of every long-term policy. Times are seconds (on paper: steps)."""
 
-    resource: str = word("memory", "memory", "vcores", "dominant", doc="what is accumulated")
-    discount: float = number(1.0, at_least=0, at_most=1, doc="eta of thesis eq. 5.7, counted of what exceeds S_i")
-    round: float = number(math.inf, above=0, infinite=True, doc="L of eq. 5.12: accumulation starts anew every L")
+    resource: str = word(
+        "memory",
+        "memory",
+        "vcores",
+        "dominant",
+        doc="what is accumulated; dominant: queues get the scheduling policy drf",
+    )
+    discount: float = number(
+        1.0, at_least=0, at_most=1, doc="eta of thesis eq. 5.7: the part counted of what exceeds S_i"
+    )
+    round: float = number(
+        math.inf, above=0, infinite=True, doc="L of eq. 5.12: accumulation starts anew every L; inf: never"
+    )
     half_life: float = number(
         math.inf, above=0, infinite=True, doc="what was used so long ago counts half; inf: memory does not fade"
     )
@@ -50,15 +60,33 @@ class LongTermSettings:
         words=("auto",),
         doc="H; auto: 0 in the scheduler and on paper, from outside four mean task lengths, at least the period",
     )
-    quantum_s: float | None = number(None, at_least=0, doc="assumed execution time Q of running tasks")
-    adaptive_quantum: bool = flag(doc="quantum_s is only where the multi-level self-tuning begins")
-    quantum_over: str = word("all", "all", "unfinished", doc="applications whose mean is a leaf's Q")
-    node_weight: str = word("speed", "speed", "none", doc="delta of thesis eq. 5.9: how much a node's resources count")
+    quantum_s: float | None = number(
+        None, at_least=0, doc="assumed execution time Q of running tasks, in the simulator; none: the plain integral"
+    )
+    adaptive_quantum: bool = flag(
+        doc="LTYARN's Quantum Updater, in the simulator: quantum_s is only where the self-tuning begins (Fig. 4)"
+    )
+    quantum_over: str = word(
+        "all",
+        "all",
+        "unfinished",
+        doc="applications whose mean is a leaf's Q: all (6.2.1), unfinished ones (caption of Fig. 4)",
+    )
+    node_weight: str = word(
+        "speed",
+        "speed",
+        "none",
+        doc="delta of thesis eq. 5.9: a container counts as often as its node's speed says; in the simulator, "
+        "without a horizon",
+    )
     shares: str = word(
         "leaves", "leaves", "levels", doc="S_i of eq. 2: by the leaves' own weights, or by the tree's, level by level"
     )
     fit: str = word(
-        "next", "next", "wait", doc="inside, where the chosen queue's task does not fit: next queue, or wait"
+        "next",
+        "next",
+        "wait",
+        doc="inside, where the task of the queue whose turn it is does not fit: serve the next queue, or wait",
     )
 
 
@@ -70,7 +98,12 @@ class HierarchicalSettings(LongTermSettings):
         10.0, at_least=0, infinite=True, words=("auto",), doc="T_wait of Algorithm 2; auto: T_avg / n_task (eq. 7)"
     )
     n_task: float = number(10.0, above=0, doc="N_task of eq. 7: tasks that a starved queue is to have running")
-    affinity: float = number(1.0, at_least=0, at_most=1, doc="lending affinity: 1 level by level, 0 leaves flat")
+    affinity: float = number(
+        1.0,
+        at_least=0,
+        at_most=1,
+        doc="lending affinity: 1 level by level, 0 leaves flat; from outside, and inside with a horizon",
+    )
     lift: str = word("min_share", "min_share", "weight", doc="what lifts a starved path from outside")
 
 

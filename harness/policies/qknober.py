@@ -28,7 +28,9 @@ class QknoberSettings:
         None, at_least=0, at_most=1, doc="the knob: the part of the DRF share that everybody keeps (none: 0.5)"
     )
     theta: float | None = number(
-        None, at_least=0, doc="the soft fairness that is wanted, instead of rho: the knob is found from it"
+        None,
+        at_least=0,
+        doc="soft fairness that is wanted, instead of rho, which is found from it (in YARN by weights whose sum is 1)",
     )
     integral: bool = flag(doc="with several resources on paper: whole tasks")
 

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from harness.cli import cli
 from harness.results.kinds import KINDS
 from harness.results.runs import _ORDER
+from studies.reference import COMMANDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def commands(command: click.Command, name: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """(``cluster up``, command) of all that can be called."""
-    if not isinstance(command, click.Group):
-        yield " ".join(name), command
-        return
-    context = click.Context(command)
-    for word in command.list_commands(context):
-        found = command.get_command(context, word)
-        assert found is not None
-        yield from commands(found, (*name, word))
-
-
-COMMANDS = dict(commands(cli))
 SECTIONS = {
     part.partition("\n")[0].strip(): part
     for part in re.split(r"^## ", (DOCS / "reference" / "commands.md").read_text(encoding="utf-8"), flags=re.M)[1:]

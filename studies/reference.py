@@ -1,0 +1,278 @@
+"""``make reference``: the generated parts of docs/reference, made from the code.
+
+    python -m studies.reference [--check]
+
+A page says where a generated part stands by two comments: ``<!-- made: commands -->`` and ``<!-- end of made -->``.
+`PARTS` has their names. What a user reads there stands in the code: the help of a command and of its options, the
+``doc`` of a policy's setting, the string under a key of a file's model.
+
+With --check nothing is written; exit code 3 when a page is not what the code gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+from harness.base.errors import RegressionFound, YarnfairError
+from harness.base.files import write_text
+from harness.cli import cli
+from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
+from harness.policies.base import describe_settings
+from harness.policies.registry import POLICIES, policy_class
+from studies.tables import markdown
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
+PART = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end of made -->)", re.DOTALL)
+
+#: Command, or its group -> where more is said about it.
+MORE = {
+    "run": "[experiment files](experiment-file.md), [on a real cluster](../how-to/run-on-a-real-cluster.md)",
+    "allocate": "[scenarios](scenario.md)",
+    "order": "[order](order.md)",
+    "shares": "[allocation files](allocation-file.md)",
+    "decide": "[the scheduler](scheduler.md)",
+    "render": "[allocation files](allocation-file.md)",
+    "validate": "[allocation files](allocation-file.md)",
+    "convert": "[how to](../how-to/move-to-the-capacity-scheduler.md)",
+    "enforce": "[how to](../how-to/enforce.md), [configuration](enforce.md)",
+    "sim": "[how to](../how-to/simulated-rm.md)",
+    "explain": "[how to](../how-to/enforce.md)",
+    "top": "[how to](../how-to/enforce.md)",
+    "assess": "[how to](../how-to/assess.md)",
+    "whatif": "[how to](../how-to/what-if.md)",
+    "record": "[traces](trace.md)",
+    "replay": "[traces](trace.md)",
+    "cluster": "[how to](../how-to/clusters.md), [on Docker](../how-to/docker-cluster.md), "
+    "[on other hosts](../how-to/ssh-cluster.md)",
+    "campaign": "[how to](../how-to/run-a-campaign.md)",
+    "compare": "[how to](../how-to/compare-runs.md)",
+    "baseline": "[how to](../how-to/check-for-regressions.md)",
+    "check": "[how to](../how-to/check-for-regressions.md)",
+    "data": "[data sets](data.md)",
+    "job": "[real workloads](real-workloads.md)",
+    "sql": "[how to](../how-to/compare-runs.md)",
+    "report": "[how to](../how-to/read-a-report.md)",
+    "plot": "[how to](../how-to/figures-for-a-paper.md)",
+    "bench": "[bench](bench.md)",
+}
+
+
+def commands(command: click.Command, name: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """(``cluster up``, command) of all that can be called."""
+    if not isinstance(command, click.Group):
+        yield " ".join(name), command
+        return
+    context = click.Context(command)
+    for word in command.list_commands(context):
+        found = command.get_command(context, word)
+        if found is not None:
+            yield from commands(found, (*name, word))
+
+
+#: Name -> command, of all that can be called.
+COMMANDS = dict(commands(cli))
+
+
+def escaped(text: str) -> str:
+    """A text in a cell of a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _takes(option: click.Option, context: click.Context) -> str:
+    """What stands behind an option: nothing for a flag, N for a whole number, X for any."""
+    if option.is_flag or option.count:
+        return ""
+    shown = option.make_metavar(context)
+    for kind, letter in (("INTEGER", "N"), ("FLOAT", "X")):
+        if shown.startswith(kind):
+            return f" {letter}"
+    return f" {shown}"
+
+
+def _within(bounds: str) -> str:
+    """Click's ``0<x<=86400`` in words."""
+    bounds = re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", bounds)
+    bounds = re.sub(r"^([^<x]+)<=x<=(.+)$", r"\1 to \2", bounds)
+    bounds = re.sub(r"^([^<x]+)<x<=(.+)$", r"above \1, at most \2", bounds)
+    return bounds.replace("x>=", "from ").replace("x>", "above ").replace("x<=", "at most ").replace("x<", "below ")
+
+
+def _said(option: click.Option, context: click.Context) -> str:
+    """The option's help, its default and its range."""
+    extra = option.get_help_extra(context)
+    notes = [f"default {extra['default']}"] if "default" in extra else []
+    if "range" in extra:
+        notes.append(_within(extra["range"]))
+    if option.required:
+        notes.append("needed")
+    if option.multiple:
+        notes.append("may be repeated")
+    return f"{option.help or ''} [{'; '.join(notes)}]" if notes else option.help or ""
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help text in Markdown; lines after click's mark stay as they are."""
+    if text.startswith("\b"):
+        return textwrap.indent(text.removeprefix("\b").strip("\n"), "    ")
+    return textwrap.fill(" ".join(text.split()), 120, break_on_hyphens=False, break_long_words=False)
+
+
+def commands_part() -> str:
+    """Every command: its help, and a table of its options."""
+    out = []
+    for name, command in COMMANDS.items():
+        context = click.Context(command, info_name=f"yarnfair {name}")
+        words = [word for word in command.collect_usage_pieces(context) if word != "[OPTIONS]"]
+        more = MORE.get(name.split()[0])
+        paragraphs = inspect.cleandoc(command.help or "").partition("\f")[0].split("\n\n")
+        if more:
+            paragraphs.append(f"More: {more}.")
+        rows = [
+            (f"`{', '.join((*option.opts, *option.secondary_opts))}{_takes(option, context)}`", _said(option, context))
+            for option in command.params
+            if isinstance(option, click.Option) and not option.hidden
+        ]
+        out.append(f"## {name}")
+        out.append(f"`{' '.join(['yarnfair', name, *words])}`")
+        out.extend(map(_paragraph, paragraphs))
+        if rows:
+            out.append(markdown(("option", "meaning"), [tuple(map(escaped, row)) for row in rows]))
+    return "\n\n".join(out)
+
+
+def settings_part() -> str:
+    """Every setting of the built-in policies, once for all policies in which it means the same."""
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for name in POLICIES:
+        cls = policy_class(name)
+        for setting, text in describe_settings(cls).items():
+            shape, _, meaning = text.partition(": ")
+            takes, _, default = shape.rpartition(", default ")
+            found.setdefault((setting, takes, default, meaning), []).append(name)
+    names = list(dict.fromkeys(setting for setting, *_ in found))
+    rows = [
+        (f"`{setting}`", _policies(names), takes.removeprefix("a number "), default.removesuffix(".0"), meaning)
+        for (setting, takes, default, meaning), names in sorted(found.items(), key=lambda one: names.index(one[0][0]))
+    ]
+    head = ("setting", "of", "takes", "default", "meaning")
+    return markdown(head, [tuple(map(escaped, row)) for row in rows])
+
+
+def _policies(names: list[str]) -> str:
+    """Policies' names; all of FAWKES' as one."""
+    fawkes = [name for name in POLICIES if name.startswith("fawkes-")]
+    if set(fawkes) <= set(names):
+        names = [*(name for name in names if name not in fawkes), "fawkes-..."]
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def aliases_part() -> str:
+    """The thesis' names of DynamicMR's settings."""
+    rows = [(f"`{long}`", f"`{short}`") for long, short in policy_class("dynamicmr").aliases.items()]
+    return markdown(("Table 4.3", "setting"), rows)
+
+
+def docs_of(model: type) -> dict[str, str]:
+    """Field -> the string that stands under it in the class."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(tree, ast.ClassDef)
+    found: dict[str, str] = {}
+    for one, after in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(one, ast.AnnAssign)
+            and isinstance(one.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            found[one.target.id] = inspect.cleandoc(str(after.value.value))
+    return found
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def keys_of(model: type[BaseModel], before: str = "") -> list[tuple[str, str, str]]:
+    """(key, default, meaning) of each key of a file's model. KeyError names one that nothing is said about."""
+    said = docs_of(model)
+    rows = []
+    for name, entry in model.model_fields.items():
+        if name not in said:
+            raise KeyError(f"{model.__module__}.{model.__name__}.{name} has no string under it")
+        default = "needed" if entry.is_required() else "none" if entry.default_factory else _default(entry.default)
+        rows.append((f"`{before}{name}`", default, said[name]))
+    return rows
+
+
+def enforce_part() -> str:
+    """The keys of the controller's configuration."""
+    rows = keys_of(EnforceConfig)
+    for key, model in (
+        ("rms", RmSpec),
+        ("guards", GuardsSpec),
+        ("http", HttpSpec),
+        ("http.kerberos", KerberosSpec),
+        ("metrics", MetricsSpec),
+    ):
+        rows += keys_of(model, f"{key}.")
+    return markdown(("key", "default", "meaning"), [tuple(map(escaped, row)) for row in rows])
+
+
+#: Name of a part -> what makes it.
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": commands_part,
+    "settings": settings_part,
+    "aliases": aliases_part,
+    "enforce": enforce_part,
+}
+
+
+def made(page: str) -> str:
+    """A page with its generated parts made anew."""
+    return PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", page)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(prog="python -m studies.reference", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say which pages are not what they should be")
+    given = parser.parse_args(arguments)
+    stale = []
+    try:
+        for path in sorted(PAGES.glob("*.md")):
+            text = path.read_text(encoding="utf-8")
+            page = made(text)
+            if page != text:
+                stale.append(path.name)
+                if not given.check:
+                    write_text(path, page)
+        if given.check and stale:
+            raise RegressionFound(
+                f"not what the code gives: {', '.join(stale)}", where=str(PAGES), mend="make reference"
+            )
+    except YarnfairError as error:
+        print(f"reference: {error.line()}", file=sys.stderr)
+        return error.exit_code
+    print(f"written: {', '.join(stale)}" if stale else "every page is what the code gives")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
