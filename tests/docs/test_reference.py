@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import CliRunner
 
 from harness.base.documents import Strict
 from harness.cli import cli
@@ -34,8 +35,7 @@ def test_a_key_that_nothing_is_said_about_is_noticed() -> None:
         keys_of(Half)
 
 
-def test_help_can_be_asked_for_after_list_was_called() -> None:
+def test_the_commands_can_be_listed_once_list_was_called() -> None:
     """The module harness.cli.list takes the name `list` in harness.cli once it is imported."""
-    runner = CliRunner()
-    assert runner.invoke(cli, ["list", "jobs"]).exit_code == 0
-    assert runner.invoke(cli, ["--help"]).exit_code == 0
+    importlib.import_module("harness.cli.list")
+    assert "list" in cli.list_commands(click.Context(cli))
