@@ -12,6 +12,7 @@ from functools import lru_cache
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.verdict import Outcome, Played
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Candidate:
     mode: Literal["inside", "outside"] = "outside"
     settings: Mapping[str, Any] = None  # type: ignore[assignment]
     period_s: float = 5.0
-    max_ratio: float | None = 2.0
+    max_ratio: float | None = MAX_RATIO
     scheduler: Literal["fair", "capacity"] = "fair"
 
     def __post_init__(self) -> None:
