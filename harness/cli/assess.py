@@ -47,6 +47,7 @@ def assess(
     writes a ready enforce.yaml, which begins in mode shadow, and always a page. Nothing is overwritten.
     """
     from harness.control.config import read_config
+    from harness.control.settings import MAX_RATIO
     from harness.experiments.assessing.assess import assess as assessed
     from harness.experiments.assessing.foreign import Lacks
     from harness.experiments.assessing.writing import (
@@ -75,11 +76,11 @@ def assess(
     if isinstance(found, Lacks):
         _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
         return
-    period_s = said.period_s if said is not None else 5.0
     done = assessed(
         found,
         folder,
-        period_s=period_s,
+        period_s=said.period_s if said is not None else 5.0,
+        max_ratio=said.max_ratio if said is not None else MAX_RATIO,
         scheduler=scheduler,
         missing=[note.note for note in found.notes[:3]],
         processes=jobs,
@@ -139,7 +140,8 @@ def _trace_of(
     from harness.yarn.queue_answers import FAIR
 
     if trace is not None and rm is None:
-        return any_trace(trace, None, folder / TRACE), "fair", {}
+        found = any_trace(trace, None, folder / TRACE)
+        return found, "fair" if isinstance(found, Lacks) else found.header.scheduler or "fair", {}
     with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
         scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"
         url = client.rest.http.current
@@ -158,7 +160,7 @@ def _trace_of(
         if for_s is not None:
             click.echo(f"recording {url} for {for_s:g} s into {path}", err=True)
             with Recording(path) as recording:
-                going = Following(client, recording, known, entitlements, min(5.0, for_s), lambda _: None)
+                going = Following(client, recording, known, entitlements, min(5.0, for_s / 2), lambda _: None)
                 follow(going, for_s=for_s)
         else:
             try:

@@ -396,7 +396,8 @@ def follow(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Looks every ``every_s`` seconds until ``for_s`` have passed (None: for ever). What fails is told and tried again.
+    """Looks every ``every_s`` seconds until ``for_s`` have passed (None: for ever), and once more then. What fails is
+    told and tried again.
 
     Raises InputError for what another try does not mend.
     """
@@ -415,6 +416,7 @@ def follow(
             if line != said:
                 following.says(f"{line}; trying again")
                 said = line
-        if for_s is not None and clock() - begun + following.every_s > for_s:
+        left_s = math.inf if for_s is None else begun + for_s - clock()
+        if left_s <= 0:
             return
-        sleep(following.every_s)
+        sleep(min(following.every_s, left_s))

@@ -16,6 +16,7 @@ import numpy as np
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.control.explain import explain
+from harness.control.settings import MAX_RATIO
 from harness.control.view import View
 from harness.control.view_run import from_table
 from harness.experiments.assessing.playing import PHASES, completions, contended, control_phase_s
@@ -63,7 +64,7 @@ class Asked:
     settings: tuple[tuple[str, float], ...] = ()
     weights: tuple[tuple[str, float], ...] = ()
     period_s: float = 5.0
-    max_ratio: float | None = 2.0
+    max_ratio: float | None = MAX_RATIO
 
     @classmethod
     def read(cls, query: Mapping[str, str], experiment: LoadedExperiment) -> Asked:
@@ -84,7 +85,7 @@ class Asked:
             for key in query
             if key.startswith("w.") and (path := key[2:]) in experiment.weights and path != "root"
         }
-        ratio = _number(query, "max_ratio", 0.0, 1e9) if "max_ratio" in query else 2.0
+        ratio = _number(query, "max_ratio", 0.0, 1e9) if "max_ratio" in query else MAX_RATIO
         return cls(
             policy,
             tuple(sorted(settings.items())),
@@ -167,6 +168,7 @@ class WhatIf:
             "leaves": list(self.experiment.leaves),
             "policies": offered(self.experiment),
             "knobs": {policy: [k for k in KNOBS if k in settings_of(policy.partition("@")[0])] for policy in POLICIES},
+            "max_ratio": MAX_RATIO,
         }
 
     def run(self, asked: Asked, wait_s: float = WAIT_S) -> dict[str, Any]:

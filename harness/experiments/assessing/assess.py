@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.playing import PHASES, Candidate, Player, player
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
@@ -35,11 +36,17 @@ class Assessed:
 
 
 def candidates_of(
-    trace: Trace, *, period_s: float, scheduler: Literal["fair", "capacity"] = "fair", span_s: float
+    trace: Trace,
+    *,
+    period_s: float,
+    max_ratio: float = MAX_RATIO,
+    scheduler: Literal["fair", "capacity"] = "fair",
+    span_s: float,
 ) -> list[Candidate]:
     """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
-    outlasts."""
-    nested = any(path.count(".") > 1 for path in trace.header.queues)
+    outlasts. All keep the weights within ``max_ratio``, as the configuration that is recommended does."""
+    # The simulated Capacity Scheduler takes no policy that writes minimum shares, as `hltrf` does.
+    nested = scheduler == "fair" and any(path.count(".") > 1 for path in trace.header.queues)
     listed: list[tuple[str, dict[str, Any]]] = [("ltrf", {})]
     listed += [("ltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s]
     listed += [("ltrf", {"horizon_s": value}) for value in HORIZONS_S]
@@ -53,7 +60,8 @@ def candidates_of(
             "outside",
             settings,
             period_s,
-            scheduler=scheduler,
+            max_ratio,
+            scheduler,
         )
         for policy, settings in listed
     ]
@@ -64,6 +72,7 @@ def assess(
     folder: Path,
     *,
     period_s: float = 5.0,
+    max_ratio: float = MAX_RATIO,
     scheduler: Literal["fair", "capacity"] = "fair",
     missing: Sequence[str] = (),
     budget_s: float = BUDGET_S,
@@ -80,9 +89,9 @@ def assess(
     for job in ended:
         by_queue.setdefault(job.queue, []).append(times[job.job])
     span_s = max((job.finished_s or job.submit_s for job in trace.jobs), default=0.0)
-    experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s))
+    experiment = write_experiment(trace, folder, sample_s=_sample_s(span_s), schedulers=(scheduler,))
     present = Candidate(scheduler, scheduler, "inside", scheduler=scheduler)
-    options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
+    options = candidates_of(trace, period_s=period_s, max_ratio=max_ratio, scheduler=scheduler, span_s=span_s)
     with player(str(experiment), frozenset(times), processes) as runs:
         runs.first(present)
         says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")

@@ -11,6 +11,10 @@ import pytest
 from harness.cli import main
 from harness.control.config import read_config
 from harness.control.settings import MAX_RATIO
+from harness.experiments.assessing import playing
+from harness.experiments.assessing.assess import assess
+from harness.experiments.assessing.playing import Candidate
+from harness.jobs.recorded import read_trace
 from tests.experiments.assessing.loads import contended, quiet, recording
 
 
@@ -58,6 +62,24 @@ def test_nothing_is_overwritten_and_the_configuration_is_only_read(
     assert given.read_bytes() == before
     config = read_config(Path(first["recommended"]["config"]))
     assert (config.mode, config.allocation_file, config.queues) == ("shadow", "/x/fair-scheduler.xml", {"steady": 1})
+
+
+def test_what_is_recommended_was_played_within_its_own_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: set[float | None] = set()
+    real = playing.simulate_phase
+
+    def simulate_phase(experiment: str, candidate: Candidate, seed: int, **more: Any) -> Any:
+        if candidate.mode == "outside":
+            played.add(candidate.max_ratio)
+        return real(experiment, candidate, seed, **more)
+
+    monkeypatch.setattr(playing, "simulate_phase", simulate_phase)
+    trace = read_trace(recording(tmp_path, contended()))
+    assess(trace, tmp_path / "own", processes=1, budget_s=1.0)
+    assert played == {MAX_RATIO}
+    played.clear()
+    assess(trace, tmp_path / "given", max_ratio=1.5, processes=1, budget_s=1.0)
+    assert played == {1.5}
 
 
 def test_a_cluster_without_contention_has_nothing_to_gain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
