@@ -1,15 +1,10 @@
 """How true is what `yarnfair assess` predicts? Five loads, written down beforehand, on real containers.
 
     python -m studies.assessed run runs/assessed
-    python -m studies.assessed measure runs/assessed -o docs/records/assessed.json
 
 `run` brings up one local cluster of three nodes. Each load is recorded under `fair`, assessed, and run twice under the
 recommended policy (without a recommendation once under ``ltrf@outside``, to see that there was nothing to gain). Every
 run has the machine's load average beside it (``machine.json``). Called again, it goes on with what is missing.
-
-`measure` holds the predictions against what happened: by queue the direction, and the mean completion time. Then every
-run under control is simulated by its own trace in twenty phases of heartbeats and control: is each job, and each queue,
-inside the band of the phases?
 """
 
 from __future__ import annotations
@@ -165,23 +160,13 @@ def run(folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code. What goes wrong is one line, and no file."""
+    """The exit code. What goes wrong is one line."""
     parser = argparse.ArgumentParser(prog="python -m studies.assessed", description=__doc__)
-    parser.add_argument("what", choices=("run", "measure"))
+    parser.add_argument("what", choices=("run",))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="run directories")
-    parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
     try:
-        if given.what == "run":
-            run(given.folder)
-        else:
-            from studies.assessed_measure import measure
-            from studies.result import write
-
-            command = (
-                f"python -m studies.assessed run {given.folder}; python -m studies.assessed measure {given.folder}"
-            )
-            write(given.out, command, measure(given.folder))
+        run(given.folder)
     except YarnfairError as error:
         print(f"assessed: {error.line()}", file=sys.stderr)
         return error.exit_code

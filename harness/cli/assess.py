@@ -140,8 +140,8 @@ def _trace_of(
     from harness.yarn.queue_answers import FAIR
 
     if trace is not None and rm is None:
-        found = any_trace(trace, None, folder / TRACE)
-        return found, "fair" if isinstance(found, Lacks) else found.header.scheduler or "fair", {}
+        read = any_trace(trace, None, folder / TRACE)
+        return read, "fair" if isinstance(read, Lacks) else read.header.scheduler or "fair", {}
     with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
         scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"
         url = client.rest.http.current
