@@ -53,7 +53,7 @@ def until(true: Callable[[], Any], what: str, timeout_s: float = 60.0, every_s: 
 class Service:
     """`yarnfair enforce` as a process that is started, killed and stopped; its log as events."""
 
-    def __init__(self, folder: Path, rest: str | None, file: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, rest: str | None, file: Path | None, **config: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.rest, self.ledger = folder, rest, folder / "ledger.db"
         self.log = folder / "log.jsonl"
@@ -61,7 +61,7 @@ class Service:
         said = {
             "policy": "ltrf",
             "settings": {"horizon_s": 20},
-            "allocation_file": str(file),
+            **({} if file is None else {"allocation_file": str(file)}),
             "ledger": str(self.ledger),
             "period_s": 1.0,
             "lease_s": 10.0,
