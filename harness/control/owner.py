@@ -86,8 +86,9 @@ class FileOwner:
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
-    #: The file with ad hoc queues that are being named, not written yet.
+    #: The file with ad hoc queues that are being named, not written yet; whom it no longer names.
     _drafted: bytes | None = field(default=None, init=False)
+    _leaving: set[str] = field(default_factory=set, init=False)
 
     def read(self) -> list[Foreign]:
         """Looks at the file: new queues join the baseline, others' edits are found.
@@ -104,6 +105,7 @@ class FileOwner:
             text = "gone: an RM that has read it may delete its root queue and end, so write it again soon"
             found.append(Foreign(ROOT, "the element", text))
         self._data, self._file, self._names, self._drafted = data, file, names, None
+        self._leaving.clear()
         for gone in sorted(self.baseline.keys() - names):
             self._depart(gone)
         for path in sorted(names):
@@ -249,7 +251,7 @@ class FileOwner:
             self._remember(grown)
         for path in old:
             # What somebody else has put settings into is his from now on.
-            self._forget(path) if path in gone else self.named.pop(path)
+            self._leaving.add(path) if path in gone else self.named.pop(path)
         for path in new:
             self.named[path] = now_s
             self.baseline[path] = {"weight": None}
@@ -318,6 +320,8 @@ class FileOwner:
         if prepared.changed:
             self.place.write(prepared.after, before=prepared.before)
             self._data, self._file, self._drafted = prepared.after, prepared.says, None
+            while self._leaving:
+                self._forget(self._leaving.pop())
             self._names = frozenset((*prepared.says.configured_leaves, *prepared.says.configured_parents))
         for attributes in self.ours.values():
             for values in attributes.values():

@@ -109,8 +109,9 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
-        #: Whether the RM began anew before this look: its store may lack an application's end.
-        self._anew = False
+        #: Whether the RM began anew before this look, and its store may lack an application's end; whether that was seen
+        #: now, or a controller goes on from a store in the midst of it.
+        self._anew = self._began = False
         #: Whose figures have fallen since the RM began anew: each can once.
         self._fallen: set[str] = set()
         self._reach_s = CACHE_S
@@ -150,7 +151,7 @@ class RmAccounts:
         self._looked = True
         gap_s = 0.0 if self._shown_s is None else max(now_s - self._shown_s, 0.0)
         resumed = self._recovering_until_s < 0 and any(a.lost_from_s is not None for a in self.apps.values())
-        self._anew = rm_began_anew or resumed
+        self._anew, self._began = rm_began_anew or resumed, rm_began_anew
         if self._anew:
             self._recovering_until_s = now_s + RECOVERY_S
             self._fallen.clear()
@@ -226,7 +227,7 @@ class RmAccounts:
         # What it uses from now on is its new queue's.
         account.queue = look.queue
         moved = False
-        if memory < 0 or vcores < 0:
+        if memory < 0 or vcores < 0 or self._began and self._lacks(account, look, now_s, memory):
             moved = self._fell(account, look, now_s, recovering)
         elif (account.lost_from_s is None or not recovering) and self._too_much(
             look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
@@ -255,10 +256,17 @@ class RmAccounts:
         back = back if look.final else back.within(look.held)
         used = _held_for(back, away_s)
         if any(used):
-            self._add(look.queue, min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1])))
+            memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
+            memory = max(min(look.memory_mb_s, round(used[0])), memory)
+            self._add(look.queue, memory, max(min(look.vcore_s, round(used[1])), vcores))
             account.lost_held, account.held, account.moved_s = before - back, back, now_s
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
         return True
+
+    def _lacks(self, account: AppAccount, look: AppLook, now_s: float, memory: int) -> bool:
+        """Whether a figure lacks something though it did not fall: what went on has used more since than it rose."""
+        went_on = account.held.within(look.held).memory_mb
+        return not (account.final or look.final) and memory < went_on * (now_s - account.moved_s - CACHE_S)
 
     def _lost(self, account: AppAccount, now_s: float) -> tuple[Resource, float]:
         """What an application held when the RM began anew, and for how long that has not been counted."""

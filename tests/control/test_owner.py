@@ -98,17 +98,19 @@ def test_a_weight_that_somebody_else_wrote_is_noticed_and_no_entitlement() -> No
 
 
 def test_weights_that_others_write_where_the_controller_wrote_none_keep_nothing_from_being_written() -> None:
-    """Twice: the first of them is not the administrator's text for the entitlement."""
-    own, place = owner()
-    wanted = {"root.a": 3.0, "root.b": 250.0, "root.g": 2.0}
-    put(own, weights=wanted)  # as it stands there: nothing of root.a is written
-    for foreign in (b"123.0", b"7"):
-        place.data = place.data.replace(b"<weight>3.0<", b"<weight>%s<" % foreign)
-        own.read()
+    """Twice: the first of them is not the administrator's text for the entitlement, which comes back byte for byte."""
+    for others in ({}, {"root.b": 250.0}):  # as it stands there: nothing of root.a is written
+        own, place = owner()
+        wanted = {"root.a": 3.0, "root.g": 2.0, **others}
         put(own, weights=wanted)
-        assert parse_allocations(place.data).weight("root.a") == 3.0
-    own.write(own.original())
-    assert parse_allocations(place.data) == parse_allocations(FILE)
+        for foreign in (b"123.0", b"7"):
+            own = restart(own)
+            place.data = place.data.replace(b"<weight>3.0<", b"<weight>%s<" % foreign)
+            own.read()
+            put(own, weights=wanted)
+            assert parse_allocations(place.data).weight("root.a") == 3.0
+        own.write(own.original())
+        assert place.data == FILE
 
 
 def test_the_roots_own_element_is_missed() -> None:
@@ -190,6 +192,22 @@ def test_ad_hoc_queues_keep_weight_one_and_the_others_are_scaled() -> None:
     file = parse_allocations(place.data)
     assert (file.weight("root.a"), file.weight("root.b")) == (2.0, 1.0)
     assert prepared.in_force == {"root.a": 2.0, "root.b": 1.0}
+
+
+def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written() -> None:
+    own, place = owner()
+    wanted = {"root.a": 5.0}
+    own.name_queues({"root.zoe": True}, 1.0)
+    put(own, weights=wanted)
+    place.fail = InputError("No space left on device")
+    for now_s in (100.0, 200.0):
+        own.name_queues({"root.zoe": False}, now_s)
+        with pytest.raises(InputError):
+            put(own, weights=wanted)
+        own = restart(own)
+    place.fail = None
+    own.write(own.original())
+    assert place.data == FILE
 
 
 def test_limits_of_ad_hoc_queues_are_problems_in_words() -> None:

@@ -316,6 +316,32 @@ def test_an_rm_that_begins_anew_twice_costs_nothing_twice() -> None:
         rm.now_s += 1000.0
 
 
+@pytest.mark.parametrize("back_s", [0.0, 20.0])
+def test_a_figure_that_a_new_rm_shows_too_low_need_not_fall(back_s: float) -> None:
+    # What ran on has used more by the first look than what had ended, which the new RM knows nothing of.
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    short, early, late = rm.start("x", 4096), rm.start("x", 1024), rm.start("x", 1024)
+    rm.now_s += 10.0
+    rm.end("x", short)
+    rm.now_s += 10.0
+    looked(rm, accounts)
+    rm.now_s += 5.0
+    rm.restart()
+    rm.node_back([early] if back_s else [early, late])
+    rm.now_s += 55.0
+    looked(rm, accounts, rm_began_anew=True)
+    rm.now_s += back_s
+    rm.node_back([late])
+    for _ in range(5):
+        rm.now_s += 5.0
+        looked(rm, accounts)
+    rm.finish("x")
+    looked(rm, accounts)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0], abs=CACHE_S * 2048)
+
+
 def test_who_was_never_seen_before_the_rm_began_anew_counts_whole_when_its_node_is_back() -> None:
     rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
     looked(rm, accounts)

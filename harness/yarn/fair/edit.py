@@ -68,7 +68,8 @@ class Edited:
 
     document: bytes
     says: AllocationFile
-    #: Queue -> attribute that was touched -> what stood between its tags (as latin-1; None: it was not there).
+    #: Queue -> attribute that a change names (it may have that value already) -> what stood between its tags (as
+    #: latin-1; None: it was not there).
     was: Mapping[str, Mapping[Attribute, str | None]] = field(default_factory=dict)
     #: Queues whose element was an empty tag (``<queue .../>``) and is no more.
     opened: Collection[str] = ()
@@ -97,9 +98,9 @@ def edit_parsed(
     expected = _expected(before, changes, source)
     # As texts, because a NaN somewhere in the file is equal to nothing.
     meant = repr(expected)
-    if meant == repr(before) and not any(change.texts for change in changes.values()):
-        return Edited(document, before)
     if b"\x00" in document:
+        if meant == repr(before) and not any(change.texts for change in changes.values()):
+            return Edited(document, before)
         raise InputError("the file is not in UTF-8", where=source, mend="save it as UTF-8")
     places = collect_queues(parse_xml(document, source=source))
     # (from, to, new bytes), applied from the end of the file to its start.
@@ -115,9 +116,9 @@ def edit_parsed(
             # The last one counts, wherever the queue is written.
             written = [item for queue in places[path] for item in queue.elements() if item.tag in names]
             stood = _content(document, written[-1]) if written else None
+            was.setdefault(path, {})[attribute] = stood
             if stood == text if text is not None else _same(settings, change, tag):
                 continue
-            was.setdefault(path, {})[attribute] = stood
             if text is not None and written:
                 edits.append((start_tag_end(document, written[-1]), written[-1].end, text.encode("latin-1")))
             elif written:

@@ -65,7 +65,9 @@ class Checks:
     def lease_disturbed(self) -> None:
         """Somebody has written nonsense where the lease stands: who holds it is anybody's guess for a while."""
         self._signs.clear()
-        self._lease_until_s = self.world.agenda.now_s + self.world.plan.settings.lease_s
+        world, settings = self.world, self.world.plan.settings
+        self._lease_until_s = world.agenda.now_s + settings.lease_s
+        world.lease_lost_until_s = self._lease_until_s + 3 * settings.period_s
 
     # --- at every write ---
 
@@ -324,7 +326,8 @@ class Checks:
         shown = [app for app in ended[-world.active.retained :] if app.id not in world.active.forgotten]
         gone = [app for app in ended if (app.ended_s or 0.0) > now_s - kept_s]
         most = len({app.id for app in (*shown, *gone)}) + len(world.cluster.apps) + 20
-        most += sum(count for at_s, count in world.forgotten if at_s > now_s - kept_s)
+        # Since when somebody is missing is not kept: who begins waits once more.
+        most += sum(count for at_s, count in world.forgotten if max(at_s, process.started_s) > now_s - kept_s)
         if len(controller.accounts.apps) > most:
             raise Violated(f"{process.name} remembers {len(controller.accounts.apps)} applications, {most} are enough")
         final = controller._look._watcher._final or {}

@@ -65,9 +65,20 @@ class App:
 class Cluster:
     """What runs. ``queues`` is what the active RM has loaded; ``on_end`` is told of each container and its end."""
 
-    def __init__(self, agenda: Agenda, rng: random.Random, *, nodes: int, period_s: float, tasks: float = 1.0) -> None:
-        self.agenda, self.rng, self.period_s, self.tasks = agenda, rng, period_s, tasks
+    def __init__(
+        self,
+        agenda: Agenda,
+        rng: random.Random,
+        *,
+        nodes: int,
+        period_s: float,
+        tasks: float = 1.0,
+        light: bool = False,
+    ) -> None:
+        self.agenda, self.rng, self.period_s, self.tasks, self.light = agenda, rng, period_s, tasks, light
         self.alive = [True] * nodes
+        #: Whether there is an RM that gives anything, and which nodes it knows.
+        self.served, self.registered = True, [True] * nodes
         self.free_mb = [NODE_MB] * nodes
         self.apps: dict[str, App] = {}
         self.ended: list[App] = []
@@ -110,18 +121,19 @@ class Cluster:
             self.agenda.now_s,
             1024 * self.rng.randint(1, 3),
             task_s,
-            self.rng.randint(1, 24),
+            self.rng.randint(1, 3 if self.light else 24),
             task_vcores=self.rng.randint(1, 3),
         )
         self.apps[app.id] = self.by_id[app.id] = app
-        self.start(app, 1024, master=True)
-        self.assign()
+        if self.served:
+            self.start(app, 1024, master=True)
+            self.assign()
         return app
 
     def start(self, app: App, memory_mb: int, *, master: bool = False) -> bool:
         """A container on the first node that has room."""
         for node, free in enumerate(self.free_mb):
-            if self.alive[node] and free >= memory_mb:
+            if self.alive[node] and self.registered[node] and free >= memory_mb:
                 container = Container(memory_mb, 1 if master else app.task_vcores, node, self.agenda.now_s)
                 app.containers.append(container)
                 self.free_mb[node] -= memory_mb
@@ -163,6 +175,8 @@ class Cluster:
 
     def assign(self) -> None:
         """Gives what is free to who waits."""
+        if not self.served:
+            return
         waiting: dict[str, list[App]] = {}
         for app in self.apps.values():
             if app.waiting:

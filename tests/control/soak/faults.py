@@ -319,7 +319,7 @@ def _no_file(world: World, rng: random.Random) -> End:
 
 @kind("lease-hostile")
 def _lease_hostile(world: World, rng: random.Random) -> End:
-    if not world.plan.settings.lease_s:
+    if not world.plan.settings.lease_s or world.agenda.now_s < world.foreign_until_s:
         return False
     world.lease_path.write_bytes(rng.choice(_LEASES))
     world.checks.lease_disturbed()
@@ -328,7 +328,7 @@ def _lease_hostile(world: World, rng: random.Random) -> End:
 
 @kind("lease-gone")
 def _lease_gone(world: World, rng: random.Random) -> End:
-    if not world.plan.settings.lease_s:
+    if not world.plan.settings.lease_s or world.agenda.now_s < world.foreign_until_s:
         return False
     world.lease_path.unlink(missing_ok=True)
     world.checks.lease_disturbed()
@@ -375,7 +375,7 @@ def _commented(world: World, rng: random.Random) -> End:
     theirs = edits.leaf_element(name).search(world.pristine) if name else None
     if f"root.{name}" not in edits.read(world.pristine):
         return False  # below another queue: put back elsewhere it were another one
-    if found is None or theirs is None or world.broken:
+    if found is None or theirs is None or world.broken or world.agenda.now_s < world.lease_lost_until_s:
         return False
     before, wrote = found[0].strip(), theirs[0].strip()
     world.edit(lambda data: edits.leaf_element(name).sub(b"", data))
@@ -384,7 +384,9 @@ def _commented(world: World, rng: random.Random) -> End:
         world.file.put(edits.add(world.file.read(), before))
         world.pristine = edits.add(world.pristine, wrote)
 
-    return world.periods(rng, 2.5, 6), lambda: world.when_whole(end)
+    out_s = world.periods(rng, 2.5, 6)
+    world.foreign(out_s)
+    return out_s, lambda: world.when_whole(end)
 
 
 @kind("limit-changed")
@@ -400,8 +402,9 @@ def _limit(world: World, rng: random.Random) -> End:
 def _weight(world: World, rng: random.Random) -> End:
     """Somebody writes a weight that is the controller's."""
     owned = world.owned_leaves()
-    if not owned or world.broken:
+    if not owned or world.broken or world.agenda.now_s < world.lease_lost_until_s:
         return False
+    world.foreign(0.0)
     name = rng.choice(owned).rpartition(".")[2]
     world.file.put(edits.set_weight(world.file.read(), name, rng.choice(("7", "0.5", "123.0"))))
     return None

@@ -25,18 +25,23 @@ KEPT_S = 2000.0
 
 @dataclass
 class Window:
-    """An RM is being recovered. ``queues``: queue -> MiB of containers of which nobody can know all, and of those that
-    went on from before."""
+    """An RM is being recovered. ``unknown_mb``, ``ended_mb``, ``held_mb``: queue -> MiB of containers."""
 
     from_s: float
     recovered_s: float = math.inf
+    #: Of those of which nobody can know all: they came, or the RM began anew twice.
     unknown_mb: dict[str, int] = field(default_factory=dict)
     #: Containers that were known before and have ended since: what they used is guessed, at the most for all the time.
     ended_mb: dict[str, int] = field(default_factory=dict)
+    #: Of those that went on from before.
     held_mb: dict[str, int] = field(default_factory=dict)
+    #: Queue -> MiB-seconds that no RM has shown to everybody: of containers that had ended by the first look.
+    gone_mb_s: dict[str, float] = field(default_factory=dict)
+    ended: list[tuple[App, Container]] = field(default_factory=list)
     began_s: float = 0.0
-    #: Controllers that have not yet looked since all nodes are back.
+    #: Controllers that have not yet looked since all nodes are back; since the RM began anew.
     blind: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
 
 
 def _more(sums: dict[str, int], queue: str, mb: int) -> None:
@@ -53,7 +58,7 @@ class Lost:
         #: What any queue may have lost or been given.
         self.anywhere = 0.0
         self.window: Window | None = None
-        self._ended: deque[tuple[str, Container]] = deque()
+        self._ended: deque[tuple[App, Container]] = deque()
         #: Controller -> when its last look that was taken began.
         self.looked_s: dict[str, float] = {}
 
@@ -78,10 +83,12 @@ class Lost:
         window = self.window
         if window is None:
             window = self.window = Window(from_s, began_s=now_s)
-            for queue, container in self._ended:
+            for app, container in self._ended:
                 if (container.ended_s or 0.0) > from_s:
-                    _more(window.unknown_mb, queue, container.memory_mb)
-        window.recovered_s, window.blind, again = math.inf, set(wanted), window.began_s != now_s
+                    self._gone(window, app, container)
+                    _more(window.ended_mb, app.queue, container.memory_mb)
+        window.recovered_s, again = math.inf, window.began_s != now_s
+        window.blind, window.unseen = set(wanted), set(wanted)
         for app in world.cluster.apps.values():
             for container in app.containers:
                 known = container.began_s <= from_s and not again
@@ -93,16 +100,34 @@ class Lost:
             self.window.recovered_s = at_s
 
     def started(self, app: App, memory_mb: int) -> None:
-        if self.window is not None:
+        # Who is new to the new RM is shown whole by it, and not taken for another.
+        if self.window is not None and app.submitted_s < self.window.began_s:
             _more(self.window.unknown_mb, app.queue, memory_mb)
 
     def ended(self, app: App, container: Container) -> None:
-        self._ended.append((app.queue, container))
+        self._ended.append((app, container))
         now_s = self.world.agenda.now_s
         while self._ended and (self._ended[0][1].ended_s or 0.0) < now_s - KEPT_S:
             self._ended.popleft()
         if self.window is not None:
             _more(self.window.ended_mb, app.queue, container.memory_mb)
+            self.window.ended.append((app, container))
+
+    def _gone(self, window: Window, app: App, container: Container) -> None:
+        used_s = (container.ended_s or 0.0) - window.from_s
+        window.gone_mb_s[app.queue] = window.gone_mb_s.get(app.queue, 0.0) + container.memory_mb * used_s
+
+    def _hidden(self, app: App, container: Container) -> bool:
+        """Whether the RM does not know of a container, whose node may still tell it."""
+        known = self.world.active.known.get(app.id)
+        return known is not None and container in known.hidden
+
+    def finished(self, app: App) -> None:
+        """Its figure is kept as it is: what a node tells later changes nothing."""
+        if self.window is not None:
+            for one in [one for one in self.window.ended if one[0] is app and self._hidden(*one)]:
+                self._gone(self.window, *one)
+                self.window.ended.remove(one)
 
     def looked(self, name: str, begun_s: float) -> None:
         """A controller has taken a look that began then."""
@@ -110,6 +135,13 @@ class Lost:
         window = self.window
         if window is None:
             return
+        if name in window.unseen:
+            window.unseen.discard(name)
+            late = [one for one in window.ended if self._hidden(*one)]
+            for one in window.ended:
+                if one not in late:
+                    self._gone(window, *one)
+            window.ended = late
         if begun_s > window.recovered_s:
             window.blind.discard(name)
         window.blind &= {p.name for p in self.world.processes if p.wanted}
@@ -124,7 +156,7 @@ class Lost:
         seconds = self.world.agenda.now_s - window.from_s
         for queue in window.unknown_mb.keys() | window.ended_mb.keys() | window.held_mb.keys():
             unknown, held = window.unknown_mb.get(queue, 0) * seconds, window.held_mb.get(queue, 0) * FIGURE_S
-            self.under[queue] = self.under.get(queue, 0.0) + unknown + held
+            self.under[queue] = self.under.get(queue, 0.0) + unknown + held + window.gone_mb_s.get(queue, 0.0)
             guessed = unknown + held + window.ended_mb.get(queue, 0) * seconds
             self.over[queue] = self.over.get(queue, 0.0) + guessed
 

@@ -40,6 +40,8 @@ class Plan:
     #: How long tasks are, against a seed's usual ones; whether a spare stands by from the begin.
     tasks: float = 1.0
     spare: bool = False
+    #: Whether all that comes has room, so that nothing begins when something ends.
+    light: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -63,7 +65,8 @@ class Plan:
         )
         pair, nodes, warm_apps = rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3))
         tasks, spare = rng.choice((1.0, 1.0, 30.0)), bool(lease_s) and rng.random() < 0.5
-        return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare)
+        light = rng.random() < 0.3
+        return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light)
 
 
 @dataclass
@@ -106,6 +109,8 @@ class Process:
     #: Ticks since it was started, and when the last one began.
     turns: int = 0
     begun_s: float = 0.0
+    #: When it was started last.
+    started_s: float = 0.0
     #: As they were then: the RM that is active, and how often others had written the file.
     begun_rm: tuple[str, int, bool] = ("", 0, False)
     begun_edits: int = 0
@@ -179,7 +184,7 @@ class Process:
             except Killed:
                 self._died()
                 return
-        self.running, self.turns = True, 0
+        self.running, self.turns, self.started_s = True, 0, world.agenda.now_s
         self.turn()
 
     def _open(self) -> None:

@@ -7,6 +7,7 @@ once more, then all applications end, and the file is given back.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import random
@@ -22,7 +23,7 @@ from harness.control.reports import TickReport
 from tests.control.soak import edits, faults
 from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
-from tests.control.soak.cluster import NODE_MB, Cluster
+from tests.control.soak.cluster import NODE_MB, App, Cluster, Container
 from tests.control.soak.disk import Killed
 from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
@@ -70,14 +71,14 @@ class World:
         self.file.path.write_bytes(self.pristine)
         cluster_rng = random.Random(f"{seed} workload")
         self.cluster = Cluster(
-            self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s, tasks=plan.tasks
+            self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s, tasks=plan.tasks, light=plan.light
         )
         self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms[1:]:
             rm.active = False
         self.active.begin(recovers=False)
         self.cluster.on_end, self.cluster.on_start = self._container_ended, self._container_started
-        self.cluster.on_finish = lambda app: self.active.figure(app) if self.active.up else None
+        self.cluster.on_finish = self._finished
         self.wire = Wire(self.rms, self.wait, random.Random(f"{seed} network"), lambda: self.current.name)
         self.lost = Lost(self)
         self.checks = Checks(self)
@@ -88,6 +89,9 @@ class World:
         self.poll_misses = self.new_queues = 0
         #: Whether anybody had a queue of his own.
         self.ad_hoc_seen = False
+        #: Until when what a holder last said of the file may be lost to the others with its lease; until when somebody's
+        #: edit can be told by that alone.
+        self.lease_lost_until_s = self.foreign_until_s = 0.0
         #: When the RM forgot applications, and how many.
         self.forgotten: list[tuple[float, int]] = []
         self.most_assumed_mb_s = 0.0
@@ -161,12 +165,16 @@ class World:
         if self._acting:
             self.checks.replaced(path, self.current)
 
-    def _container_ended(self, app: Any, container: Any) -> None:
+    def _container_ended(self, app: App, container: Container) -> None:
         self.lost.ended(app, container)
         for rm in self.rms:
             rm.ended(app, container)
 
-    def _container_started(self, app: Any, container: Any) -> None:
+    def _finished(self, app: App) -> tuple[int, int] | None:
+        self.lost.finished(app)
+        return self.active.figure(app) if self.active.up else None
+
+    def _container_started(self, app: App, container: Container) -> None:
         self.lost.started(app, container.memory_mb)
         for rm in self.rms:
             rm.started(app, container)
@@ -184,10 +192,12 @@ class World:
 
     def restart(self, rng: random.Random, *, older: bytes | None = None) -> faults.End:
         rm = self.active
-        rm.up = False
+        if not rm.up:
+            return False
+        rm.up = self.cluster.served = False
 
         def begins() -> None:
-            rm.up = rm.active = True
+            rm.up = self.cluster.served = True
             rm.begin(recovers=True, older=older)
             self.lost.back(self._nodes_return(rm, rng))
 
@@ -207,10 +217,18 @@ class World:
 
     def _nodes_return(self, rm: Rm, rng: random.Random) -> float:
         """When the last one is back."""
-        last_s = 0.0
-        for node in range(len(self.cluster.alive)):
+        last_s, cluster, began_ms = 0.0, self.cluster, rm.started_ms
+        cluster.registered = [False] * len(cluster.alive)
+
+        def back(node: int) -> None:
+            if rm.active and rm.started_ms == began_ms:
+                rm.node_back(node)
+                cluster.registered[node] = True
+                cluster.assign()
+
+        for node in range(len(cluster.alive)):
             delay_s = rng.choice((0.0, rng.uniform(0.0, 10.0), rng.uniform(0.0, 60.0)))
-            self.agenda.after(delay_s, lambda node=node: rm.node_back(node))
+            self.agenda.after(delay_s, functools.partial(back, node))
             last_s = max(last_s, delay_s)
         return self.agenda.now_s + last_s
 
@@ -260,6 +278,11 @@ class World:
             self.file.put(self._saved)
 
         return self.periods(rng, 0.5, 6), whole
+
+    def foreign(self, lasts_s: float) -> None:
+        """Somebody writes what only those who know whose the values are can tell from the administrator's."""
+        settings = self.plan.settings
+        self.foreign_until_s = self.agenda.now_s + lasts_s + settings.lease_s + 3 * settings.period_s
 
     def when_whole(self, do: Callable[[], None]) -> None:
         if self.broken:
