@@ -217,8 +217,7 @@ class Checks:
         world, accounts, met = self.world, process.controller.accounts, self.world.wire.met(process.name)
         if not process.looked and accounts.looked_s is not None:
             process.looked = True
-            first = world.wire.last_list.get(process.name, {})
-            process.baseline = dict(first) if met.lies == 0 and self.truthful else None
+            self._begin_accounts(process, sure=met.lies == 0 and self.truthful and world.lost.window is None)
             self._known[process.name] = {q.name for q in report.snapshot.leaves()} if report.snapshot else set()
         for queue, account in accounts.queues.items():
             key, now = (process.name, queue), account.reported[0]
@@ -241,6 +240,21 @@ class Checks:
         if sure and report.snapshot is not None and accounts._shown_s == accounts.looked_s:
             self._equal(process)
         self._ledger(process, report)
+
+    def _begin_accounts(self, process: Process, *, sure: bool) -> None:
+        """What a ledger's first look showed is what it counts from."""
+        world = self.world
+        if not sure:
+            process.baseline = None
+        elif world.lost.any():
+            # Figures lack what an RM has lost, and the ledger is not to count that.
+            now_s = world.agenda.now_s
+            process.baseline = {app.id: app.truth(now_s) for app in world.cluster.by_id.values()}
+            for app in world.cluster.apps.values():
+                slack = process.baseline_slack.get(app.queue, 0.0) + app.held_mb() * (now_s - process.begun_s + _CACHE_S)
+                process.baseline_slack[app.queue] = slack
+        else:
+            process.baseline = dict(world.wire.last_list.get(process.name, {}))
 
     def _equal(self, process: Process) -> None:
         """To the MiB second, what lists of applications have shown."""
@@ -296,6 +310,7 @@ class Checks:
         world, controller = self.world, process.controller
         wanted = controller._in_force
         if not controller.holds or world.writer != process.name or not wanted:
+            self._wrong.pop(process.name, None)
             return
         has = world.active.weights()
         wrong = [q for q, w in wanted.items() if q in has and edits.float32(w) != has[q]]
@@ -430,7 +445,8 @@ class Checks:
             for queue, used in world.truth_since(process).items():
                 account = process.controller.accounts.queues.get(queue)
                 has = 0.0 if account is None else account.memory_mb_s
-                under, over = world.lost.allowed(queue)
+                slack = process.baseline_slack.get(queue, 0.0)
+                under, over = (allowed + slack for allowed in world.lost.allowed(queue))
                 if not -under <= has - used <= over:
                     text = f"{has:.0f} MiB s, it has used {used} ({under:.0f} may miss, {over:.0f} be too much)"
                     raise Violated(f"{process.name}: {queue} has {text}")

@@ -122,6 +122,8 @@ class Process:
     pause_s: float = 0.0
     #: What applications had used at the first look of this ledger (None: no look yet, or it cannot be told).
     baseline: dict[str, tuple[int, int]] | None = None
+    #: Queue -> how far that may be from the truth, MiB-seconds.
+    baseline_slack: dict[str, float] = field(default_factory=dict)
     looked: bool = False
     died_since_tick: bool = False
     warnings: int = 0
