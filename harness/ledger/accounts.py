@@ -109,8 +109,8 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
-        #: Whether the RM began anew before this look, and its store may lack an application's end; whether that was seen
-        #: now, or a controller goes on from a store in the midst of it.
+        #: Whether the RM began anew before this look, and its store may lack an application's end; whether it is another
+        #: one than at the last look (or a controller only goes on from a store in the midst of a recovery).
         self._anew = self._began = False
         #: Whose figures have fallen since the RM began anew: each can once.
         self._fallen: set[str] = set()
@@ -227,7 +227,7 @@ class RmAccounts:
         # What it uses from now on is its new queue's.
         account.queue = look.queue
         moved = False
-        if memory < 0 or vcores < 0 or self._began and self._lacks(account, look, now_s, memory):
+        if memory < 0 or vcores < 0 or (self._began and self._lacks(account, look, now_s, memory)):
             moved = self._fell(account, look, now_s, recovering)
         elif (account.lost_from_s is None or not recovering) and self._too_much(
             look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)

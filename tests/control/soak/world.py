@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.control.reports import TickReport
 from tests.control.soak import edits, faults
@@ -71,7 +70,12 @@ class World:
         self.file.path.write_bytes(self.pristine)
         cluster_rng = random.Random(f"{seed} workload")
         self.cluster = Cluster(
-            self.agenda, cluster_rng, nodes=plan.nodes, period_s=plan.settings.period_s, tasks=plan.tasks, light=plan.light
+            self.agenda,
+            cluster_rng,
+            nodes=plan.nodes,
+            period_s=plan.settings.period_s,
+            tasks=plan.tasks,
+            light=plan.light,
         )
         self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms[1:]:
@@ -89,8 +93,8 @@ class World:
         self.poll_misses = self.new_queues = 0
         #: Whether anybody had a queue of his own.
         self.ad_hoc_seen = False
-        #: Until when what a holder last said of the file may be lost to the others with its lease; until when somebody's
-        #: edit can be told by that alone.
+        #: Until when what a holder last said of the file may be lost to the others with its lease; until when
+        #: somebody's edit can be told by that alone.
         self.lease_lost_until_s = self.foreign_until_s = 0.0
         #: When the RM forgot applications, and how many.
         self.forgotten: list[tuple[float, int]] = []
