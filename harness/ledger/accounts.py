@@ -109,8 +109,8 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
-        #: Whether the RM began anew before this look, and its store may lack an application's end; whether it is another
-        #: one than at the last look (or a controller only goes on from a store in the midst of a recovery).
+        #: Whether the RM began anew before this look, and its store may lack an application's end; whether it is
+        #: another one than at the last look (or a controller only goes on from a store in the midst of a recovery).
         self._anew = self._began = False
         #: Whose figures have fallen since the RM began anew: each can once.
         self._fallen: set[str] = set()
