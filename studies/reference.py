@@ -28,8 +28,10 @@ from harness.base.errors import RegressionFound, YarnfairError
 from harness.base.files import write_text
 from harness.cli import cli
 from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
+from harness.experiments import spec
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
+from harness.results.catalogue import METRICS
 from studies.tables import markdown
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -206,7 +208,9 @@ def _default(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return f"{value:g}"
-    return f"`{value}`" if isinstance(value, str) else str(value)
+    if isinstance(value, BaseModel):
+        return "below"
+    return f"`{value}`" if isinstance(value, str) and value else str(value)
 
 
 def keys_of(model: type[BaseModel], before: str = "") -> list[tuple[str, str, str]]:
@@ -221,18 +225,49 @@ def keys_of(model: type[BaseModel], before: str = "") -> list[tuple[str, str, st
     return rows
 
 
+def _keys(*models: tuple[str, type[BaseModel]]) -> str:
+    """The table of a file's keys: of the file itself, then of what stands under a key."""
+    rows = [row for key, model in models for row in keys_of(model, f"{key}." if key else "")]
+    return markdown(("key", "default", "meaning"), [tuple(map(escaped, row)) for row in rows])
+
+
 def enforce_part() -> str:
     """The keys of the controller's configuration."""
-    rows = keys_of(EnforceConfig)
-    for key, model in (
+    return _keys(
+        ("", EnforceConfig),
         ("rms", RmSpec),
         ("guards", GuardsSpec),
         ("http", HttpSpec),
         ("http.kerberos", KerberosSpec),
         ("metrics", MetricsSpec),
-    ):
-        rows += keys_of(model, f"{key}.")
-    return markdown(("key", "default", "meaning"), [tuple(map(escaped, row)) for row in rows])
+    )
+
+
+def experiment_part() -> str:
+    """The keys of an experiment file."""
+    return _keys(
+        ("", spec.Experiment),
+        ("cluster.nodes", spec.NodeGroupSpec),
+        ("queues.NAME", spec.QueueSpec),
+        ("workloads.LEAF", spec.WorkloadUse),
+        ("workloads.LEAF.scale", spec.ScaleSpec),
+        ("policies", spec.PolicyUse),
+        ("limits", spec.LimitsSpec),
+        ("actuation", spec.ActuationSpec),
+        ("delays", spec.DelaysSpec),
+        ("faults", spec.FaultsSpec),
+    )
+
+
+def slots_part() -> str:
+    """The keys of an experiment's slots."""
+    return _keys(("slots", spec.SlotsSpec), ("slots.shuffle", spec.ShuffleSpec))
+
+
+def metrics_part() -> str:
+    """The catalogue of metrics."""
+    head = ("key", "what", "unit", "better", "smallest difference that matters")
+    return markdown(head, [(f"`{m.key}`", m.title, m.unit or "—", m.better, m.matters or "—") for m in METRICS])
 
 
 #: Name of a part -> what makes it.
@@ -241,6 +276,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_part,
     "aliases": aliases_part,
     "enforce": enforce_part,
+    "experiment": experiment_part,
+    "slots": slots_part,
+    "metrics": metrics_part,
 }
 
 

@@ -26,20 +26,28 @@ class NodeGroupSpec(Strict):
     """``count`` equal nodes. ``speed``: computing rate, 1 is the reference. They are there from join_s to leave_s."""
 
     count: int = Field(default=1, ge=1, le=100_000)
+    """How many equal nodes."""
     memory_mb: int = Field(ge=1, le=2**40)
+    """Memory of each, MiB."""
     vcores: int = Field(ge=1, le=2**20)
+    """Virtual cores of each."""
     rack: Name = "/default-rack"
+    """Their rack."""
     speed: Factor = 1.0
+    """Computing rate; 1 is the reference."""
     join_s: Seconds = 0.0
+    """When they join."""
     leave_s: Seconds | None = None
-    #: What one of them costs, by the started hour; with it on every group a summary has ``cost_dollars``.
+    """When they leave; none: never."""
     price_hour: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
+    """Dollars of one node, by the started hour. With it on every group the summary has `cost_dollars`."""
 
 
 class ClusterSpec(Strict):
     """The nodes."""
 
     nodes: list[NodeGroupSpec] = Field(min_length=1, max_length=10_000)
+    """Groups of equal nodes."""
 
 
 class LimitSpec(Strict):
@@ -53,17 +61,25 @@ class QueueSpec(Strict):
     """A queue: its entitlement (w_i of the papers) and what the Fair Scheduler's allocation file says of it."""
 
     weight: Weight = 1.0
+    """The entitlement w_i."""
     min_resources: LimitSpec | None = None
+    """Minimum: `memory_mb`, `vcores`."""
     max_resources: LimitSpec | None = None
+    """Maximum: `memory_mb`, `vcores`."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Most running applications."""
     max_am_share: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    #: Between a leaf's applications or a parent's children: as Hadoop has it, or ``ltrf``, long-term (simulator).
+    """Part of the fair share that AMs may take; -1: no limit."""
     scheduling_policy: Literal["fair", "drf", "fifo", "ltrf"] | None = None
-    #: Its own time quantum Q and length of rounds L (LTYARN 6.2.3), and the weights of its applications by name.
+    """How it divides, where that is its own choice: [below](#a-queues-own-choice)."""
     quantum_s: Seconds | None = None
+    """Its own quantum Q (LTYARN 6.2.3)."""
     round_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
+    """Its own length of rounds L."""
     application_weights: dict[str, Weight] = Field(default_factory=dict, max_length=1000)
+    """Weights of a leaf's applications by their names; others 1."""
     children: dict[QueueName, QueueSpec | None] | None = Field(default=None, min_length=1)
+    """Name → queue: makes it a parent."""
 
     @model_validator(mode="after")
     def _am_share(self) -> Self:
@@ -76,8 +92,11 @@ class ScaleSpec(Strict):
     """Factors on a workload: numbers of tasks, durations of tasks, times between submissions."""
 
     tasks: Factor = 1.0
+    """Factor on numbers of tasks."""
     durations: Factor = 1.0
+    """Factor on durations."""
     gaps: Factor = 1.0
+    """Factor on times between submissions."""
 
 
 class WorkloadUse(Strict):
@@ -87,10 +106,15 @@ class WorkloadUse(Strict):
     """
 
     use: Name | None = None
+    """A name in `workloads/`, or a file ending in `.yaml` beside the experiment. A text alone means this."""
     inline: dict[str, Any] | None = None
+    """The [workload](workloads.md) itself."""
     but: dict[str, Any] = Field(default_factory=dict)
+    """Keys that are other than in the file."""
     start_s: Seconds = 0.0
+    """When it starts."""
     scale: ScaleSpec = ScaleSpec()
+    """Factors on it."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -105,17 +129,23 @@ class PolicyUse(Strict):
     """One policy, or with ``vary`` one for each combination of the listed values (settings, or ``period_s``)."""
 
     policy: Name
+    """A [policy](policies.md)'s name, or `file.py:Class`. A text alone means this; `NAME@outside` from outside."""
     mode: Literal["inside", "outside"] = "inside"
+    """`inside` the scheduler, or from `outside`."""
     period_s: Positive | None = None
+    """Control period from outside; none: the experiment's."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The policy's settings."""
     vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
+    """Settings (or `period_s`) → values: a variant for each combination."""
     name: Slug | None = None
-    #: On a real cluster: the policy inside the RM (harness.clusters.inrm), not from outside. In the simulator: inside.
+    """Name of the variant."""
     in_rm: bool = False
-    #: Of this variant alone; none: the experiment's.
+    """On a real cluster [inside its RM](../how-to/inside-the-rm.md); in the simulator inside."""
     scheduler: Scheduler | None = None
-    #: From outside: the RM finds the file by its own poll; the admin RPC is not called.
+    """Of this variant alone; none: the experiment's."""
     poll: bool = False
+    """From outside: the RM finds the file by its own poll every 10 s."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -137,31 +167,48 @@ class ActuationSpec(Strict):
     the policy has them). What the simulated controller knows of ``task_lengths``: `SimSetup`."""
 
     delay_s: Seconds = 0.02
+    """From writing a weight to its effect (the admin RPC)."""
     poll_s: Seconds = 0.0
+    """Period of the RM's own poll of the file, instead; 0: none."""
     max_ratio: float | None = Field(default=None, ge=1, le=1e12, allow_inf_nan=False)
+    """Weights within this ratio of the entitlements; none: as the policy has them."""
     task_lengths: Literal["work", "containers"] = "work"
+    """What the simulated controller knows of the mean task length: of tasks' `work`, or as on a real cluster of
+    `containers` (Spark's are executors; masters count only where an application is nothing else)."""
 
 
 class DelaysSpec(Strict):
     """`harness.sim.setup.Delays`; what is not named keeps its default."""
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """A node's heartbeats."""
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """A master's heartbeats."""
     am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
+    """A master acts on a response so many heartbeats after it came."""
     am_start_ms: Milliseconds | None = None
+    """From the grant of a master's container to its first heartbeat."""
     container_start_ms: Milliseconds | None = None
+    """From the launch of a container to the start of its work."""
     update_ms: int | None = Field(default=None, ge=1, le=10**7)
+    """The scheduler's update."""
 
 
 class FaultsSpec(Strict):
     """`harness.model.jobs.TaskFaults`."""
 
     failure: Fraction = 0.0
+    """Part of the attempts that fail."""
     max_attempts: int = Field(default=4, ge=1, le=100)
+    """Failures of one task after which its job fails."""
     straggler: Fraction = 0.0
+    """Part of the attempts that straggle."""
     straggler_factor: Factor = 5.0
+    """How many times as long these take."""
     speculation: bool = False
+    """Whether slow tasks are copied (with `slots`: by LATE)."""
     speculation_factor: Factor = 2.0
+    """Copied after so many times the mean."""
 
 
 class ShuffleSpec(Strict):
@@ -169,25 +216,40 @@ class ShuffleSpec(Strict):
     ``mb_per_map``: what a map leaves for the reduces, by job type (``default`` for the others)."""
 
     node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """Into a node; 0: no limit."""
     cluster_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """Through the cluster; 0: no limit. Shared evenly."""
     mb_per_map: dict[str, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """Job type (or `default`) → MB that a map leaves for the reduces."""
 
 
 class SlotsSpec(Strict):
     """The cluster as MRv1 has it: every node with so many map and reduce slots (harness.sim.slots)."""
 
     map: int = Field(ge=0, le=10_000)
+    """Map slots of a node."""
     reduce: int = Field(ge=0, le=10_000)
+    """Reduce slots of a node."""
     map_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
+    """What a map slot takes of the node; a lent slot holds as many tasks of the other kind as fit its weight."""
     reduce_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
+    """What a reduce slot takes."""
     heartbeat_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
+    """A tasktracker's period; 0: slots are given out at once."""
     locality_delay_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.5
+    """Delay scheduling: wait so long for a node-local slot, then for a rack-local one; 0: not at all."""
     replicas: int = Field(default=3, ge=0, le=100)
+    """Of each map's block, placed as HDFS does; 0: locality does not matter."""
     rack_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    """How many times as long a map takes off its node."""
     remote_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
+    """How many times as long off its rack."""
     speculative_lag_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 60.0
+    """How long a task has run before LATE looks at it."""
     shuffle: ShuffleSpec = ShuffleSpec()
+    """What reduces may fetch."""
     masters: bool = False
+    """With `mode=containers`: each job holds a container for its master."""
 
 
 class LimitsSpec(Strict):
@@ -195,7 +257,9 @@ class LimitsSpec(Strict):
     by then has timed out (exit code 5). Virtual time."""
 
     duration_s: Positive | None = None
+    """The run is watched so long and then cut, as meant; none: to the end."""
     time_limit_s: Positive = 1e6
+    """A run that has not ended by then has timed out (exit code 5), virtual time."""
 
 
 def _policy(value: Any) -> Any:
@@ -215,29 +279,49 @@ class Experiment(Strict):
     """One experiment file."""
 
     experiment: Slug
+    """Its name, also of the folder below `runs/`."""
     about: str = ""
+    """A line for the report."""
     cluster: ClusterSpec
+    """The nodes."""
     queues: dict[QueueName, QueueSpec | None] = Field(min_length=1)
+    """Name → queue."""
     workloads: dict[str, Annotated[WorkloadUse, BeforeValidator(_workload)]] = Field(min_length=1)
-    #: queueMaxAMShareDefault: the part of a queue's fair share that AMs may take; -1: no limit.
+    """Leaf (its name, or `Group1.Facebook`) → its workload."""
     max_am_share: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] = 0.5
-    #: defaultMinSharePreemptionTimeout (needs yarn.scheduler.fair.preemption in conf); none: minimum shares only wait.
+    """`queueMaxAMShareDefault`: the part of a queue's fair share that AMs may take; -1: no limit."""
     min_share_preemption_timeout_s: Seconds | None = None
-    #: In the simulator; a single policy may name another.
+    """`defaultMinSharePreemptionTimeout`: how long a queue below its minimum share waits before containers of others
+    are killed for it. Needs `yarn.scheduler.fair.preemption: true` in `conf`; none: never."""
     scheduler: Scheduler = "fair"
-    #: Settings of the Capacity Scheduler, without their prefix, beside or instead of those that come from ``queues``.
+    """`fair` or `capacity`: which of Hadoop's [schedulers](scheduler.md) decides, in the simulator. Policy `fair`
+    needs the one, `capacity` the other; on the Capacity Scheduler every other policy acts from outside, through
+    weights."""
     capacity: dict[str, Scalar] = Field(default_factory=dict)
+    """Settings of the Capacity Scheduler, without their prefix (`root.a.user-limit-factor: 1`), beside those that
+    come from `queues`: weights, maxima, the leaves' policies, and limits of users and AMs that hold nothing back."""
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
+    """What runs, one variant each."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    """A number, or a list: every policy runs with each."""
     period_s: Positive = 15.0
+    """Control period from outside."""
     sample_s: Annotated[float, Field(ge=0.1, le=1e6, allow_inf_nan=False)] = 1.0
+    """Period of the samples."""
     resource: Literal["memory", "vcores", "dominant"] = "memory"
+    """What fairness is measured in: `memory`, `vcores`, `dominant`."""
     limits: LimitsSpec = LimitsSpec()
+    """When a run ends."""
     conf: dict[str, Scalar] = Field(default_factory=dict)
+    """Hadoop's settings, `yarn.scheduler.fair.*` and so on."""
     actuation: ActuationSpec = ActuationSpec()
+    """How a weight from outside takes effect."""
     delays: DelaysSpec = DelaysSpec()
+    """Who hears of what, when ([simulator](simulator.md)); what is not named keeps the simulator's default."""
     faults: FaultsSpec = FaultsSpec()
+    """Attempts that fail or straggle, and copies."""
     slots: SlotsSpec | None = None
+    """Makes the cluster MRv1's: [below](#clusters-of-map-and-reduce-slots)."""
 
     @property
     def seeds(self) -> list[int]:
