@@ -43,6 +43,12 @@ def name_of(trace: Path) -> str:
 @click.option(
     "--against", type=click.Path(path_type=Path), metavar="RUN", help="Say how far each run is from this real one."
 )
+@click.option(
+    "--phases",
+    type=click.IntRange(0, 1000),
+    metavar="N",
+    help="Phases of heartbeats and control that make the band of each figure; 0: none [20, fewer of long traces].",
+)
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
 @click.option("--no-report", is_flag=True, help="Write no HTML report.")
 @json_option
@@ -55,15 +61,18 @@ def replay(
     sample_s: float,
     out: Path | None,
     against: Path | None,
+    phases: int | None,
     jobs: int | None,
     no_report: bool,
     as_json: bool,
 ) -> None:
     """Simulate TRACE (of `yarnfair record`, or the trace.jsonl of a real run) under each policy, and compare.
 
+    Each mean completion time has its band: the smallest and largest of twenty phases of heartbeats and control.
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
+    from harness.experiments.assessing.bands import band_lines, bands_of
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
@@ -90,6 +99,8 @@ def replay(
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
     ended = run_experiment(loaded, variants, folder, processes=jobs)
     differences = [compare_with(one.path, against) for one in ended] if against is not None else []
+    well = all(one.exit_code == 0 for one in ended)
+    bands = bands_of(found, path, variants, phases=phases, processes=jobs) if phases != 0 and well else {}
     moved = migration(ended)
     report = None if no_report else write_report(ended, folder)
     if as_json:
@@ -99,6 +110,7 @@ def replay(
                 "experiment": str(folder / "replay.yaml"),
                 "out": str(folder),
                 "runs": [one.document() for one in ended],
+                "bands": bands,
                 "against": differences,
                 **({"migration": moved} if moved else {}),
             }
@@ -106,6 +118,8 @@ def replay(
     else:
         echo_sentences(loaded.kind.sentences(loaded, ended))
         for line in loaded.kind.comparison(loaded, ended):
+            click.echo(line)
+        for line in band_lines(bands):
             click.echo(line)
         for line in migration_lines(moved):
             click.echo(line)

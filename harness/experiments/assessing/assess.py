@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.control.settings import MAX_RATIO
-from harness.experiments.assessing.playing import PHASES, Candidate, Player, player
+from harness.experiments.assessing.playing import LEAST_PHASES, PHASES, Candidate, Player, player
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import JobLine, Trace
@@ -19,8 +19,6 @@ HALF_LIVES_S = (3600.0, 86_400.0)
 HORIZONS_S = (80.0, 320.0)
 #: Phases by which the best candidate is chosen.
 _CHOOSING = 3
-#: At least so many phases make a band.
-_LEAST_PHASES = 5
 #: What all runs together may take, seconds of the wall clock.
 BUDGET_S = 45.0
 
@@ -125,7 +123,7 @@ def assess(
 def _phases(runs: Player, options: int, budget_s: float) -> int:
     """How many phases the budget allows, after the choice among the candidates."""
     able = budget_s * max(runs.processes, 1) / max(runs.run_s, 1e-3)
-    return max(min(PHASES, int((able - options * _CHOOSING) / 2)), _LEAST_PHASES)
+    return max(min(PHASES, int((able - options * _CHOOSING) / 2)), LEAST_PHASES)
 
 
 def _sample_s(span_s: float) -> float:

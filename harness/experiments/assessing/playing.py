@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
 _GOLDEN = 0.618033988749895
-#: Phases of a prediction's band.
-PHASES = 20
+#: Phases of a prediction's band, and the fewest that make one.
+PHASES, LEAST_PHASES = 20, 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""The band of a prediction: the same trace under the same policies in many phases of heartbeats and control."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.experiments.assessing.playing import LEAST_PHASES, PHASES, Candidate, player
+from harness.experiments.assessing.verdict import Band
+from harness.experiments.kind import without_seed
+from harness.experiments.resolve import Variant, load_experiment
+from harness.jobs.recorded import Trace
+
+#: What all phases together may take, seconds of the wall clock.
+BUDGET_S = 45.0
+
+
+def bands_of(
+    trace: Trace,
+    experiment: Path,
+    variants: Sequence[Variant],
+    *,
+    phases: int | None = None,
+    processes: int | None = None,
+) -> dict[str, Any]:
+    """By variant (whatever its seed) the mean completion time by queue, and of all, over phases, seconds.
+
+    Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest). ``phases``: None, as many as the budget
+    allows, `PHASES` at most. Applications count that ended when they were recorded; all of a trace without ends.
+    """
+    ended = frozenset(job.job for job in trace.jobs if job.finished_s is not None)
+    ended = ended or frozenset(job.job for job in trace.jobs)
+    ratio = load_experiment(str(experiment)).spec.actuation.max_ratio
+    candidates = [
+        Candidate(name, one.policy, one.mode, one.settings, one.period_s, ratio, one.scheduler)
+        for name, one in {without_seed(variant): variant for variant in variants}.items()
+    ]
+    with player(str(experiment), ended, processes) as runs:
+        runs.first(candidates[0])
+        if phases is None:
+            able = BUDGET_S * runs.processes / max(runs.run_s * len(candidates), 1e-3)
+            phases = max(min(PHASES, int(able)), LEAST_PHASES)
+        played = runs.play(candidates, phases)
+    found: dict[str, Any] = {}
+    for one in played:
+        queues = sorted(set.intersection(*(set(outcome.mean_s) for outcome in one.outcomes)))
+        every = [outcome.all_s for outcome in one.outcomes if math.isfinite(outcome.all_s)]
+        found[one.name] = {
+            "phases": phases,
+            "queues": {queue: _document(one.band(queue)) for queue in queues},
+            "all": _document(Band.of(every)) if every else None,
+        }
+    return found
+
+
+def _document(band: Band) -> dict[str, Any]:
+    return {"mean_completion_s": band.mean, "band": band.list()}
+
+
+def band_lines(found: Mapping[str, Any]) -> list[str]:
+    """The same in words."""
+    if not found:
+        return []
+    phases = next(iter(found.values()))["phases"]
+    lines = [f"mean completion over {phases} phases of heartbeats and control (smallest to largest), seconds:"]
+    queues = dict.fromkeys(queue for one in found.values() for queue in one["queues"])
+    for queue in queues:
+        shown = [f"{name} {_words(one['queues'][queue])}" for name, one in found.items() if queue in one["queues"]]
+        lines.append(f"  {queue.removeprefix('root.')}: {', '.join(shown)}")
+    return lines
+
+
+def _words(figure: Mapping[str, Any]) -> str:
+    low, high = figure["band"]
+    return f"{figure['mean_completion_s']:.1f} ({low:.1f} to {high:.1f})"

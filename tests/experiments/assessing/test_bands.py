@@ -1,0 +1,53 @@
+"""The band of a replay's predictions: `yarnfair replay` says how far phases of heartbeats and control move a figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.jobs.recorded import read_trace
+from tests.experiments.assessing.loads import contended, recording
+
+
+def replayed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(["replay", *arguments, "--jobs", "1", "--no-report"])
+    assert not stop.value.code
+    return capsys.readouterr().out
+
+
+def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recording(tmp_path, contended())
+    call = [str(trace), "--policy", "fair,ltrf@outside", "--set", "horizon_s=80", "--out", str(tmp_path / "out")]
+    found: dict[str, Any] = json.loads(replayed(capsys, *call, "--json"))
+    bands = found["bands"]
+    assert list(bands) == ["fair", "ltrf@outside"]
+    for run in found["runs"]:
+        band = bands[run["variant"]]
+        assert band["phases"] == 20
+        for queue in ("root.steady", "root.bursts"):
+            low, high = band["queues"][queue]["band"]
+            assert low < band["queues"][queue]["mean_completion_s"] < high
+            # The run whose directory is written is of one of these phases, but for when the controller begins.
+            assert 0.97 * low <= run["summary"]["queues"][queue]["mean_completion_s"] <= 1.03 * high
+    # A further phase, that of the recording, lies inside.
+    jobs = read_trace(trace).jobs
+    for queue in ("root.steady", "root.bursts"):
+        took = [(job.finished_s or 0.0) - job.submit_s for job in jobs if job.queue == queue]
+        low, high = bands["fair"]["queues"][queue]["band"]
+        assert low <= sum(took) / len(took) <= high
+
+
+def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = recording(tmp_path, contended()[:8])
+    said = replayed(capsys, str(trace), "--policy", "fair", "--phases", "3", "--out", str(tmp_path / "out"))
+    (head,) = [line for line in said.splitlines() if line.startswith("mean completion over")]
+    assert "over 3 phases" in head
+    (steady,) = [line for line in said.splitlines() if line.startswith("  steady: fair ")]
+    assert " to " in steady
+    without = replayed(capsys, str(trace), "--policy", "fair", "--phases", "0", "--out", str(tmp_path / "none"))
+    assert "phases" not in without
