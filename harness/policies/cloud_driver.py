@@ -82,16 +82,20 @@ class Estimate:
     rates: Mapping[str, float]
 
 
+#: Nodes of one type.
+Pool = tuple[InstanceType, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How many accelerators of which type (None: none), what it costs, and why.
+    """The core pool, how many accelerators of which types, what all costs, and why.
 
     ``hours``: until all queries are done (infinite: never). ``billed_h`` of the accelerators, started hours.
     ``refused``: instance type -> why not.
     """
 
-    accelerator: InstanceType | None
-    count: int
+    core: Pool
+    accelerators: tuple[Pool, ...]
     hours: float
     billed_h: int
     cost: float
@@ -118,7 +122,7 @@ def cheapest_storage(types: Sequence[InstanceType]) -> InstanceType:
     return min(types, key=lambda kind: (kind.disk_price_month, kind.name))
 
 
-def hours_of(queries: Sequence[Query], nodes: Sequence[tuple[InstanceType, int]]) -> float:
+def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
     """Hours that a cluster takes for queries submitted together, each in turn on all nodes that it can use.
 
     Infinite where a query can use none.
@@ -133,62 +137,235 @@ def hours_of(queries: Sequence[Query], nodes: Sequence[tuple[InstanceType, int]]
     return total
 
 
-def period_cost(
-    core: tuple[InstanceType, int], accelerators: tuple[InstanceType, int] | None, hours: float, period_h: float
-) -> tuple[float, int]:
+def period_cost(core: Pool, accelerators: Sequence[Pool], hours: float, period_h: float) -> tuple[float, int]:
     """(dollars for one period, billed hours of the accelerators). Core nodes are there for the whole period (and for
     as long as queries run into the next one); accelerators are released when the queries are done."""
     stays_h = max(period_h, hours) if math.isfinite(hours) else period_h
     cost = core[0].price_hour * core[1] * billed_hours(stays_h)
-    if accelerators is None or accelerators[1] == 0:
+    price = sum(kind.price_hour * count for kind, count in accelerators)
+    if price == 0:
         return cost, 0
     billed = billed_hours(min(hours, stays_h))
-    return cost + accelerators[0].price_hour * accelerators[1] * billed, billed
+    return cost + price * billed, billed
 
 
 def choose_accelerators(
     queries: Sequence[Query],
-    core: tuple[InstanceType, int],
+    core: Pool,
     types: Sequence[InstanceType],
     *,
     deadline_h: float,
     period_h: float,
     most: int = 100,
+    kinds: int | None = None,
+    below: float = math.inf,
 ) -> Decision:
-    """The cheapest accelerators (one type) with which the queries end by the deadline; fewest nodes among equals.
+    """The cheapest mix of accelerators with which the queries end by the deadline; fewest nodes among equals.
 
-    Where nothing meets the deadline: what ends soonest, marked so. A type too small for a query's tasks is refused if
-    it would do nothing for any query.
+    What costs more than ``below`` altogether need not be found. At most ``most`` of each type, and of ``kinds`` types
+    together (None: of any number). Where nothing meets the deadline: what ends soonest with nodes of one type, or, if
+    that is never, with nodes of all types; marked so. A type too small for a query's tasks is refused if it would do
+    nothing for any query.
     """
     if not (0 < deadline_h < math.inf and 0 < period_h < math.inf):
         raise ValueError("deadline_h and period_h are finite numbers above 0")
-    refused = {}
-    candidates: list[tuple[bool, float, float, int, InstanceType | None, int]] = []
-    alone = hours_of(queries, [core])
-    cost, _ = period_cost(core, None, alone, period_h)
-    candidates.append((alone <= deadline_h, cost, alone, 0, None, 0))
+    refused, usable = {}, []
     for kind in types:
         if all(query.rate(kind) <= 0 for query in queries):
             needs = max((query.memory_gb for query in queries), default=0.0)
             refused[kind.name] = f"{kind.memory_gb_core:.2f} GB a core, and no query runs in less than {needs:.2f} GB"
-            continue
-        for count in range(1, most + 1):
-            hours = hours_of(queries, [core, (kind, count)])
-            cost, billed = period_cost(core, (kind, count), hours, period_h)
-            candidates.append((hours <= deadline_h, cost, hours, billed, kind, count))
-    in_time = [entry for entry in candidates if entry[0]]
-    if in_time:
-        chosen = min(in_time, key=lambda entry: (round(entry[1], 9), entry[5], entry[2]))
-        why = "the cheapest that ends by the deadline"
-    else:
-        chosen = min(candidates, key=lambda entry: (entry[2], entry[1], entry[5]))
-        why = f"nothing with {most} accelerators ends within {deadline_h:g} h: this ends soonest"
-        if math.isinf(chosen[2]):
-            why = "some query can run on no node of the core pool or of the types: it never ends"
-    met, cost, hours, billed, kind_chosen, count = chosen
-    if kind_chosen is None and met:
-        why = "the core pool ends by the deadline by itself"
-    return Decision(kind_chosen, count, hours, billed, cost, met, refused, why)
+        else:
+            usable.append(kind)
+
+    def decided(accelerators: Sequence[Pool], why: str) -> Decision:
+        chosen = tuple(pool for pool in accelerators if pool[1])
+        hours = hours_of(queries, [core, *chosen])
+        cost, billed = period_cost(core, chosen, hours, period_h)
+        return Decision(core, chosen, hours, billed, cost, hours <= deadline_h, refused, why)
+
+    alone = decided((), "the core pool ends by the deadline by itself")
+    candidates = [alone] if alone.meets_deadline else []
+    core_alone, _ = period_cost(core, (), 0.0, period_h)
+    for billed_h in range(1, billed_hours(deadline_h) + 1):
+        bound = min([below, *(one.cost for one in candidates)]) - core_alone
+        within_h = min(float(billed_h), deadline_h)
+        mix = _cheapest_mix(queries, core, usable, within_h, most, kinds, bound / billed_h + 1e-9)
+        if mix is not None:
+            candidates.append(decided(mix, "the cheapest that ends by the deadline"))
+    if candidates:
+        return min(candidates, key=lambda one: (round(one.cost, 9), _nodes(one), one.hours))
+    why = f"nothing with {most} accelerators ends within {deadline_h:g} h: this ends soonest"
+    tried = [alone, *(decided([(kind, n)], why) for kind in usable for n in range(1, most + 1))]
+    if all(math.isinf(one.hours) for one in tried):
+        tried = [decided([(kind, most) for kind in usable], why)]
+    soonest = min(tried, key=lambda one: (one.hours, one.cost, _nodes(one)))
+    if math.isinf(soonest.hours):
+        why = "some query can run on no node of the core pool or of the types: it never ends"
+        return decided((), why)
+    return decided(soonest.accelerators, why)
+
+
+def _nodes(decision: Decision) -> int:
+    return sum(count for _, count in decision.accelerators)
+
+
+#: Steps towards the bound of a mix: the first ones come nearest.
+_STEPS = 6
+
+
+class _MixSearch:
+    """Branch and bound over how many nodes of each type, for queries that must end within ``within_h``.
+
+    The bound: each query for itself gets the best rate a dollar of the types that are left, as if nodes could be
+    divided and one dollar served all queries so.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        core: Pool,
+        types: Sequence[InstanceType],
+        within_h: float,
+        most: int,
+        kinds: int | None,
+        below: float,
+    ) -> None:
+        self.below = below
+        self.works = [query.work_cu_h for query in queries]
+        self.within_h, self.most, self.kinds = within_h, most, len(types) if kinds is None else kinds
+        # Types that serve much for their price first: a good mix is found early.
+        worth = {kind.name: sum(query.rate(kind) for query in queries) / kind.price_hour for kind in types}
+        self.types = sorted(types, key=lambda kind: (-worth[kind.name], kind.name))
+        self.rates = [[query.rate(kind) for query in queries] for kind in self.types]
+        self.begin = [query.rate(core[0]) * core[1] for query in queries]
+        #: By type: the best rate a dollar of it and those after it, by query.
+        self.best_rate = [[0.0] * len(self.works)]
+        for kind, own in zip(reversed(self.types), reversed(self.rates), strict=True):
+            after = self.best_rate[-1]
+            self.best_rate.append([max(a, rate / kind.price_hour) for a, rate in zip(after, own, strict=True)])
+        self.best_rate.reverse()
+        self.best: tuple[float, int, tuple[int, ...]] | None = None
+
+    def hours(self, rates: Sequence[float]) -> float:
+        total = 0.0
+        for work, rate in zip(self.works, rates, strict=True):
+            if rate <= 0:
+                return math.inf
+            total += work / rate
+        return total
+
+    def in_time(self, rates: Sequence[float]) -> bool:
+        return self.hours(rates) <= self.within_h * (1 + 1e-12)
+
+    def least_price(self, at: int, rates: Sequence[float]) -> float:
+        """No nodes of the types from ``at`` on that bring the queries in time cost less an hour."""
+        # Each query alone must end in time; from there by Newton's steps: hours fall and are convex in the dollars, so
+        # that every step stays below what is needed.
+        dollars = 0.0
+        for work, rate, gain in zip(self.works, rates, self.best_rate[at], strict=True):
+            missing = work / self.within_h - rate
+            if missing > 0 or rate <= 0:
+                if gain <= 0:
+                    return math.inf
+                dollars = max(dollars, missing / gain)
+        for _ in range(_STEPS):
+            over, slope = -self.within_h, 0.0
+            for work, rate, gain in zip(self.works, rates, self.best_rate[at], strict=True):
+                all_of_it = rate + gain * dollars
+                over += work / all_of_it
+                slope += work * gain / all_of_it**2
+            if over <= 0 or slope <= 0:
+                break
+            dollars += over / slope
+        return dollars * (1 - 1e-9)
+
+    def run(self, at: int, counts: tuple[int, ...], price: float, rates: list[float]) -> None:
+        """Tries the types from ``at`` on beside the ``counts`` of those before."""
+        if self.in_time(rates):
+            found = (round(price, 9), sum(counts), counts + (0,) * (len(self.types) - at))
+            if self.best is None or found < self.best:
+                self.best = found
+            return
+        if at == len(self.types) or sum(count > 0 for count in counts) == self.kinds:
+            return
+        limit = price + self.least_price(at, rates)
+        bound = self.best[0] if self.best is not None else self.below
+        if math.isinf(limit) or limit > bound + 1e-9:
+            return
+        kind, own = self.types[at], self.rates[at]
+        # Many first: what one type does alone is a good bound for the others.
+        top = self.most
+        if bound < math.inf:
+            top = min(top, int((bound - price + 1e-9) / kind.price_hour))
+        while top > 0 and self.in_time([rate + (top - 1) * r for rate, r in zip(rates, own, strict=True)]):
+            top -= 1
+        for count in range(top, -1, -1):
+            more = [rate + count * r for rate, r in zip(rates, own, strict=True)]
+            self.run(at + 1, (*counts, count), price + count * kind.price_hour, more)
+
+
+def _cheapest_mix(
+    queries: Sequence[Query],
+    core: Pool,
+    types: Sequence[InstanceType],
+    within_h: float,
+    most: int,
+    kinds: int | None,
+    below: float,
+) -> list[Pool] | None:
+    """The cheapest accelerators with which the queries end within so many hours; None: none for ``below`` an hour."""
+    search = _MixSearch(queries, core, types, within_h, most, kinds, below)
+    search.run(0, (), 0.0, list(search.begin))
+    if search.best is None:
+        return None
+    return [(kind, count) for kind, count in zip(search.types, search.best[2], strict=True) if count]
+
+
+def choose_pools(
+    queries: Sequence[Query],
+    core_types: Sequence[InstanceType],
+    types: Sequence[InstanceType],
+    storage_gb: float,
+    *,
+    deadline_h: float,
+    period_h: float,
+    replicas: int = 3,
+    most: int = 100,
+) -> Decision:
+    """The core pool too: its type and size, and the accelerators, so that a period costs least (section 2).
+
+    The data with its replicas is the first bound on the core nodes. More of them are taken where the queries then cost
+    less altogether, up to ``most`` more; where nothing meets the deadline, what ends soonest.
+    """
+    best: Decision | None = None
+
+    def rank(one: Decision) -> tuple[bool, float, float]:
+        cost = round(one.cost, 9)
+        return (False, cost, one.hours) if one.meets_deadline else (True, one.hours, cost)
+
+    for kind in sorted(core_types, key=lambda kind: kind.disk_price_month):
+        least = core_nodes(storage_gb, kind, replicas=replicas)
+        for count in range(least, least + most + 1):
+            if best is not None and best.meets_deadline:
+                alone, _ = period_cost((kind, count), (), 0.0, period_h)
+                if alone > best.cost + 1e-9:
+                    break  # more core nodes only cost more
+            found = choose_accelerators(
+                queries,
+                (kind, count),
+                types,
+                deadline_h=deadline_h,
+                period_h=period_h,
+                most=most,
+                below=best.cost if best is not None and best.meets_deadline else math.inf,
+            )
+            if best is None or rank(found) < rank(best):
+                best = found
+            if found.meets_deadline and not found.accelerators:
+                break  # the pool is large enough by itself
+    if best is None:
+        raise ValueError("no type for the core pool")
+    return best
 
 
 def estimate(history: Sequence[Run], query: str, now_h: float, window_h: float = math.inf) -> Estimate | None:

@@ -77,6 +77,46 @@ def test_the_production_queries_of_figure_4(tmp_path: Path, capsys: pytest.Captu
     assert decision["accelerators"] == {"c1.medium": 6}
 
 
+def test_the_driver_mixes_types_and_sizes_the_core_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "run", "cloud-mix", "--out", str(tmp_path / "runs"), "--json")
+    assert code == 0
+    runs = {run["variant"]: run["summary"] for run in json.loads(out)["runs"]}
+    assert [round(runs[name]["cost_dollars"], 2) for name in ("one-type", "mix", "driver")] == [30.80, 22.62, 21.26]
+    driver = runs["driver"]
+    assert driver["meets_deadline"]
+    # Three replicas of 1 TB on three quarters of 350 GB each: 12 nodes.
+    assert driver["nodes"] == {"core": 12, "accelerators": 19}
+    assert driver["types"]["core"] == "c1.medium"
+    assert driver["accelerators"] == {"c1.medium": 15, "m2.2xlarge": 4}
+    decision = json.loads((tmp_path / "runs" / "driver" / "decisions.jsonl").read_text())
+    assert decision["core"] == {"c1.medium": 12}
+    assert decision["accelerators"] == driver["accelerators"]
+
+
+@pytest.mark.parametrize(
+    ("driver", "says"),
+    [
+        ("{types: [c1.medium], deadline_h: 2}", "either its core pool or what that must store"),
+        (
+            "{core: {m1.large: 5}, storage: {data_gb: 1, types: [m1.large]}, types: [c1.medium], deadline_h: 2}",
+            "either",
+        ),
+        ("{storage: {data_gb: 1, types: [m9]}, types: [c1.medium], deadline_h: 2}", "no instance type 'm9'"),
+        ("{storage: {data_gb: 1, types: [m1.large]}, types: [c1.medium], deadline_h: 2, kinds: 1}", "kinds goes with"),
+    ],
+)
+def test_a_driver_has_a_core_pool_or_sizes_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], driver: str, says: str
+) -> None:
+    (tmp_path / "pools.yaml").write_text(
+        POOLS.replace("{core: {m1.large: 5}, types: [c1.medium], deadline_h: 2}", driver)
+    )
+    code, _, error = call(capsys, "run", str(tmp_path / "pools.yaml"), "--out", str(tmp_path / "runs"))
+    assert code == 1
+    assert says in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("change", "says", "code"),
     [

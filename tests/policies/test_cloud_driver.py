@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.data import data_path
@@ -18,6 +21,7 @@ from harness.policies.cloud_driver import (
     billed_hours,
     cheapest_storage,
     choose_accelerators,
+    choose_pools,
     core_nodes,
     estimate,
     expected_queries,
@@ -80,15 +84,15 @@ def test_figure_4s_times(types: dict[str, InstanceType], work: float) -> None:
 def test_six_accelerators_cost_either_of_the_two_figures(types: dict[str, InstanceType]) -> None:
     """The text puts 5m1+6c1 in both classes: two billed hours are 8.84 dollars, three 9.86."""
     core, six = (types["m1.large"], 5), (types["c1.medium"], 6)
-    assert period_cost(core, six, 1.9, 4)[0] == pytest.approx(8.84)
-    assert period_cost(core, six, 2.1, 4)[0] == pytest.approx(9.86)
+    assert period_cost(core, [six], 1.9, 4)[0] == pytest.approx(8.84)
+    assert period_cost(core, [six], 2.1, 4)[0] == pytest.approx(9.86)
     assert hours_of(_queries(94), [core, six]) == pytest.approx(1.88)
 
 
 def test_more_accelerators_can_cost_less(types: dict[str, InstanceType]) -> None:
     """Section 4: fewer started hours. 15 end within one hour and cost less than 12."""
     core, medium = (types["m1.large"], 5), types["c1.medium"]
-    cost = {n: period_cost(core, (medium, n), hours_of(_queries(94), [core, (medium, n)]), 4)[0] for n in (12, 15)}
+    cost = {n: period_cost(core, [(medium, n)], hours_of(_queries(94), [core, (medium, n)]), 4)[0] for n in (12, 15)}
     assert cost[15] < cost[12]
 
 
@@ -96,8 +100,8 @@ def test_the_driver_takes_the_cheapest_that_is_in_time(types: dict[str, Instance
     found = choose_accelerators(
         _queries(94), (types["m1.large"], 5), list(types.values()), deadline_h=2, period_h=4, most=30
     )
-    assert found.accelerator is not None
-    assert (found.accelerator.name, found.count, found.cost) == ("c1.medium", 6, pytest.approx(8.84))
+    assert [(kind.name, count) for kind, count in found.accelerators] == [("c1.medium", 6)]
+    assert found.cost == pytest.approx(8.84)
     assert found.meets_deadline
 
 
@@ -108,19 +112,16 @@ def test_types_too_small_for_a_job_are_refused(types: dict[str, InstanceType]) -
     )
     assert "c1.medium" in found.refused
     assert "0.85 GB a core" in found.refused["c1.medium"]
-    assert found.accelerator is not None
-    assert found.accelerator.name == "m1.large"
+    assert [kind.name for kind, _ in found.accelerators] == ["m1.large"]
 
 
 def test_a_query_that_can_use_a_gpu_gets_one(types: dict[str, InstanceType]) -> None:
     core, both = (types["m1.large"], 5), [types["cc1.4xlarge"], types["cg1.4xlarge"]]
     crypto = Query("crypto", 200, gpu_speed=10)
     found = choose_accelerators([crypto], core, both, deadline_h=1, period_h=4)
-    assert found.accelerator is not None
-    assert found.accelerator.name == "cg1.4xlarge"
+    assert [kind.name for kind, _ in found.accelerators] == ["cg1.4xlarge"]
     plain = choose_accelerators([Query("plain", 200)], core, both, deadline_h=1, period_h=4)
-    assert plain.accelerator is not None
-    assert plain.accelerator.name == "cc1.4xlarge"
+    assert "cg1.4xlarge" not in [kind.name for kind, _ in plain.accelerators]
 
 
 def test_what_cannot_be_in_time_ends_soonest_and_says_so(types: dict[str, InstanceType]) -> None:
@@ -128,7 +129,7 @@ def test_what_cannot_be_in_time_ends_soonest_and_says_so(types: dict[str, Instan
         _queries(1000), (types["m1.large"], 5), [types["c1.medium"]], deadline_h=1, period_h=4, most=10
     )
     assert not found.meets_deadline
-    assert found.count == 10
+    assert found.accelerators == ((types["c1.medium"], 10),)
     assert "nothing with 10" in found.why
 
 
@@ -151,7 +152,101 @@ def test_no_other_choice_is_cheaper_in_time(work: float, deadline: float, most: 
             hours = hours_of(queries, [core, (kind, count)])
             if hours <= deadline:
                 assert found.meets_deadline
-                assert found.cost <= period_cost(core, (kind, count), hours, 4)[0] + 1e-9
+                assert found.cost <= period_cost(core, [(kind, count)], hours, 4)[0] + 1e-9
+
+
+#: One of five queries needs the memory of an m2.2xlarge's core; the others run fastest for their price on c1.medium.
+MIXED = [Query("q0", 18.8, memory_gb=6.0), *(Query(f"q{i}", 76.5, memory_gb=0.4) for i in range(1, 5))]
+
+
+def test_a_mix_of_types_costs_less_than_any_one_type(types: dict[str, InstanceType]) -> None:
+    core, kinds = (types["m1.large"], 5), list(types.values())
+    alone = choose_accelerators(MIXED, core, kinds, deadline_h=2, period_h=4, kinds=1)
+    mixed = choose_accelerators(MIXED, core, kinds, deadline_h=2, period_h=4)
+    assert [(kind.name, count) for kind, count in alone.accelerators] == [("m2.2xlarge", 12)]
+    assert {kind.name: count for kind, count in mixed.accelerators} == {"m2.2xlarge": 4, "c1.medium": 23}
+    assert alone.meets_deadline
+    assert mixed.meets_deadline
+    assert (alone.cost, mixed.cost) == (pytest.approx(30.80), pytest.approx(22.62))
+
+
+small_types = st.lists(
+    st.builds(
+        InstanceType,
+        name=st.just(""),
+        price_hour=st.sampled_from([0.1, 0.17, 0.34, 1.0, 1.6]),
+        disk_gb=st.sampled_from([100.0, 350.0, 850.0]),
+        cores=st.just(2),
+        cu=st.sampled_from([1.0, 4.0, 5.0, 13.0, 33.5]),
+        memory_gb=st.sampled_from([1.7, 7.5, 34.2]),
+        gpu=st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+).map(lambda rows: [replace(row, name=f"t{i}") for i, row in enumerate(rows)])
+few_queries = st.lists(
+    st.builds(
+        Query,
+        name=st.just("q"),
+        work_cu_h=st.floats(1, 120),
+        memory_gb=st.sampled_from([0.4, 3.0, 10.0]),
+        gpu_speed=st.sampled_from([1.0, 10.0]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def _every_mix(kinds: list[InstanceType], most: int) -> Iterator[list[tuple[InstanceType, int]]]:
+    for counts in itertools.product(range(most + 1), repeat=len(kinds)):
+        yield [(kind, count) for kind, count in zip(kinds, counts, strict=True) if count]
+
+
+@given(kinds=small_types, queries=few_queries, deadline=st.sampled_from([0.7, 1.0, 2.0, 3.5]), size=st.integers(1, 4))
+def test_no_mix_is_cheaper_in_time(kinds: list[InstanceType], queries: list[Query], deadline: float, size: int) -> None:
+    """Against every mix of up to six nodes of each type."""
+    core = (InstanceType("core", 0.34, 850, 2, 4, 7.5), size)
+    found = choose_accelerators(queries, core, kinds, deadline_h=deadline, period_h=4, most=6)
+    costs = []
+    for mix in _every_mix(kinds, 6):
+        hours = hours_of(queries, [core, *mix])
+        if hours <= deadline:
+            costs.append(period_cost(core, mix, hours, 4)[0])
+    assert found.meets_deadline == bool(costs)
+    if costs:
+        assert found.cost == pytest.approx(min(costs))
+        assert hours_of(queries, [core, *found.accelerators]) == found.hours
+
+
+@settings(max_examples=30, deadline=None)
+@given(kinds=small_types, queries=few_queries, data_gb=st.sampled_from([100.0, 2000.0]))
+def test_no_core_pool_that_holds_the_data_is_cheaper(
+    kinds: list[InstanceType], queries: list[Query], data_gb: float
+) -> None:
+    found = choose_pools(queries, kinds, kinds, data_gb, deadline_h=2, period_h=4, most=4)
+    assert found.core[1] >= core_nodes(data_gb, found.core[0])
+    costs = []
+    for kind in kinds:
+        least = core_nodes(data_gb, kind)
+        for size in range(least, least + 5):
+            for mix in _every_mix(kinds, 4):
+                hours = hours_of(queries, [(kind, size), *mix])
+                if hours <= 2:
+                    costs.append(period_cost((kind, size), mix, hours, 4)[0])
+    assert found.meets_deadline == bool(costs)
+    if costs:
+        assert found.cost == pytest.approx(min(costs))
+
+
+def test_production_queries_take_more_core_nodes_than_the_data(types: dict[str, InstanceType]) -> None:
+    """Queries all the time: a core node that is there anyway costs as much as an accelerator for the whole period."""
+    kinds = [types["m1.large"], types["c1.medium"]]
+    idle = choose_pools([Query("q", 1, 0.4)], kinds, kinds, 1000, deadline_h=4, period_h=4)
+    assert (idle.core[0].name, idle.core[1], idle.accelerators) == ("m1.large", core_nodes(1000, kinds[0]), ())
+    busy = choose_pools([Query("q", 300, 0.4)], kinds, kinds, 1000, deadline_h=4, period_h=4)
+    assert busy.core[0].name == "c1.medium"
+    assert busy.core[1] >= core_nodes(1000, kinds[1])
+    assert busy.meets_deadline
 
 
 def test_history_says_how_often_how_much_and_how_fast() -> None:

@@ -33,7 +33,9 @@ def comparison_pools(experiment: LoadedPools, ended: Sequence[Ended]) -> list[st
             lines.append(f"  period {at}: {wanted}; {period['hours']:.2f} h, deadline {s['deadline_h']:g} h {met}")
         if run.name == DRIVER and not on_containers:
             count, kind = s["nodes"]["accelerators"], s["types"]["accelerators"]
-            lines.append(f"  the driver's choice: {s['nodes']['core']} {s['types']['core']}, {count} {kind or ''}")
+            mix = s.get("accelerators", {kind: count})
+            extra = ", ".join(f"{count} {kind or ''}" for kind, count in mix.items())
+            lines.append(f"  the driver's choice: {s['nodes']['core']} {s['types']['core']}, {extra}")
     if on_containers and docker is not None:
         lines.append(f"an hour is {docker.hour_s:g} s of wall-clock time")
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from harness.base.errors import InputError
 from harness.experiments.kind import Loaded
 from harness.kinds.pools.spec import CloudExperiment, InstanceSpec
 from harness.model.data import data_path
-from harness.policies.cloud_driver import InstanceType
+from harness.policies.cloud_driver import InstanceType, Pool
 
 DRIVER = "driver"
 
@@ -51,7 +51,7 @@ class LoadedPools(Loaded):
 
     types: Mapping[str, InstanceType]
 
-    def pool(self, nodes: Mapping[str, int], *at: str) -> tuple[InstanceType, int]:
+    def pool(self, nodes: Mapping[str, int], *at: str) -> Pool:
         """``{type: count}`` as a pair. InputError with file and line for a type that is none."""
         ((name, count),) = nodes.items()
         if name not in self.types:
@@ -59,16 +59,23 @@ class LoadedPools(Loaded):
             raise InputError(f"no instance type {name[:60]!r}", where=self.document.where(at), mend=mend)
         return self.types[name], count
 
-    def pools(self, configuration: str) -> tuple[tuple[InstanceType, int], tuple[InstanceType, int] | None]:
+    def pools(self, configuration: str) -> tuple[Pool, tuple[Pool, ...]]:
         """A configuration's core pool and its accelerators."""
         one, at = self.spec.configurations[configuration], ("configurations", configuration)
         core = self.pool(one.core, *at, "core")
-        return core, self.pool(one.accelerators, *at, "accelerators") if one.accelerators else None
+        extra = [self.pool({name: count}, *at, "accelerators") for name, count in one.accelerators.items()]
+        return core, tuple(extra)
 
     def candidates(self) -> list[InstanceType]:
-        """What the driver may choose."""
+        """What the driver may choose as accelerators."""
         names = self.spec.driver.types if self.spec.driver is not None else []
         return [self.pool({name: 1}, "driver", "types")[0] for name in names]
+
+    def core_candidates(self) -> list[InstanceType]:
+        """What the driver may choose as core nodes, where it sizes the core pool."""
+        storage = self.spec.driver.storage if self.spec.driver is not None else None
+        names = storage.types if storage is not None else []
+        return [self.pool({name: 1}, "driver", "storage", "types")[0] for name in names]
 
 
 def resolved_cloud(spec: CloudExperiment, types: Mapping[str, InstanceType]) -> dict[str, Any]:
@@ -95,3 +102,18 @@ def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, I
     else:
         rows = listed
     return {name: InstanceType(name, **row.model_dump()) for name, row in rows.items()}
+
+
+def pools_words(pools: Sequence[Pool], counts: bool = True) -> str:
+    """Pools in words: ``4 c1.medium + 2 m2.2xlarge`` ('' for none)."""
+    return " + ".join(f"{count} {kind.name}" if counts else kind.name for kind, count in pools)
+
+
+def nodes_summary(core: Pool, accelerators: Sequence[Pool]) -> dict[str, Any]:
+    """``nodes`` and ``types`` of a summary; of a mix the types' numbers besides."""
+    mixed = {"accelerators": {kind.name: count for kind, count in accelerators}} if len(accelerators) > 1 else {}
+    return {
+        "nodes": {"core": core[1], "accelerators": sum(count for _, count in accelerators)},
+        "types": {"core": core[0].name, "accelerators": pools_words(accelerators, counts=False) or None},
+        **mixed,
+    }

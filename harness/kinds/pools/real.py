@@ -22,10 +22,11 @@ from harness.base.errors import InputError
 from harness.experiments.kind import Outcome, Runner, Step
 from harness.experiments.real.curves import tasks_table
 from harness.kinds.pools.containers import Cloud, Held, Served, node_type, open_cloud
-from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant
+from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant, nodes_summary
 from harness.kinds.pools.spec import CloudExperiment, DockerCloud, DriverSpec
 from harness.policies.cloud_driver import (
     InstanceType,
+    Pool,
     Query,
     Run,
     choose_accelerators,
@@ -35,20 +36,19 @@ from harness.policies.cloud_driver import (
 )
 from harness.results.store import RunDirectory
 
-Pool = tuple[InstanceType, int]
 Rates = Mapping[str, Mapping[str, float]]
 SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDockerCloud:
-    """A cloud experiment for containers. ``fixed``: configuration -> its accelerators, where it has any."""
+    """A cloud experiment for containers. ``fixed``: configuration -> its accelerators."""
 
     spec: CloudExperiment
     docker: DockerCloud
     types: Mapping[str, InstanceType]
     core: Pool
-    fixed: Mapping[str, Pool | None]
+    fixed: Mapping[str, Sequence[Pool]]
     candidates: Sequence[InstanceType]
     queries: Sequence[Query]
 
@@ -65,6 +65,12 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
     pools = {name: experiment.pools(name) for name in spec.configurations}
     cores = [core for core, _ in pools.values()]
     if spec.driver is not None:
+        if spec.driver.core is None:
+            raise InputError(
+                "on containers the core pool is there before anything is stored",
+                where=document.where(("driver", "storage")),
+                mend="give the driver its core pool (core) in place of storage",
+            )
         cores.append(experiment.pool(spec.driver.core, "driver", "core"))
     if any(core != cores[0] for core in cores):
         raise InputError(
@@ -73,7 +79,8 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
             mend="containers have one core pool: give every configuration and the driver the same core",
         )
     candidates = experiment.candidates()
-    for kind in {one.name: one for one in [cores[0][0], *candidates, *(e[0] for _, e in pools.values() if e)]}.values():
+    extra = [kind for _, accelerators in pools.values() for kind, _ in accelerators]
+    for kind in {one.name: one for one in [cores[0][0], *candidates, *extra]}.values():
         node_type(kind, spec.docker)  # raises for limits that no node can have
     queries = [
         Query(name, float(spec.docker.tasks[name].count), query.memory_gb) for name, query in spec.queries.items()
@@ -85,7 +92,7 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
                 where=document.where(("queries", query.name)),
                 mend="choose another core type",
             )
-    fixed = {name: extra for name, (_, extra) in pools.items()}
+    fixed = {name: accelerators for name, (_, accelerators) in pools.items()}
     return LoadedDockerCloud(spec, spec.docker, experiment.types, cores[0], fixed, candidates, queries)
 
 
@@ -130,7 +137,7 @@ class _One:
     def fixed(self, name: str) -> dict[str, Any]:
         """The queries once, on the core pool and the accelerators of a configuration."""
         core, extra = self.loaded.core, self.loaded.fixed[name]
-        held = self.cloud.join(*extra) if extra is not None else []
+        held = [one for pool in extra for one in self.cloud.join(*pool)]
         hours = self._serve(self.loaded.queries, name)
         self.cloud.leave(held)
         period_h = self.loaded.spec.period_h
@@ -141,7 +148,7 @@ class _One:
         }
         if self.rates:
             known = [replace(query, rates=self.rates[query.name]) for query in self.loaded.queries]
-            nodes = [core] + ([extra] if extra is not None else [])
+            nodes = [core, *extra]
             if all(kind.name in self.rates[known[0].name] for kind, _ in nodes):
                 summary["predicted_makespan_s"] = round(hours_of(known, nodes) * SECONDS, 3)
         return summary
@@ -153,7 +160,7 @@ class _One:
         self.write()
         return (served.ended_s - served.began_s) / self.hour_s
 
-    def _summary(self, hours: float, cost: float, billed_h: int, extra: Pool | None) -> dict[str, Any]:
+    def _summary(self, hours: float, cost: float, billed_h: int, extra: Sequence[Pool]) -> dict[str, Any]:
         core, docker = self.loaded.core, self.loaded.docker
         return {
             # In the experiment's hours, as the model's: hour_s says how long one of them was.
@@ -162,8 +169,7 @@ class _One:
             "cost_dollars": round(cost, 6),
             "accelerator_billed_h": billed_h,
             "overloaded": hours > self.loaded.spec.period_h,
-            "nodes": {"core": core[1], "accelerators": extra[1] if extra is not None else 0},
-            "types": {"core": core[0].name, "accelerators": extra[0].name if extra is not None else None},
+            **nodes_summary(core, extra),
             "tasks": {name: task.count for name, task in docker.tasks.items()},
         }
 
@@ -189,40 +195,47 @@ class _One:
                 deadline_h=driver.deadline_h,
                 period_h=period_h,
                 most=driver.most,
+                kinds=driver.kinds,
             )
-            kind = chosen.accelerator
+            wanted = {kind.name: count for kind, count in chosen.accelerators}
             self.decisions.append(
                 {
                     "time_s": round(time.time() - self.zero_s, 3),
                     "period": period + 1,
                     "queries": {query.name: query.work_cu_h for query in queries},
-                    "accelerators": {kind.name: chosen.count} if kind is not None else {},
+                    "accelerators": wanted,
                     "predicted_h": round(chosen.hours, 6),
                     "why": chosen.why,
                     "refused": dict(chosen.refused),
                 }
             )
             # Of what calibration needed, that stays which the decision wants.
-            kept = [one for one in held if kind is not None and one.node.type == kind.name][: chosen.count]
+            kept = [
+                one
+                for kind, count in chosen.accelerators
+                for one in [one for one in held if one.node.type == kind.name][:count]
+            ]
             others = [one for one in held if one not in kept]
             self.cloud.leave(others)
             spent = math.fsum(one.dollars(hour_s) for one in others)
-            held = kept + (self.cloud.join(kind, chosen.count - len(kept)) if kind is not None else [])
+            held = kept
+            for kind, count in chosen.accelerators:
+                held = held + self.cloud.join(kind, count - sum(one.node.type == kind.name for one in kept))
             hours = self._serve(queries, f"period {period + 1}")
             self.cloud.release(held, self.served[-1][1].ended_s)
-            cost, _ = period_cost(loaded.core, None, hours, period_h)
+            cost, _ = period_cost(loaded.core, (), hours, period_h)
             accelerators = math.fsum(one.dollars(hour_s) for one in held)
             last = periods[str(period + 1)] = {
                 "hours": round(hours, 6),
                 "predicted_h": round(chosen.hours, 6),
                 "meets_deadline": hours <= driver.deadline_h,
-                "accelerators": {kind.name: chosen.count} if kind is not None else {},
+                "accelerators": wanted,
                 "billed_h": max((one.billed_h(hour_s) for one in held), default=0),
                 "cost_dollars": round(cost + accelerators, 6),
                 "calibration_dollars": round(spent, 6),
                 "refused": dict(chosen.refused),
             }
-            extra = (kind, chosen.count) if kind is not None else None
+            extra = chosen.accelerators
             held = []
             history += [Run(query.name, now_h, query.work_cu_h) for query in queries]
         return {

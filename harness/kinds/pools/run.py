@@ -13,9 +13,24 @@ from typing import TYPE_CHECKING, Any
 from harness.base.documents import YamlDocument, validated
 from harness.base.errors import CallError, InputError
 from harness.experiments.kind import Computed, Ended, Kind, Runner, hash_of
-from harness.kinds.pools.model import DRIVER, LoadedPools, PoolsVariant, instance_types, resolved_cloud
-from harness.kinds.pools.spec import CloudExperiment
-from harness.policies.cloud_driver import InstanceType, Query, choose_accelerators, hours_of, period_cost
+from harness.kinds.pools.model import (
+    DRIVER,
+    LoadedPools,
+    PoolsVariant,
+    instance_types,
+    nodes_summary,
+    resolved_cloud,
+)
+from harness.kinds.pools.spec import CloudExperiment, DriverSpec
+from harness.policies.cloud_driver import (
+    Decision,
+    Pool,
+    Query,
+    choose_accelerators,
+    choose_pools,
+    hours_of,
+    period_cost,
+)
 
 if TYPE_CHECKING:
     from harness.experiments.kind import Target
@@ -31,21 +46,37 @@ def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
 
 
 def _cost_summary(
-    hours: float,
-    cost: float,
-    billed_h: int,
-    core: tuple[InstanceType, int],
-    extra: tuple[InstanceType, int] | None,
-    period_h: float,
+    hours: float, cost: float, billed_h: int, core: Pool, extra: Sequence[Pool], period_h: float
 ) -> dict[str, Any]:
     return {
         "makespan_s": round(hours * 3600, 3),
         "cost_dollars": round(cost, 6),
         "accelerator_billed_h": billed_h,
         "overloaded": hours > period_h,
-        "nodes": {"core": core[1], "accelerators": extra[1] if extra is not None else 0},
-        "types": {"core": core[0].name, "accelerators": extra[0].name if extra is not None else None},
+        **nodes_summary(core, extra),
     }
+
+
+def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]) -> Decision:
+    """What the driver chooses for the queries of a period."""
+    types, period_h, deadline_h = experiment.candidates(), experiment.spec.period_h, driver.deadline_h
+    if driver.storage is not None:
+        held = driver.storage
+        return choose_pools(
+            queries,
+            experiment.core_candidates(),
+            types,
+            held.data_gb,
+            deadline_h=deadline_h,
+            period_h=period_h,
+            replicas=held.replicas,
+            most=driver.most,
+        )
+    assert driver.core is not None
+    core = experiment.pool(driver.core, "driver", "core")
+    return choose_accelerators(
+        queries, core, types, deadline_h=deadline_h, period_h=period_h, most=driver.most, kinds=driver.kinds
+    )
 
 
 class Pools(Kind):
@@ -64,7 +95,9 @@ class Pools(Kind):
         for name in spec.configurations:
             loaded.pools(name)
         if spec.driver is not None:
-            loaded.pool(spec.driver.core, "driver", "core")
+            if spec.driver.core is not None:
+                loaded.pool(spec.driver.core, "driver", "core")
+            loaded.core_candidates()
             loaded.candidates()
         return loaded
 
@@ -100,28 +133,20 @@ class Pools(Kind):
         spec = experiment.spec
         queries = [Query(name, **query.model_dump()) for name, query in spec.queries.items()]
         if variant.name == DRIVER and spec.driver is not None:
-            driver = spec.driver
-            core = experiment.pool(driver.core, "driver", "core")
-            chosen = choose_accelerators(
-                queries,
-                core,
-                experiment.candidates(),
-                deadline_h=driver.deadline_h,
-                period_h=spec.period_h,
-                most=driver.most,
-            )
+            chosen = _drive(experiment, spec.driver, queries)
             _ends(spec, chosen.hours, "the driver's core pool and types")
-            extra = (chosen.accelerator, chosen.count) if chosen.accelerator is not None else None
+            core, extra = chosen.core, chosen.accelerators
             summary = _cost_summary(chosen.hours, chosen.cost, chosen.billed_h, core, extra, spec.period_h)
             decision = {
                 "time_s": 0.0,
-                "accelerators": {chosen.accelerator.name: chosen.count} if chosen.accelerator else {},
+                "core": {core[0].name: core[1]},
+                "accelerators": {kind.name: count for kind, count in extra},
                 "why": chosen.why,
                 "refused": dict(chosen.refused),
             }
             return Computed({**summary, "meets_deadline": chosen.meets_deadline}, {}, [decision])
         core, extra = experiment.pools(variant.name)
-        hours = _ends(spec, hours_of(queries, [core] + ([extra] if extra else [])), "the configuration")
+        hours = _ends(spec, hours_of(queries, [core, *extra]), "the configuration")
         cost, billed = period_cost(core, extra, hours, spec.period_h)
         return Computed(_cost_summary(hours, cost, billed, core, extra, spec.period_h))
 

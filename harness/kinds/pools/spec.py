@@ -31,16 +31,38 @@ class QuerySpec(Strict):
 
 class CloudConfiguration(Strict):
     core: dict[str, Count] = Field(min_length=1, max_length=1)
-    accelerators: dict[str, Count] = Field(default_factory=dict, max_length=1)
+    accelerators: dict[str, Count] = Field(default_factory=dict, max_length=100)
+
+
+class StorageSpec(Strict):
+    """What the core pool must hold: ``data_gb`` with its ``replicas``, on nodes of one of ``types``."""
+
+    data_gb: Number
+    replicas: Annotated[int, Field(ge=1, le=100)] = 3
+    types: list[str] = Field(min_length=1, max_length=100)
 
 
 class DriverSpec(Strict):
-    """What the cloud driver is asked besides: accelerators of ``types`` for this core pool by ``deadline_h``."""
+    """What the cloud driver is asked besides: accelerators of ``types`` by ``deadline_h``.
 
-    core: dict[str, Count] = Field(min_length=1, max_length=1)
+    For this ``core`` pool, or for one that it sizes by the ``storage`` and by the queries. ``kinds``: how many types of
+    accelerators it may mix (absent: any number).
+    """
+
+    core: dict[str, Count] | None = Field(None, min_length=1, max_length=1)
+    storage: StorageSpec | None = None
     types: list[str] = Field(min_length=1, max_length=100)
     deadline_h: Number
     most: Annotated[int, Field(ge=1, le=10_000)] = 100
+    kinds: Annotated[int, Field(ge=1, le=100)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.core is None) == (self.storage is None):
+            raise ValueError("give the driver either its core pool or what that must store (storage)")
+        if self.storage is not None and self.kinds is not None:
+            raise ValueError("kinds goes with a core pool that is given")
+        return self
 
 
 class DockerTasks(Strict):
