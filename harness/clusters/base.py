@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.inventory import Inventory
 from harness.clusters.shared import SharedFolder
-from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
 from harness.clusters.status import ClusterStatus
 from harness.yarn.files import AllocationPlace, LocalPlace
 
@@ -67,9 +67,25 @@ class Cluster(ABC):
         it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
         """
 
-    @abstractmethod
     def down(self) -> Sequence[object]:
         """Ends everything and removes the folder; what could not be ended (normally nothing), as a message names it."""
+        if not self.folder.folder.exists():
+            return []
+        with self.folder.lock():
+            state = self.folder.load()
+            self._check_own(state)
+            left = self._clean(state) if state is not None else []
+            if not left:
+                self.folder.remove()
+            return left
+
+    def _check_own(self, state: ClusterState | None) -> None:
+        """Raises InputError for a cluster that is not ended, because it was not brought up."""
+        return
+
+    @abstractmethod
+    def _clean(self, state: ClusterState) -> Sequence[object]:
+        """Ends everything of it and what it left, but for the folder; what could not be ended."""
 
     @abstractmethod
     def status(self) -> ClusterStatus | None:

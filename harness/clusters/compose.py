@@ -163,17 +163,6 @@ class DockerCluster(Cluster):
                 raise InputError("the containers are gone", where=state.mark)
             return status
 
-    def down(self) -> list[str]:
-        """Removes containers, networks and volumes of the cluster, and the folder; what could not be removed."""
-        if not self.folder.folder.exists():
-            return []
-        with self.folder.lock():
-            state = self.folder.load()
-            left = self._clean(state) if state is not None else []
-            if not left:
-                self.folder.remove()
-            return left
-
     def status(self) -> ClusterStatus | None:
         """How it is now; None when there is no cluster in the folder."""
         state = self.folder.load()

@@ -180,17 +180,6 @@ class LocalCluster(Cluster):
     def made_of(cls) -> Mapping[str, Any]:
         return {"java": _java_words()}
 
-    def down(self) -> list[int]:
-        """Ends everything and removes the folder; the pids that could not be ended (normally none)."""
-        if not self.folder.folder.exists():
-            return []
-        with self.folder.lock():
-            state = self.folder.load()
-            left = self._clean(state) if state is not None else []
-            if not left:
-                self.folder.remove()
-            return left
-
     def status(self) -> ClusterStatus | None:
         """How it is now; None when there is no cluster in the folder."""
         state = self.folder.load()

@@ -238,25 +238,14 @@ class SshCluster(Cluster):
 
     # --- down, status ---
 
-    def down(self) -> list[str]:
-        """Ends everything on every host and removes the cluster's folders; what could not be ended, in words.
-
-        Of an adopted cluster nothing is ended: that is `release`'s.
-        """
-        if not self.folder.folder.exists():
-            return []
-        with self.folder.lock():
-            state = self.folder.load()
-            if state is not None and state.remote and state.remote.get("adopted"):
-                raise InputError(
-                    "this cluster was adopted, not brought up",
-                    where=str(self.folder.folder),
-                    mend="run `yarnfair cluster release`: it puts the allocation file back and stops nothing",
-                )
-            left = self._clean(state) if state is not None else []
-            if not left:
-                self.folder.remove()
-            return left
+    def _check_own(self, state: ClusterState | None) -> None:
+        """Of an adopted cluster nothing is ended: that is `release`'s."""
+        if state is not None and state.remote and state.remote.get("adopted"):
+            raise InputError(
+                "this cluster was adopted, not brought up",
+                where=str(self.folder.folder),
+                mend="run `yarnfair cluster release`: it puts the allocation file back and stops nothing",
+            )
 
     def _clean(self, state: ClusterState) -> list[str]:
         left: list[str] = [str(pid) for pid in processes.stop(list(state.processes.values()), state.mark)]
