@@ -29,6 +29,11 @@ from harness.base.files import write_text
 from harness.cli import cli
 from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.experiments import spec
+from harness.jobs import recorded
+from harness.kinds.mrclusters import spec as mrclusters
+from harness.kinds.pools import spec as pools
+from harness.kinds.rates import spec as rates
+from harness.kinds.vectors import run as vectors
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
 from harness.results.catalogue import METRICS
@@ -264,6 +269,60 @@ def slots_part() -> str:
     return _keys(("slots", spec.SlotsSpec), ("slots.shuffle", spec.ShuffleSpec))
 
 
+def trace_part() -> str:
+    """The keys of a trace's lines: the first line, applications, notes."""
+    return "\n\n".join(
+        (
+            "The first line, and one for each change of the cluster (the last one holds):",
+            _keys(("", recorded.Header), ("nodes", recorded.NodeLine), ("queues.PATH", recorded.QueueLine)),
+            "One application a line:",
+            _keys(("", recorded.JobLine), ("stages", recorded.StageLine), ("executors", recorded.ExecutorsLine)),
+            "Notes of `--follow`:",
+            _keys(("", recorded.NoteLine)),
+        )
+    )
+
+
+def vectors_part() -> str:
+    """The keys of ``kind: vectors``."""
+    return _keys(("", vectors.VectorExperiment))
+
+
+def rates_part() -> str:
+    """The keys of ``kind: computing-rates``."""
+    return _keys(("", rates.RatesExperiment), ("jobs.NAME", rates.RateJobSpec), ("policies", rates.RatesPolicySpec))
+
+
+def cloud_part() -> str:
+    """The keys of ``kind: cloud``."""
+    return _keys(
+        ("", pools.CloudExperiment),
+        ("instance_types.NAME", pools.InstanceSpec),
+        ("queries.NAME", pools.QuerySpec),
+        ("configurations.NAME", pools.CloudConfiguration),
+        ("driver", pools.DriverSpec),
+        ("driver.storage", pools.StorageSpec),
+        ("docker", pools.DockerCloud),
+        ("docker.tasks.QUERY", pools.DockerTasks),
+    )
+
+
+def mrclusters_part() -> str:
+    """The keys of ``kind: mr-clusters``."""
+    return _keys(
+        ("", mrclusters.MRExperiment),
+        ("clusters.NAME", mrclusters.MRClusterSpec),
+        ("clusters.NAME.submit", mrclusters.SubmitSpec),
+        ("clusters.NAME.arrivals", mrclusters.ArrivalSpec),
+        ("policies", mrclusters.MRPolicyUse),
+    )
+
+
+def layouts_part() -> str:
+    """The keys of ``kind: mr-layouts``."""
+    return _keys(("", mrclusters.LayoutExperiment), ("layouts.NAME", mrclusters.LayoutSpec))
+
+
 def metrics_part() -> str:
     """The catalogue of metrics."""
     head = ("key", "what", "unit", "better", "smallest difference that matters")
@@ -279,6 +338,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "experiment": experiment_part,
     "slots": slots_part,
     "metrics": metrics_part,
+    "trace": trace_part,
+    "vectors": vectors_part,
+    "computing-rates": rates_part,
+    "cloud": cloud_part,
+    "mr-clusters": mrclusters_part,
+    "mr-layouts": layouts_part,
 }
 
 

@@ -39,15 +39,20 @@ class NodeLine(Strict):
     """``count`` nodes that advertise the same."""
 
     count: int = Field(default=1, ge=1, le=100_000)
+    """How many."""
     memory_mb: int = Field(ge=1, le=2**40)
+    """Memory of each."""
     vcores: int = Field(ge=1, le=2**20)
+    """Vcores of each."""
 
 
 class QueueLine(Strict):
     """A queue's entitlement and limits, as in an experiment file."""
 
     weight: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
+    """The entitlement."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Most running applications."""
 
 
 class DelaysLine(Strict):
@@ -69,17 +74,29 @@ class Header(Strict):
     """
 
     trace: Literal["yarnfair"] = "yarnfair"
+    """Says what the file is."""
     version: int = VERSION
+    """Of the format."""
     source: str = Field(default="", max_length=10_000)
+    """Where it is from, in words."""
     nodes: list[NodeLine] = Field(min_length=1, max_length=100_000)
+    """The nodes that the ResourceManager shows."""
     queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
+    """Full path (parents before children) → queue."""
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
+    """As in an [experiment file](experiment-file.md)."""
     conf: dict[str, str] = Field(default_factory=dict)
-    #: Which scheduler allocated (none: not known, taken for the Fair one), and the Capacity Scheduler's settings.
+    """As there. Of a run on a [cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)
+    it is empty."""
     scheduler: Literal["fair", "capacity"] | None = None
+    """`fair` or `capacity`; none: taken for the Fair Scheduler."""
     capacity: dict[str, str] | None = None
+    """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
     delays: DelaysLine = DelaysLine()
+    """As there, where set or measured. On a cluster that is there heartbeats and updates are taken to be Hadoop's
+    defaults."""
     zero_ms: int | None = Field(default=None, ge=0)
+    """Of `--follow`: when its time began, ms since 1970."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -110,10 +127,15 @@ class NoteLine(Strict):
     """
 
     note: str = Field(min_length=1, max_length=10_000)
+    """What a recording could not know, in words."""
     from_s: Seconds
+    """Seconds of the trace."""
     until_s: Seconds
+    """Seconds of the trace."""
     unseen: int = Field(default=0, ge=0)
+    """Applications that were never seen."""
     vanished: int = Field(default=0, ge=0)
+    """Applications that were not seen to end."""
 
 
 class StageLine(Strict):
@@ -123,13 +145,21 @@ class StageLine(Strict):
     """
 
     name: Name
+    """Its name."""
     memory_mb: int = Field(ge=0, le=2**40)
+    """A task's memory."""
     vcores: int = Field(ge=0, le=2**20)
+    """A task's vcores."""
     tasks_s: list[Seconds] = Field(max_length=MOST_TASKS)
+    """The seconds that each task worked."""
     starts_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
+    """What each task's container took to start besides; may be missing."""
     after: list[Name] = Field(default_factory=list, max_length=1000)
+    """Earlier stages that it waits for."""
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    """The part of these that must have ended."""
     priority: int = Field(default=20, ge=0, le=10**6)
+    """Of its asks."""
 
     def held_s(self) -> tuple[float, ...]:
         """How long each task keeps its container."""
@@ -145,10 +175,15 @@ class ExecutorsLine(Strict):
     """
 
     count: int = Field(ge=1, le=MOST_TASKS)
+    """How many containers, held to the end."""
     slots: int = Field(default=1, ge=1, le=4096)
+    """Tasks at once in each."""
     memory_mb: int = Field(ge=1, le=2**40)
+    """Memory of each."""
     vcores: int = Field(ge=1, le=2**20)
+    """Vcores of each."""
     start_s: Seconds | None = None
+    """From when the driver has one until it takes tasks."""
 
 
 class JobLine(Strict):
@@ -159,22 +194,37 @@ class JobLine(Strict):
     """
 
     job: Name
+    """Its id."""
     queue: Name
+    """A leaf's full path."""
     kind: Literal["mapreduce", "dag", "spark"]
+    """`mapreduce`, `dag` or `spark`."""
     submit_s: Seconds
+    """Seconds from the beginning of the trace."""
     am: DemandSpec
+    """The master's `memory_mb`, `vcores`."""
     stages: list[StageLine] = Field(min_length=1, max_length=1000)
+    """Its stages."""
     name: str = Field(default="", max_length=1000)
+    """Its name."""
     user: Name = "yarnfair"
+    """Its user."""
     after_job: Name | None = None
+    """Submitted after that job's end instead (it stands on an earlier line)."""
     think_s: Seconds = 0.0
+    """So long after it."""
     executors: ExecutorsLine | None = None
+    """Of `spark`."""
     am_start_s: Seconds | None = None
+    """From the grant of the master's container to its first heartbeat; none: the first line's `am_start_ms`."""
     am_end_s: Seconds = 0.0
+    """From when the master knows that all tasks have ended until the application has."""
     detail: Detail = "tasks"
-    #: For comparing; not replayed.
+    """`tasks` or `integrals`: see above."""
     started_s: Seconds | None = None
+    """For comparing; not replayed."""
     finished_s: Seconds | None = None
+    """For comparing; not replayed."""
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:

@@ -83,8 +83,11 @@ class SubmitSpec(Strict):
     """So many submissions of one application, each of ``size_gb`` (None: as in its file)."""
 
     application: Name
+    """Its name in `applications`."""
     size_gb: Gigabytes | None = None
+    """Input of each; none: as in its file."""
     count: int = Field(default=1, ge=1, le=100_000)
+    """How many submissions."""
 
 
 class ArrivalSpec(Strict):
@@ -96,19 +99,29 @@ class ArrivalSpec(Strict):
     """
 
     process: Literal["batch", "average", "bursty"] = "batch"
+    """`batch`: all at once; `average`: each evenly at random within `over_s`; `bursty`: `bursts` at random times
+    within it."""
     over_s: Seconds = 0.0
+    """Seconds from its activation."""
     bursts: int = Field(default=1, ge=1, le=10_000)
+    """How many bursts."""
     within_s: Positive = 30.0
+    """Mean of the exponential time of a submission after its burst."""
 
 
 class MRClusterSpec(Strict):
     """One MR-cluster: minimum number of core nodes, when it is requested, data to load, what is submitted to it."""
 
     core: Nodes
+    """Minimum number of nodes."""
     arrival_s: Seconds = 0.0
+    """When it is requested."""
     data_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """Data to load."""
     arrivals: ArrivalSpec = ArrivalSpec()
+    """When submissions come; from the moment at which it is active."""
     submit: list[SubmitSpec] = Field(min_length=1, max_length=10_000)
+    """What is submitted to it."""
 
 
 class ConstantsSpec(Strict):
@@ -133,9 +146,13 @@ class MRPolicyUse(Strict):
     """A FAWKES policy with its settings; ``growth`` if it is other than the experiment's."""
 
     policy: Name
+    """A `fawkes-...` policy. A text alone means this."""
     growth: Literal["transient-core", "transient"] | None = None
+    """None: the experiment's."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The policy's settings."""
     name: Slug | None = None
+    """Name of the variant."""
 
 
 def _policy(value: Any) -> Any:
@@ -146,19 +163,33 @@ class MRExperiment(Strict):
     """``kind: mr-clusters``: MR-clusters with workloads on shared nodes, under each of some policies."""
 
     kind: Literal["mr-clusters"]
+    """`mr-clusters`."""
     experiment: Slug
+    """Its name."""
     about: str = ""
+    """A line for the report."""
     nodes: Nodes
+    """Nodes that are shared."""
     growth: Literal["transient-core", "transient"] = "transient-core"
+    """What MR-clusters grow by: `transient-core` or `transient` nodes."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    """For every policy that knows them."""
     clusters: dict[Slug, MRClusterSpec] = Field(min_length=1, max_length=1000)
+    """Name → MR-cluster."""
     policies: list[Annotated[MRPolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=1000)
+    """What runs."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    """A number or a list."""
     sample_s: Annotated[float, Field(ge=0.1, le=1e5, allow_inf_nan=False)] = 10.0
+    """Period of the samples; at most the policies' `period`."""
     reference_nodes: Nodes = 10
+    """Slowdowns are over a job's time alone on so many core nodes."""
     applications: Name | None = None
+    """A file beside the experiment instead of `workloads/fawkes/applications.yaml`."""
     constants: ConstantsSpec = ConstantsSpec()
+    """Of the simulator, where other than its own."""
     time_limit_s: Positive = 1e6
+    """Virtual seconds after which a run has timed out."""
 
     @property
     def seeds(self) -> list[int]:
@@ -180,12 +211,19 @@ class LayoutSpec(Strict):
     """
 
     core: Nodes
+    """Core nodes."""
     transient: int = Field(default=0, ge=0, le=100_000)
+    """Transient nodes."""
     transient_core: int = Field(default=0, ge=0, le=100_000)
+    """Transient-core nodes."""
     sites: int = Field(default=1, ge=1, le=100)
+    """Sites that they are spread over."""
     everywhere: bool = False
+    """The input lies on all nodes that store (6.4's worst case)."""
     shrink_by: int = Field(default=0, ge=0, le=100_000)
+    """So many transient-core nodes leave at the beginning."""
     shrink_gb: Gigabytes | None = None
+    """What each of them hands on; none: its part of all replicas."""
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
@@ -198,16 +236,25 @@ class LayoutExperiment(Strict):
     """``kind: mr-layouts``: each application alone on each layout, beside a reference layout. No policy."""
 
     kind: Literal["mr-layouts"]
+    """`mr-layouts`."""
     experiment: Slug
+    """Its name."""
     about: str = ""
+    """A line for the report."""
     layouts: dict[Slug, LayoutSpec] = Field(min_length=1, max_length=1000)
+    """Name → layout."""
     reference: Slug | None = None
+    """The layout that times are divided by."""
     submit: list[Annotated[SubmitSpec, BeforeValidator(lambda v: {"application": v} if isinstance(v, str) else v)]] = (
         Field(default_factory=list, max_length=1000)
     )
+    """Applications, each alone on each layout."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    """A number or a list."""
     applications: Name | None = None
+    """As for `mr-clusters`."""
     constants: ConstantsSpec = ConstantsSpec()
+    """As for `mr-clusters`."""
 
     @property
     def seeds(self) -> list[int]:

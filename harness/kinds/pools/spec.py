@@ -15,31 +15,46 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 class InstanceSpec(Strict):
     price_hour: Number
+    """Dollars a started hour."""
     disk_gb: Number
+    """Disk."""
     cores: Count
+    """Cores."""
     cu: Number
+    """Compute units."""
     memory_gb: Number
+    """Memory."""
     gpu: bool = False
+    """Whether it has a GPU."""
 
 
 class QuerySpec(Strict):
     work_cu_h: Number
+    """Its work, hours of one compute unit."""
     memory_gb: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """Memory that a task needs."""
     gpu_speed: Number = 1.0
+    """How many times as fast a GPU makes it."""
     rates: dict[str, Number] = Field(default_factory=dict)
+    """Node type → computing rate, where it is not the type's compute units."""
 
 
 class CloudConfiguration(Strict):
     core: dict[str, Count] = Field(min_length=1, max_length=1)
+    """Node type → number."""
     accelerators: dict[str, Count] = Field(default_factory=dict, max_length=100)
+    """Node type → number."""
 
 
 class StorageSpec(Strict):
     """What the core pool must hold: ``data_gb`` with its ``replicas``, on nodes of one of ``types``."""
 
     data_gb: Number
+    """The data."""
     replicas: Annotated[int, Field(ge=1, le=100)] = 3
+    """Of each block."""
     types: list[str] = Field(min_length=1, max_length=100)
+    """Node types that may hold them."""
 
 
 class DriverSpec(Strict):
@@ -50,11 +65,17 @@ class DriverSpec(Strict):
     """
 
     core: dict[str, Count] | None = Field(None, min_length=1, max_length=1)
+    """The core pool, where it is given: node type → number."""
     storage: StorageSpec | None = None
+    """What the core pool must hold, where the driver sizes it."""
     types: list[str] = Field(min_length=1, max_length=100)
+    """Accelerators that it may take."""
     deadline_h: Number
+    """By when all queries have to end."""
     most: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """Most accelerators."""
     kinds: Annotated[int, Field(ge=1, le=100)] | None = None
+    """How many types of accelerators it may mix; none: any number. Goes with `core`."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -69,8 +90,11 @@ class DockerTasks(Strict):
     """What a query is on containers: ``count`` tasks of a program of ``workloads/cloud/work.py`` of a ``size``."""
 
     program: Literal["crypto", "sort"]
+    """`crypto`: a chain of hashes; `sort`: numbers written, read, sorted, written (`workloads/cloud/work.py`)."""
     size: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    """Its size."""
     count: Count
+    """How many."""
 
 
 class DockerCloud(Strict):
@@ -83,27 +107,44 @@ class DockerCloud(Strict):
     """
 
     hour_s: Annotated[float, Field(ge=5, le=3600)] = 60.0
+    """An hour of prices, periods and deadlines on the wall clock."""
     cpus_per_cu: Annotated[float, Field(gt=0, le=4)]
+    """The CPU limit that stands for a compute unit."""
     mb_per_gb: Annotated[float, Field(ge=1, le=1024)] = 256.0
+    """The MiB that a NodeManager advertises for a GB."""
     tasks: dict[Slug, DockerTasks]
+    """Query → its tasks."""
     waves: Annotated[int, Field(ge=1, le=20)] = 2
+    """Tasks a core of each type by which a rate is measured."""
     periods: Annotated[int, Field(ge=1, le=100)] = 2
+    """How often the driver decides."""
     time_limit_s: Annotated[float, Field(ge=1, le=86_400)] = 900.0
+    """How long queries submitted together may take (exit code 5)."""
 
 
 class CloudExperiment(Strict):
     """Production queries every ``period_h`` on core nodes with or without accelerators."""
 
     kind: Literal["cloud"]
+    """`cloud`."""
     experiment: Slug
+    """Its name."""
     description: str = ""
+    """A line for the report."""
     instance_types: str | dict[str, InstanceSpec] = "ec2-2011"
+    """A table in `workloads/cloud/` (`ec2-2011` is the paper's Table 1), or your own: name → instance type."""
     period_h: Number
+    """The queries come every so many hours."""
     queries: dict[Slug, QuerySpec] = Field(min_length=1, max_length=1000)
+    """Name → query."""
     configurations: dict[Slug, CloudConfiguration] = Field(min_length=1, max_length=1000)
+    """Name → core nodes and accelerators."""
     driver: DriverSpec | None = None
+    """What the cloud driver is asked."""
     docker: DockerCloud | None = None
+    """How it runs on containers."""
     seed: Seed = 1
+    """A number."""
 
     @model_validator(mode="after")
     def _queries_have_tasks(self) -> Self:

@@ -17,30 +17,45 @@ class RateJobSpec(Strict):
     """``sigma``: spread of the log-normal task times around ``seconds`` (their mean); 0: all alike."""
 
     tasks: Count
+    """Number of tasks."""
     seconds: Number
+    """Work of a task at rate 1."""
     sigma: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.0
+    """Spread of the log-normal task times around it; 0: all alike."""
     rates: dict[str, Number]
+    """Node type → computing rate."""
     weight: Number = 1.0
+    """Its weight."""
     submit_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
-    #: The least progress share that it is to have.
+    """When it comes."""
     min_share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
+    """The least progress share that it is to have."""
 
 
 class RatesPolicySpec(Strict):
     policy: str
+    """A policy. A text alone means this."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    """The policy's settings."""
 
 
 class RatesExperiment(Strict):
     """Jobs on clusters of several node types (``configurations``: slots by node type), policy by policy."""
 
     kind: Literal["computing-rates"]
+    """`computing-rates`."""
     experiment: Slug
+    """Its name."""
     description: str = ""
+    """A line for the report."""
     configurations: dict[Slug, dict[str, Count]] = Field(min_length=1, max_length=100)
+    """Name → slots by node type."""
     jobs: dict[Slug, RateJobSpec] = Field(min_length=1, max_length=1000)
+    """Name → job."""
     policies: list[str | RatesPolicySpec] = Field(min_length=1, max_length=100)
+    """What runs. `--policy` takes every use of a policy."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    """A number or a list."""
 
     @model_validator(mode="after")
     def _known_types(self) -> Self:

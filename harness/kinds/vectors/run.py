@@ -52,20 +52,34 @@ class VectorExperiment(Strict):
     """A synthetic load of the shape of Google's trace (or the ``trace`` itself), rule by rule."""
 
     kind: Literal["vectors"]
+    """`vectors`."""
     experiment: Slug
+    """Its name."""
     about: str = ""
+    """A line for the report."""
     trace: str | None = None
+    """Folder of Google's tables (relative to the file), instead of a synthetic load."""
     users: Users | Annotated[list[Users], Field(min_length=1, max_length=100)] = 100
+    """Number of users, or a list."""
     machines: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Servers; of a `trace` so many of its machines, drawn by the seed (none given: all)."""
     hours: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 24.0
+    """Length of the load; of a `trace` the length of its window (none given: all)."""
     start_h: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
+    """Where the window of a `trace` begins."""
     load: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] = 1.2
+    """Work over capacity of a synthetic load."""
     uneven: Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)] = 0.5
+    """Sigma of the users' work; 0: all the same."""
     policies: list[str | VectorPolicySpec] = Field(min_length=1, max_length=1000)
-    #: Pending tasks that each user shows: so many of the oldest, or all of them, as QKnober's C3 has it.
+    """`static`, `drf`, `{policy: tetris, settings: {f: 0.2, remaining: 1}}`, `{policy: qknober, vary: {rho: [0, 0.5,
+    1]}}`."""
     window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
+    """Pending tasks that each user shows: so many of the oldest, `all` as QKnober's C3 has it, or a list of these."""
     sample_s: Positive = 600.0
+    """How often the state is noted, virtual seconds."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
+    """Of the load; a list for several."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
