@@ -29,14 +29,18 @@ from typing import Any
 
 from harness.base.errors import InputError, RegressionFound, YarnfairError
 from harness.base.files import read_json, write_text
-from studies import dynamicmr_tables, ordering_tables
+from studies import dynamicmr_tables, ordering_tables, outside_tables
 from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "studies" / "pages"
 DOCS = ROOT / "docs"
 #: Name of a table -> (record, what makes it of the record's values).
-TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {**ordering_tables.TABLES, **dynamicmr_tables.TABLES}
+TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    **ordering_tables.TABLES,
+    **dynamicmr_tables.TABLES,
+    **outside_tables.TABLES,
+}
 
 REFERENCE = re.compile(
     r"\{(?:(?P<pick>least|greatest) )?(?:(?P<record>[\w-]+)#)?(?P<keys>[^{}]+?)(?:\*(?P<factor>-?\d+))?"

@@ -1,0 +1,154 @@
+"""Tables of docs/figures.md and docs/figures-fawkes.md, from their records: a row a setting, a column a figure.
+
+They measure nothing. `studies.figures` puts them where a page names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from studies.seeds import mean_of
+from studies.tables import Values, markdown
+
+PERIODS = (1, 15, 60)
+AFFINITIES = ("0", "0.25", "0.5", "0.75", "1")
+#: Places in the tree of the FAWKES experiments.
+CLUSTERS = ("c-1", "c-2", "c-3")
+#: The policies of Fig. 9 in the paper's order.
+POLICIES = ("none", "eq", "jd", "dd", "td", "pu", "du", "ru", "js", "jt", "tt")
+
+
+def horizons(values: Values, given: Sequence[str]) -> str:
+    """LTRF from outside by horizon and period: loss integral and last loss, over those of LTRF inside."""
+    found = values["variants"]
+    rows = [
+        (
+            horizon,
+            *(
+                f"{mean_of(found[f'ltrf@outside,period_s={period},horizon_s={horizon}'][key]):.2f}"
+                for key in ("loss_over_ltrf", "last_loss_sum_over_ltrf")
+                for period in PERIODS
+            ),
+        )
+        for horizon in given
+    ]
+    loss = [f"loss integral, every {period} s" for period in PERIODS]
+    return markdown(("H, s", *loss, *(f"last loss, every {period} s" for period in PERIODS)), rows)
+
+
+def affinities(values: Values) -> str:
+    """H-LTRF from outside by T_wait and affinity: the loss, its ratio, the longest wait and how far it is in bounds."""
+    found = values["variants"]
+    rows = []
+    for t_wait in ("5", "20"):
+        inside = mean_of(found[f"hltrf,t_wait={t_wait}"]["sharing_loss_integral"])
+        for affinity in AFFINITIES:
+            own = found[f"hltrf@outside,t_wait={t_wait},affinity={affinity}"]
+            loss = mean_of(own["sharing_loss_integral"])
+            rows.append(
+                (
+                    f"{t_wait} s",
+                    affinity,
+                    f"{loss:,.0f} s of {inside:,.0f} s",
+                    f"{mean_of(own['loss_over_hltrf,t_wait=5']):.2f}",
+                    f"{own['longest_wait_s']['max']:.1f} s",
+                    f"{own['wait_beyond_bound_s']['max']:.1f} s",
+                )
+            )
+    head = (
+        "T_wait",
+        "affinity",
+        "loss integral, of inside's",
+        "over inside with T_wait 5 s",
+        "longest wait",
+        "beyond the bound",
+    )
+    return markdown(head, rows)
+
+
+def fits(values: Values) -> str:
+    """Memoryless sharing and LTRF where tasks do not fit: what it costs whom."""
+    names = {"fair": "memoryless", "ltrf": "LTRF, `fit=next`", "ltrf-wait": "LTRF, `fit=wait`"}
+    rows = []
+    for variant, name in names.items():
+        own = values["variants"][variant]
+        queues = {queue: own["queues"][f"root.{queue}"] for queue in ("small", "middle", "large")}
+        rows.append(
+            (
+                name,
+                f"{mean_of(own['sharing_loss']):.3f}",
+                *(f"{mean_of(queue['fairness_degree']):.2f}" for queue in queues.values()),
+                *(f"{mean_of(queues[name]['mean_completion_s']):.0f} s" for name in ("small", "large")),
+                f"{100 * mean_of(own['memory_used']):.1f} %",
+            )
+        )
+    degrees = [f"fairness degree, {queue}" for queue in ("small", "middle", "large")]
+    return markdown(("policy", "mean loss", *degrees, "mean job, small", "large", "memory in use"), rows)
+
+
+def queues(values: Values) -> str:
+    """LTYARN's Figs. 7b, 7d and 8: fairness degree at the end, and speed-up over static, of each queue."""
+    names = {"fair": "memoryless", "ltyarn": "LTYARN", "ltrf": "plain"}
+    rows = [
+        (
+            queue,
+            *(
+                f"{mean_of(values['variants'][variant]['queues'][f'root.{queue}'][key]):.2f}"
+                for key in ("fairness_degree", "workload_speedup_over_static")
+                for variant in names
+            ),
+        )
+        for queue in ("Facebook", "Purdue", "TPC-H", "Spark")
+    ]
+    head = [f"{what}, {name}" for what in ("fairness degree", "speed-up") for name in names.values()]
+    return markdown(("queue", *head), rows)
+
+
+def growing(values: Values) -> str:
+    """FAWKES' Fig. 7: when the last job of each MR-cluster ends."""
+    shown = [("None", "", "fawkes-none")]
+    shown += [
+        (name.upper(), growth, f"fawkes-{name},growth={growth}")
+        for growth in ("transient", "transient-core")
+        for name in ("eq", "td")
+    ]
+    rows = [
+        (
+            policy,
+            growth,
+            *(f"{mean_of(values['variants'][variant]['queues'][name]['last_end_s']):,.0f} s" for name in CLUSTERS),
+        )
+        for policy, growth, variant in shown
+    ]
+    return markdown(("policy", "grows by", *(f"last end of {name}" for name in CLUSTERS)), rows)
+
+
+def slowdowns(values: Values) -> str:
+    """FAWKES' Fig. 9: mean job slowdown of each MR-cluster under each policy, and how far all are below None."""
+    rows = []
+    for policy in POLICIES:
+        own = values["variants"][f"fawkes-{policy}"]
+        below = own.get("mean_slowdown_below_none")
+        rows.append(
+            (
+                "None" if policy == "none" else policy.upper(),
+                *(f"{mean_of(own['queues'][name]['mean_slowdown']):.2f}" for name in CLUSTERS),
+                "" if policy == "none" or below is None else f"{mean_of(below):.3f}",
+            )
+        )
+    return markdown(("policy", *(f"slowdown, {name}" for name in CLUSTERS), "all jobs below None, part"), rows)
+
+
+#: Name -> (record, table).
+TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
+    "horizons": ("outside", partial(horizons, given=("auto", "20", "80", "160", "320", "640", "1280"))),
+    "horizons-60s": ("outside-60s", partial(horizons, given=("auto", "60", "240", "480", "960", "1920"))),
+    "affinities": ("outside-hierarchy", affinities),
+    "fit": ("fit", fits),
+    "fit-preemption": ("fit-preemption", fits),
+    "ltyarn-queues": ("ltyarn", queues),
+    "fawkes-7-wc": ("fawkes-growing-wc", growing),
+    "fawkes-7-st": ("fawkes-growing-st", growing),
+    "fawkes-9": ("fawkes-d", slowdowns),
+}
