@@ -1,6 +1,6 @@
-"""Tables of docs/figures.md and docs/figures-fawkes.md, from their records: a row a setting, a column a figure.
+"""Tables of the pages of figures, from their records: a row a setting, a column a figure.
 
-They measure nothing. `studies.figures` puts them where a page names them.
+DynamicMR's and job ordering's are in files of their own. They measure nothing. `studies.figures` puts them where a page names them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from studies.seeds import mean_of
+from studies.seeds import mean_of, shown
 from studies.tables import Values, markdown
 
 PERIODS = (1, 15, 60)
@@ -107,8 +107,8 @@ def queues(values: Values) -> str:
 
 def growing(values: Values) -> str:
     """FAWKES' Fig. 7: when the last job of each MR-cluster ends."""
-    shown = [("None", "", "fawkes-none")]
-    shown += [
+    variants = [("None", "", "fawkes-none")]
+    variants += [
         (name.upper(), growth, f"fawkes-{name},growth={growth}")
         for growth in ("transient", "transient-core")
         for name in ("eq", "td")
@@ -119,7 +119,7 @@ def growing(values: Values) -> str:
             growth,
             *(f"{mean_of(values['variants'][variant]['queues'][name]['last_end_s']):,.0f} s" for name in CLUSTERS),
         )
-        for policy, growth, variant in shown
+        for policy, growth, variant in variants
     ]
     return markdown(("policy", "grows by", *(f"last end of {name}" for name in CLUSTERS)), rows)
 
@@ -140,6 +140,36 @@ def slowdowns(values: Values) -> str:
     return markdown(("policy", *(f"slowdown, {name}" for name in CLUSTERS), "all jobs below None, part"), rows)
 
 
+def users(values: Values) -> str:
+    """QKnober's Fig. 9 and Grandl's Tetris over the number of users, each ± half of the 95 % interval over seeds."""
+    shown_as = {
+        "DRF": ("drf", "speedup_over_static", ".2f"),
+        "Tetris `0.2`": ("tetris,f=0.2", "speedup_over_static", ".2f"),
+        "QKnober `0.2`": ("qknober,rho=0.2", "speedup_over_static", ".2f"),
+        "Tetris: makespan, s": ("tetris,f=0.2", "makespan_s", ",.0f"),
+        "Tetris with `remaining=1`: makespan, s": ("tetris,f=0.2,remaining=1", "makespan_s", ",.0f"),
+        "Tetris: mean completion of a task, s": ("tetris,f=0.2", "mean_completion_s", ",.0f"),
+        "Tetris with `remaining=1`: mean completion, s": ("tetris,f=0.2,remaining=1", "mean_completion_s", ",.0f"),
+    }
+    given = (100, 200, 300, 400, 500, 600)
+    rows = [
+        (name, *(shown(values["variants"][f"{variant},users={number}"][key], form) for number in given))
+        for name, (variant, key, form) in shown_as.items()
+    ]
+    return markdown(("users", *map(str, given)), rows)
+
+
+def windows(values: Values) -> str:
+    """QKnober's C3: makespan by the pending tasks that a user shows, ± half of the 95 % interval over seeds."""
+    rules = {"DRF": "drf", "Tetris `0.2`": "tetris,f=0.2", "QKnober `0.2`": "qknober,rho=0.2"}
+    given = ("1", "8", "64", "all")
+    rows = [
+        (name, *(shown(values["variants"][f"{rule},window={window}"]["makespan_s"], ",.0f") for window in given))
+        for name, rule in rules.items()
+    ]
+    return markdown(("oldest pending tasks shown", *given), rows)
+
+
 #: Name -> (record, table).
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "horizons": ("outside", partial(horizons, given=("auto", "20", "80", "160", "320", "640", "1280"))),
@@ -151,4 +181,6 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "fawkes-7-wc": ("fawkes-growing-wc", growing),
     "fawkes-7-st": ("fawkes-growing-st", growing),
     "fawkes-9": ("fawkes-d", slowdowns),
+    "qknober-9": ("qknober-users", users),
+    "qknober-c3": ("qknober-window", windows),
 }
