@@ -1,6 +1,7 @@
 """Tables of the pages of figures, from their records: a row a setting, a column a figure.
 
-DynamicMR's and job ordering's are in files of their own. They measure nothing. `studies.figures` puts them where a page names them.
+DynamicMR's and job ordering's are in files of their own. They measure nothing. `studies.figures`
+puts them where a page names them.
 """
 
 from __future__ import annotations
