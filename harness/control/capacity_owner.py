@@ -16,18 +16,15 @@ from harness.control.events import Attributes
 from harness.control.owner import FileOwner, Foreign, Prepared
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
-from harness.model.resources import UNBOUNDED, Resource
+from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, queue_tree, read_capacity
+from harness.yarn.capacity.queues import CapacityQueue, queue_tree, read_capacity
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
+from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import RmClient
-
-#: What is owned of a queue: the plan's weights become capacities, maximum shares maximum capacities.
-CAPACITY, MAXIMUM = "capacity", "maximum-capacity"
-_CALCULATOR = f"{PREFIX}resource-calculator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +87,21 @@ class CapacityOwner:
     def _said(self, path: str, key: str) -> str | None:
         return None if self._now is None else self._now.values.get(f"{PREFIX}{path}.{key}")
 
-    def _original(self, path: str) -> Capacity:
-        """The administrator's capacity of a queue."""
-        return read_capacity(self.baseline[path][CAPACITY], f"{self.source.name}: {path}")
+    def _steering(self) -> Steering:
+        if self._now is None:
+            raise InputError("the configuration was not read", where=self.source.name)
+        return Steering(self._tree, self._now.values, self.baseline, self._cluster, self.source.name)
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's shares: of each queue its part of the cluster, in percent.
 
         Weights, percentages and MiB of different parents have no common unit; parts of the cluster have.
         """
-        parts = {ROOT: 100.0}
+        parts, steering = {ROOT: 100.0}, self._steering()
         for parent in self._tree.values():
             if parent.path not in parts or not parent.children:
                 continue
-            own = {child: self._original(child).entitlement for child in parent.children}
+            own = {child: steering.capacity(child).entitlement for child in parent.children}
             whole = sum(own.values()) or 1.0
             parts.update({child: parts[parent.path] * value / whole for child, value in own.items()})
         return {path: min(max(parts[path], WEIGHT_MIN), WEIGHT_MAX) for path in self.baseline if path in parts}
@@ -115,100 +113,24 @@ class CapacityOwner:
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
         """The administrator's maximum shares of queues of which the controller has written one."""
         self._cluster = capacity
+        steering = self._steering()
         return {
-            path: Resource(*(int(amount * self._part(path)) for amount in (capacity.memory_mb, capacity.vcores)))
+            path: Resource(*(int(amount * steering.most(path)) for amount in (capacity.memory_mb, capacity.vcores)))
             for path, values in self.baseline.items()
             if MAXIMUM in values
         }
-
-    def _part(self, path: str) -> float:
-        """The part of the cluster that the administrator lets a queue have at most."""
-        part, at = 1.0, path
-        while at != ROOT:
-            text = self.baseline[at].get(MAXIMUM, self._said(at, MAXIMUM))
-            if text is not None and not text.strip().startswith("["):
-                part *= read_capacity(text, f"{self.source.name}: {at}.{MAXIMUM}").value / 100.0
-            at = at.rpartition(".")[0]
-        return part
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
         """Queues that the RM made by itself keep their template's capacity: nothing is to be named."""
 
     def prepare(self, attributes: Attributes) -> PreparedCapacities:
         """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
-        if self._now is None:
-            raise InputError("the configuration was not read", where=self.source.name)
-        problems: list[str] = []
-        wanted: dict[str, dict[str, str]] = {}
-        in_force: dict[str, float] = {}
-        self._capacities(attributes, wanted, in_force, problems)
-        for path, most in attributes.max_shares.items():
-            if path in self.baseline and (text := self._maximum(path, most, attributes.max_shares)):
-                wanted.setdefault(path, {})[MAXIMUM] = text
-        for path, policy in attributes.scheduling_policies.items():
-            if problem := self._policy_problem(path, policy):
-                problems.append(problem)
-        changes = self._changes(wanted)
+        wanted = self._steering().wanted(attributes)
+        assert self._now is not None
+        changes = self._changes(wanted.values)
         before, after = self.source.shown(self._now, changes)
-        found = tuple(dict.fromkeys(problems))
-        return PreparedCapacities(before, after, AllocationFile(), in_force, (), found, changes)
-
-    def _capacities(
-        self,
-        attributes: Attributes,
-        wanted: dict[str, dict[str, str]],
-        in_force: dict[str, float],
-        problems: list[str],
-    ) -> None:
-        new: dict[str, Capacity] = {}
-        for parent in self._tree.values():
-            if not parent.children:
-                continue
-            weights = {child: attributes.weights[child] for child in parent.children if child in attributes.weights}
-            if not weights:
-                continue
-            old = {child: self._original(child) for child in parent.children}
-            missing = [child for child in parent.children if child not in weights]
-            if parent.fixed or missing:
-                why = parent.fixed or f"{missing[0]} has no share in the plan"
-                problems.append(f"the children of {parent.path} keep their capacities: {why}")
-                continue
-            above = new.get(parent.path)
-            total = above if above is not None and above.amounts is not None else None
-            lifted = _lifted(weights, attributes.min_shares, self._guaranteed(parent.path, new))
-            for child, capacity in capacities(lifted, old, total).items():
-                new[child] = capacity
-                same = capacity == old[child]
-                wanted.setdefault(child, {})[CAPACITY] = self.baseline[child][CAPACITY] if same else capacity.text()
-                in_force[child] = capacity.entitlement
-
-    def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
-        """What a parent is guaranteed of the cluster's memory, MiB, by these capacities."""
-        part, at = 1.0, path
-        while at != ROOT:
-            above = self._tree[at].parent or ROOT
-            siblings = {q: new.get(q, self._tree[q].capacity).entitlement for q in self._tree[above].children}
-            part *= siblings[at] / (sum(siblings.values()) or 1.0)
-            at = above
-        return int(self._cluster.memory_mb * part)
-
-    def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource]) -> str | None:
-        """A maximum share as a percentage of the parent's maximum; None: as it is."""
-        parent = path.rpartition(".")[0]
-        above = all_.get(parent, self._cluster if parent == ROOT else None)
-        if most == UNBOUNDED or above is None or not above.memory_mb:
-            return None
-        return Capacity("percent", min(100.0 * most.memory_mb / above.memory_mb, 100.0)).text()
-
-    def _policy_problem(self, path: str, policy: str) -> str:
-        queue = self._tree.get(path)
-        if policy == "drf":
-            calculator = (self._now.values.get(_CALCULATOR) or "") if self._now is not None else ""
-            return "" if "Dominant" in calculator else f"dominant shares need {_CALCULATOR} DominantResourceCalculator"
-        if queue is None or queue.children:
-            return ""
-        has = (self._said(path, "ordering-policy") or "fifo").strip()
-        return "" if has == policy else f"{path} has the ordering policy {has}, the policy wants {policy}"
+        problems = tuple(wanted.problems)
+        return PreparedCapacities(before, after, AllocationFile(), wanted.in_force, (), problems, changes)
 
     def original(self) -> PreparedCapacities:
         """The properties with the administrator's own values wherever the controller had written others."""
@@ -216,7 +138,8 @@ class CapacityOwner:
             raise InputError("the configuration was not read", where=self.source.name)
         changes = self._changes({})
         before, after = self.source.shown(self._now, changes)
-        in_force = {path: self._original(path).entitlement for path in self.baseline if path in self._tree}
+        steering = self._steering()
+        in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
 
     def write(self, prepared: Prepared) -> None:
@@ -321,25 +244,3 @@ def owner_of(
     if isinstance(place, ConfigurationSource):
         return CapacityOwner(place, document("baseline") or {}, document("ours") or {}, accept)
     return FileOwner.restored(place, document)
-
-
-def _lifted(weights: Mapping[str, float], least: Mapping[str, Resource], parent_mb: int) -> dict[str, float]:
-    """The weights with which each queue that a policy lifts (by a minimum share) is guaranteed that much.
-
-    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity does it: who holds less than
-    the guarantee comes before those who hold more than theirs. The others keep their ratio.
-    """
-    whole = sum(weights.values())
-    lifts = {
-        path: min(least[path].memory_mb / parent_mb, 0.9)
-        for path, weight in weights.items()
-        if path in least and parent_mb > 0 and least[path].memory_mb / parent_mb > weight / whole
-    }
-    rest = 1.0 - sum(lifts.values())
-    others = whole - sum(weights[path] for path in lifts)
-    if not lifts or rest <= 0 or others <= 0:
-        return dict(weights)
-    return {
-        path: lifts[path] * whole if path in lifts else weight * rest * whole / others
-        for path, weight in weights.items()
-    }

@@ -137,7 +137,9 @@ class VirtualDriver:
     def _put_in_force(self, attributes: Attributes, now_ms: int) -> None:
         sim, before = self.simulation, self._in_force
         self._in_force = attributes
-        if (
+        if sim.setup.scheduler == "capacity":
+            sim.steer(attributes, now_ms)
+        elif (
             attributes.min_shares != before.min_shares
             or attributes.max_shares != before.max_shares
             or attributes.scheduling_policies != before.scheduling_policies

@@ -62,11 +62,11 @@ def check_capacity(plan: Plan | None, mode: str) -> None:
             where="scheduler: capacity",
             mend="let the policy act from outside (NAME@outside)",
         )
-    if plan.min_shares or plan.max_shares or plan.scheduling_policies:
+    if mode == "inside" and plan.min_shares:
         raise InputError(
-            "the policy writes minimum or maximum shares, or policies of queues: those are the Fair Scheduler's",
+            "the policy writes minimum shares, and a capacity is the only guarantee here",
             where="scheduler: capacity",
-            mend="take a policy that writes weights alone",
+            mend="let the policy act from outside (NAME@outside), which writes them as capacities",
         )
     if plan.order.ledger.quantum_s is not None:
         raise InputError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from harness.sim import world as w
 from harness.sim.attributes import with_attributes
 from harness.sim.calls import Calls
 from harness.sim.capacity.api import Scheduler as CapacityScheduler
-from harness.sim.capacity.tree import capacity_settings
+from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
 from harness.sim.check import check_capacity, check_setup
 from harness.sim.compiled import compile_engine
 from harness.sim.durations import job_key, unit
@@ -39,6 +40,7 @@ from harness.sim.setup import Progress, ProgressCallback, SimResult, SimSetup
 from harness.sim.stuck import Stillness, why_stuck
 from harness.sim.table import JobTable, SampleLog, TaskLog, mean_between_ends
 from harness.sim.world import NEVER
+from harness.yarn.capacity.steering import Steered, Steering
 from harness.yarn.fair.manager import queue_tree
 
 #: How many container starts and ends pass between two looks at the wall clock, and how much virtual time at most.
@@ -84,6 +86,7 @@ class Simulation:
                     f"an entitlement for {queue!r}, which is no queue", mend="name queues of the allocation file"
                 )
         self.plan = self._first_plan()
+        self._steering: Steering
         self.allocations: AllocationFile = setup.allocations
         if setup.mode == "inside" and self.plan is not None:
             self.allocations = self._inside_attributes(self.plan)
@@ -147,6 +150,9 @@ class Simulation:
         made = CapacityScheduler(conf, settings, self.setup.nodes)
         if set(made.queue_slots) != {queue.path for queue in self.tree}:
             raise InputError("its queues are not the experiment's", where="capacity", mend="name the same queues")
+        self._steering = steering_of(made.settings, self._capacity())
+        if self.plan is not None and self.setup.mode == "outside":
+            settings_with(self._steering, self.plan)  # what cannot be is refused before anything runs
         return made
 
     def _user_of(self, leaf: int, name: str) -> int:
@@ -392,23 +398,23 @@ class Simulation:
         """Weights take effect in the scheduler (as float32), its shares at the next update."""
         index = self.scheduler.queue_index
         by_slot = {index(path): weight for path, weight in weights.items()}
-        if self.setup.scheduler == "capacity":
-            self.scheduler.set_weights(by_slot, int(self.world.g["now"][0]))
-            return
         self.scheduler.set_weights(by_slot)
         if self.calls is not None:
             self._in_force = with_attributes(self._in_force, weights=weights)
             self._take_calls()
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
+    def steer(self, plan: Steered, now_ms: int) -> None:
+        """A plan takes effect in the Capacity Scheduler, by a re-initialisation with the properties that a controller
+        of a real one would write."""
+        g = self.scheduler.S.g[0]
+        there = Resource(int(g["cluster_mb"]), int(g["cluster_vcores"]))
+        settings = settings_with(replace(self._steering, cluster=there), plan)
+        if settings != self.scheduler.settings:
+            self.scheduler.reconfigure(settings, now_ms)
+
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
         """An allocation file with the same queues takes effect."""
-        if self.setup.scheduler == "capacity":
-            raise InputError(
-                "the policy writes minimum or maximum shares, or policies of queues: those are the Fair Scheduler's",
-                where="scheduler: capacity",
-                mend="take a policy that writes weights alone",
-            )
         self.scheduler.reload(allocations)
         self._in_force = allocations
         if self.calls is not None:

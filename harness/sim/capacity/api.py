@@ -13,7 +13,7 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
-from harness.sim.capacity.conf import MAX_WEIGHT, CapacityConf, QueueConf, read_conf
+from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
@@ -255,22 +255,6 @@ class Scheduler:
         for queue in tree.queues():
             if bool(queue.children) != (queue.path in self.children):
                 raise InputError(f"queue {queue.path} changes between leaf and parent", mend="keep the tree")
-
-    def set_weights(self, weights: Mapping[int, float], now: int) -> None:
-        """Weights of queues (slot -> weight) take effect, as by a re-initialisation with them.
-
-        Where one is above what Hadoop takes, its siblings' are scaled down with it.
-        """
-        settings = dict(self.settings)
-        by_path = {self.queue_paths[slot]: float(weight) for slot, weight in weights.items() if slot}
-        for children in self.children.values():
-            largest = max((by_path[path] for path in children if path in by_path), default=0.0)
-            scale = MAX_WEIGHT / largest if largest > MAX_WEIGHT else 1.0
-            for path in children:
-                if path in by_path:
-                    settings[f"{path}.capacity"] = f"{by_path[path] * scale!r}w"
-        if settings != self.settings:
-            self.reconfigure(settings, now)
 
     # ---- names
 

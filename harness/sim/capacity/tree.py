@@ -1,14 +1,19 @@
-"""An allocation file in the Fair Scheduler's terms as settings of the simulated Capacity Scheduler, in weight mode."""
+"""An allocation file in the Fair Scheduler's terms as settings of the simulated Capacity Scheduler, in weight mode; and
+its settings with a plan that is written from outside."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from harness.base.errors import InputError
 from harness.model.jobs import NodeSpec
 from harness.model.queues import AllocationFile
 from harness.model.resources import Resource
 from harness.yarn.capacity.convert import convert_allocations
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.steering import Steered, Steering
 
 #: Nothing here decides who gets what, or the simulator does not cover it.
 _WITHOUT_EFFECT = re.compile(
@@ -29,3 +34,22 @@ def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) ->
     made = convert_allocations(allocations, cluster=cluster, fixed_queues=True).properties
     kept = {name: value for name, value in made.items() if not _WITHOUT_EFFECT.fullmatch(name)}
     return {"maximum-am-resource-percent": "1", **kept}
+
+
+def steering_of(settings: Mapping[str, str], cluster: Resource) -> Steering:
+    """How settings (without their prefix) are steered. InputError for capacities that cannot be."""
+    values = {PREFIX + name: value for name, value in settings.items()}
+    return Steering(queue_tree(values, source="capacity"), values, {}, cluster, "capacity")
+
+
+def settings_with(steering: Steering, plan: Steered) -> dict[str, str]:
+    """The administrator's settings, without their prefix, with a plan's. InputError for what cannot be expressed."""
+    wanted = steering.wanted(plan)
+    if wanted.problems:
+        raise InputError(
+            wanted.problems[0],
+            where="scheduler: capacity",
+            mend="say so in the experiment's capacity:, or take another policy",
+        )
+    own = {f"{path}.{key}": text for path, values in wanted.values.items() for key, text in values.items()}
+    return {**{name.removeprefix(PREFIX): value for name, value in steering.settings.items()}, **own}

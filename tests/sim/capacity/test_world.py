@@ -83,12 +83,61 @@ def test_control_from_outside_steers_its_weights() -> None:
     assert mean_mb(result, "root.b", 160, 220) > 1.5 * mean_mb(result, "root.a", 160, 220)
 
 
+def test_static_holds_each_queue_to_its_share_though_another_is_idle() -> None:
+    result = simulate_policy(setup(("root.a",), tasks=60, policy=make_policy("static", {}), mode="outside"))
+    assert result.failed_jobs == 0
+    a = result.samples.allocated_mb[:, result.samples.queues.index("root.a")]
+    whole = 4 * 16 * 1024
+    assert whole / 2 - 2048 < a.max() <= whole / 2
+
+
+def test_a_starved_queue_is_lifted_as_by_a_minimum_share() -> None:
+    # c owes much when b comes: level by level its group's share goes to b alone, and c waits.
+    leaves = ("root.g.a", "root.g.b", "root.c")
+    given = setup(leaves, tasks=60, allocations=TREE, mode="outside")
+    jobs = [replace(job, submit_s=0.0 if job.queue == "root.c" else 100.0) for job in given.jobs]
+    longest = {}
+    for t_wait in ("inf", 5):
+        policy = make_policy("hltrf", {"t_wait": t_wait})
+        result = simulate_policy(replace(given, jobs=jobs, policy=policy))
+        assert result.finished
+        assert result.failed_jobs == 0
+        longest[t_wait] = result.max_wait_s["root.c"]
+    assert longest[5] < 0.7 * longest["inf"]
+
+
+@pytest.mark.parametrize("policy", ["fawkes-td", "decay-slurm", "decay-kueue", "naive-hltrf", "ltrf"])
+def test_policies_from_outside_run_on_a_tree(policy: str) -> None:
+    result = simulate_policy(
+        setup(
+            ("root.g.a", "root.g.b", "root.c"),
+            tasks=20,
+            allocations=TREE,
+            policy=make_policy(policy, {}),
+            mode="outside",
+        )
+    )
+    assert result.finished
+    assert result.failed_jobs == 0
+    assert result.writes
+
+
+def test_dominant_shares_are_written_where_the_calculator_compares_them() -> None:
+    dominant = {"resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"}
+    policy = make_policy("ltrf", {"resource": "dominant"})
+    result = simulate_policy(setup(tasks=20, capacity=dominant, policy=policy, mode="outside", resource="dominant"))
+    assert result.finished
+    assert result.writes
+
+
 @pytest.mark.parametrize(
     ("policy", "mode", "words"),
     [
         ("ltrf", "inside", "act from outside"),
-        ("static", "outside", "weights alone"),
-        ("drf", "inside", "weights alone"),
+        ("hltrf", "inside", "act from outside"),
+        ("fawkes-td", "inside", "act from outside"),
+        ("drf", "outside", "DominantResourceCalculator"),
+        ("fifo", "outside", "the ordering policy fair, the policy wants fifo"),
     ],
 )
 def test_what_it_cannot_carry_out_is_refused(policy: str, mode: str, words: str) -> None:

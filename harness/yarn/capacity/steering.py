@@ -1,0 +1,172 @@
+"""What a policy's plan is in a Capacity Scheduler's properties: one definition, for a real RM and for the simulator.
+
+Weights become capacities of the kind that stands there, minimum shares larger capacities, maximum shares maximum
+capacities. What the Capacity Scheduler cannot express is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.model.plan import SchedulingPolicy
+from harness.model.queues import ROOT
+from harness.model.resources import UNBOUNDED, Resource
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, read_capacity
+
+CAPACITY, MAXIMUM = "capacity", "maximum-capacity"
+_CALCULATOR = f"{PREFIX}resource-calculator"
+#: Of a parent's share, what queues that no minimum share lifts keep among them at least.
+_ROOM = 0.1
+
+
+class Steered(Protocol):
+    """What is written of a plan (harness.model.plan.Plan; harness.control.events.Attributes)."""
+
+    @property
+    def weights(self) -> Mapping[str, float]: ...
+    @property
+    def min_shares(self) -> Mapping[str, Resource]: ...
+    @property
+    def max_shares(self) -> Mapping[str, Resource]: ...
+    @property
+    def scheduling_policies(self) -> Mapping[str, SchedulingPolicy]: ...
+
+
+@dataclass(slots=True)
+class Wanted:
+    """``values``: queue -> key -> text; ``in_force``: the capacities as numbers; ``problems``: what cannot be."""
+
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    in_force: dict[str, float] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def put(self, path: str, key: str, text: str) -> None:
+        self.values.setdefault(path, {})[key] = text
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """A tree of queues as its administrator configured it.
+
+    settings
+        All properties, with their prefix.
+    originals
+        The administrator's texts, queue -> key -> text (None: not there), where they are not those of ``settings``.
+    cluster
+        What the cluster has; nothing as long as that is unknown.
+    """
+
+    tree: Mapping[str, CapacityQueue]
+    settings: Mapping[str, str]
+    originals: Mapping[str, Mapping[str, str | None]]
+    cluster: Resource
+    source: str
+
+    def text(self, path: str, key: str) -> str | None:
+        """The administrator's text."""
+        known = self.originals.get(path, {})
+        return known[key] if key in known else self.settings.get(f"{PREFIX}{path}.{key}")
+
+    def capacity(self, path: str) -> Capacity:
+        """The administrator's capacity of a queue."""
+        return read_capacity(self.text(path, CAPACITY), f"{self.source}: {path}")
+
+    def most(self, path: str) -> float:
+        """The part of the cluster that the administrator lets a queue have at most."""
+        part, at = 1.0, path
+        while at != ROOT:
+            text = self.text(at, MAXIMUM)
+            if text is not None and not text.strip().startswith("["):
+                part *= read_capacity(text, f"{self.source}: {at}.{MAXIMUM}").value / 100.0
+            at = at.rpartition(".")[0]
+        return part
+
+    def wanted(self, plan: Steered) -> Wanted:
+        """The properties with this plan."""
+        found = Wanted()
+        self._capacities(plan, found)
+        for path, most in plan.max_shares.items():
+            if path in self.tree and (text := self._maximum(path, most, plan.max_shares)):
+                found.put(path, MAXIMUM, text)
+        for path, policy in plan.scheduling_policies.items():
+            if problem := self._policy_problem(path, policy):
+                found.problems.append(problem)
+        found.problems = list(dict.fromkeys(found.problems))
+        return found
+
+    def _capacities(self, plan: Steered, found: Wanted) -> None:
+        new: dict[str, Capacity] = {}
+        for parent in self.tree.values():
+            weights = {child: plan.weights[child] for child in parent.children if child in plan.weights}
+            if not weights:
+                continue
+            old = {child: self.capacity(child) for child in parent.children}
+            missing = [child for child in parent.children if child not in weights]
+            if parent.fixed or missing:
+                why = parent.fixed or f"{missing[0]} has no share in the plan"
+                found.problems.append(f"the children of {parent.path} keep their capacities: {why}")
+                continue
+            above = new.get(parent.path)
+            total = above if above is not None and above.amounts is not None else None
+            least = {child: plan.min_shares[child].memory_mb for child in weights if child in plan.min_shares}
+            if least and (parent_mb := self._guaranteed(parent.path, new)) > 0:
+                weights = lifted(weights, {child: memory_mb / parent_mb for child, memory_mb in least.items()})
+            for child, capacity in capacities(weights, old, total).items():
+                new[child] = capacity
+                same = capacity == old[child]
+                found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
+                found.in_force[child] = capacity.entitlement
+
+    def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
+        """What a parent is guaranteed of the cluster's memory, MiB, by these capacities."""
+        part, at = 1.0, path
+        while at != ROOT:
+            above = self.tree[at].parent or ROOT
+            siblings = {q: (new.get(q) or self.capacity(q)).entitlement for q in self.tree[above].children}
+            part *= siblings[at] / (sum(siblings.values()) or 1.0)
+            at = above
+        return int(self.cluster.memory_mb * part)
+
+    def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource]) -> str | None:
+        """A maximum share as a percentage of the parent's maximum; None: as it is."""
+        parent = path.rpartition(".")[0]
+        above = all_[parent].memory_mb if parent in all_ else self.cluster.memory_mb * self.most(parent)
+        if most == UNBOUNDED or above <= 0:
+            return None
+        return Capacity("percent", min(100.0 * most.memory_mb / above, 100.0)).text()
+
+    def _policy_problem(self, path: str, policy: str) -> str:
+        queue = self.tree.get(path)
+        if policy == "drf":
+            calculator = self.settings.get(_CALCULATOR) or ""
+            return "" if "Dominant" in calculator else f"dominant shares need {_CALCULATOR} DominantResourceCalculator"
+        if queue is None or queue.children:
+            return ""
+        has = (self.settings.get(f"{PREFIX}{path}.ordering-policy") or "fifo").strip()
+        return "" if has == policy else f"{path} has the ordering policy {has}, the policy wants {policy}"
+
+
+def lifted(weights: Mapping[str, float], least: Mapping[str, float]) -> dict[str, float]:
+    """Siblings' weights with which each queue is guaranteed its least part of the parent, where it has one.
+
+    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity does it: who holds less than
+    the guarantee comes before those who hold more than theirs. The others keep their ratio, and something among them.
+    Parts that sum to more than there is are cut in proportion.
+    """
+    whole = sum(weights.values())
+    parts = {path: weight / whole for path, weight in weights.items()}
+    lifts: set[str] = set()
+    while short := {path for path in least if path not in lifts and least[path] > parts[path]}:
+        lifts |= short
+        others = [path for path in weights if path not in lifts]
+        room = min(sum(least.get(path, 0.0) for path in others) or _ROOM, _ROOM) if others else 0.0
+        total = sum(least[path] for path in lifts)
+        scale = min(1.0, (1.0 - room) / total) if others else 1.0 / total
+        rest, below = 1.0 - scale * total, sum(weights[path] for path in others)
+        parts = {
+            path: scale * least[path] if path in lifts else weight * rest / below for path, weight in weights.items()
+        }
+    return {path: part * whole for path, part in parts.items()} if lifts else dict(weights)
