@@ -166,12 +166,8 @@ def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
                     self.folder.save(replace(state, running_s=time.time() - state.started_at))
                 return self.status()
 
-            def down(self):
-                state = self.folder.load()
-                left = processes.stop(list(state.processes.values()), state.mark) if state is not None else []
-                if not left:
-                    self.folder.remove()
-                return left
+            def _clean(self, state):
+                return processes.stop(list(state.processes.values()), state.mark)
 
             def status(self):
                 state = self.folder.load()
