@@ -453,8 +453,9 @@ class World:
             self.cluster.finish(app)
         self.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + self.checks.longest_asked_s())
         end_s = self.agenda.now_s + 900.0 + 4 * period_s
-        self.agenda.run_until(self.agenda.now_s + 2.2 * period_s)
-        while self.agenda.now_s < end_s and any(self._waits(p) for p in self.processes):
+        shown_s = max((app.shown_ended_s for app in self.cluster.ended[-60:]), default=0.0)
+        self.agenda.run_until(max(shown_s, self.agenda.now_s) + 2.2 * period_s)
+        while self.agenda.now_s < end_s and any(self._waits(p, shown_s) for p in self.processes):
             self.agenda.run_until(self.agenda.now_s + period_s)
         while any(p.ticking for p in self.processes):
             self.agenda.run_until(self.agenda.now_s + 0.01)
@@ -478,12 +479,9 @@ class World:
             self.checks._entitled(first)
         self._release()
 
-    def _waits(self, process: Process) -> bool:
-        """Whether a controller does not yet ask for applications again."""
-        if not process.running:
-            return False
-        controller = process.controller
-        return controller._look._apps_again_s > controller.clock() - self.plan.settings.period_s * 1.1
+    def _waits(self, process: Process, since_s: float) -> bool:
+        """Whether a controller has not yet asked for applications since then: it asks less often after slow answers."""
+        return process.running and self.lost.looked_s.get(process.name, 0.0) <= since_s
 
     def _release(self) -> Process | None:
         """Stops all, the holder last; who has given the file back."""
