@@ -112,8 +112,8 @@ class RmAccounts:
         #: Whether the RM began anew before this look, and its store may lack an application's end; whether it is
         #: another one than at the last look (or a controller only goes on from a store in the midst of a recovery).
         self._anew = self._began = False
-        #: Whose figures have fallen since the RM began anew: each can once.
-        self._fallen: set[str] = set()
+        #: Whom a look has shown since the RM began anew: their figures cannot fall by that any more.
+        self._since_anew: set[str] = set()
         self._reach_s = CACHE_S
         self._shown_s = looked_s
         self._looked = False
@@ -154,15 +154,17 @@ class RmAccounts:
         self._anew, self._began = rm_began_anew or resumed, rm_began_anew
         if self._anew:
             self._recovering_until_s = now_s + RECOVERY_S
-            self._fallen.clear()
+            self._since_anew.clear()
         self._reach_s = CACHE_S + gap_s
         for look in looks:
             account = self.apps.get(look.app)
+            changed = account is None or self._update(account, look, now_s)
             if account is None:
                 self.apps[look.app] = self._new(look, now_s, first)
-            elif not self._update(account, look, now_s):
-                continue
-            self.changed_apps.add(look.app)
+            if changed:
+                self.changed_apps.add(look.app)
+            if now_s < self._recovering_until_s:
+                self._since_anew.add(look.app)
         self.looked_s = self._shown_s = now_s
         self._report(now_s)
 
@@ -179,7 +181,7 @@ class RmAccounts:
                 # Its last seconds were never shown.
                 self._add(account.queue, *self._assumed(account, now_s))
             self.gone_apps.add(app)
-            self._fallen.discard(app)
+            self._since_anew.discard(app)
             self.changed_apps.discard(app)
 
     def consumed(self) -> dict[str, Usage]:
@@ -245,9 +247,8 @@ class RmAccounts:
         return moved or before != (account.queue, account.held, account.final, account.fallen_s)
 
     def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
-        if not recovering or look.app in self._fallen:
+        if not recovering or look.app in self._since_anew:
             return self._cannot_be(account, look, now_s)
-        self._fallen.add(look.app)
         before, away_s = self._lost(account, now_s)
         account.lost_from_s = now_s - away_s
         account.lost_held, account.held = before, ZERO

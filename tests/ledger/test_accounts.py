@@ -385,6 +385,17 @@ def test_a_figure_that_falls_while_an_rm_is_recovered_counts_once() -> None:
     assert accounts.consumed()["root.a"][0] <= 29_000 + 80 * 1024
 
 
+@pytest.mark.parametrize("final", [False, True])
+def test_a_figure_that_falls_for_a_moment_while_an_rm_is_recovered_is_not_counted_twice(final: bool) -> None:
+    # At the first look at it the new RM showed what it knew.
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    accounts.observe(10.0, [AppLook("x", "root.a", 9_000, 9, ZERO, final)])
+    for now_s, figure in ((20.0, 9_000), (30.0, 9_000), (615.0, 4_500), (625.0, 9_000), (635.0, 9_000)):
+        accounts.observe(now_s, [AppLook("x", "root.a", figure, 9, ZERO, final)], rm_began_anew=now_s == 20.0)
+    assert accounts.consumed()["root.a"][0] == 9_000
+
+
 def test_a_figure_that_falls_for_a_moment_is_not_counted_twice() -> None:
     accounts = RmAccounts()
     accounts.observe(0.0, [])
