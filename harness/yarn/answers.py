@@ -50,6 +50,9 @@ class Fields:
 
     def integer(self, name: str, default: Any = _REQUIRED, *, least: int = -_LONG) -> int:
         """A whole number of Java's long range, not below `least`."""
+        value = self._value.get(name, default)
+        if type(value) is int and least <= value < _LONG:
+            return value  # as nearly always: lists of applications are long
         value = self._get(name, default)
         if not isinstance(value, int) or isinstance(value, bool) or not -_LONG <= value < _LONG:
             raise self._bad(name, value, "a whole number")
@@ -61,6 +64,9 @@ class Fields:
         """A whole number that cannot be negative. What is counts as 0: Java's -1 is "not known" or "no longer", and an
         RM whose clock was set back reckons negative lengths of time until that has passed.
         """
+        value = self._value.get(name, default)
+        if type(value) is int and 0 <= value < _LONG:
+            return value
         return max(0, self.integer(name, default))
 
     def number(self, name: str, default: Any = _REQUIRED) -> float:
@@ -76,6 +82,9 @@ class Fields:
 
     def text(self, name: str, default: Any = _REQUIRED) -> str:
         """A text (`well_formed`); null counts as the default."""
+        value = self._value.get(name, default)
+        if type(value) is str and value.isascii():
+            return value
         value = self._get(name, default)
         if value is None and default is not _REQUIRED:
             return str(default)

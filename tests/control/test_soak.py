@@ -84,6 +84,13 @@ def test_each_planted_bug_has_its_place_and_twenty_were_here_before() -> None:
     assert len({bug.name for bug in known}) == len(known)
 
 
+def test_the_page_shows_the_record_of_the_planted_bugs() -> None:
+    results, page = planted.recorded(), planted.PAGE.read_text()
+    assert results.keys() <= {bug.name for bug in planted.bugs()}
+    assert planted.BEGIN + planted.table(results) + planted.END in page
+    assert sum(one["found"] and one["seconds"] <= planted.BUDGET_S for one in results.values()) >= 38
+
+
 @pytest.mark.parametrize("name", ["any-counter-taken", "refresh-forgotten"])
 def test_planted_bugs_are_found_quickly(name: str) -> None:
     search = planted.look_for(next(bug for bug in planted.bugs() if bug.name == name), 120.0)

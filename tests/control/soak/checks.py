@@ -463,7 +463,9 @@ class Checks:
         if "released" in words and "not" in words:
             raise Violated(f"all is well, and it {words}")
         data = world.file.read()
-        if data != world.pristine:
+        # What another one without a lease wrote may be the administrator's value in other words.
+        same = edits.read(data) == edits.read(world.pristine) if world.intruder_seen else data == world.pristine
+        if not same:
             raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
         left = [
             name

@@ -2,6 +2,7 @@
 
 The bugs are in planted.toml, as texts to be replaced: moving lines do no harm, and a bug whose anchor has gone is an
 error. Ten minutes of CPU time each at most; printed is the seed that found it, what it violated and how long that took.
+``--record`` keeps the results in planted.json, and shows them on the page docs/track-record.md.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUDGET_S = 600.0
+RECORD, PAGE = HERE / "planted.json", ROOT / "docs" / "track-record.md"
+BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,10 @@ class Bug:
 class Search:
     bug: Bug
     found: bool
+    #: CPU time, with all seeds before (of a soak that hangs: how long it was waited for).
     seconds: float
     text: str
+    seed: int | None = None
 
 
 def bugs() -> list[Bug]:
@@ -59,7 +65,7 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
     """Plants a bug in a copy and runs seeds until one of them violates something."""
     with tempfile.TemporaryDirectory(prefix="planted-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as copy:
         for part in ("harness", "tests/control/soak"):
-            shutil.copytree(ROOT / part, Path(copy, part), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+            shutil.copytree(ROOT / part, Path(copy, part), ignore=shutil.ignore_patterns("*.so"))
         file = Path(copy, bug.file)
         file.write_text(file.read_text().replace(bug.old, bug.new))
         begun_s = time.monotonic()
@@ -75,13 +81,45 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
             )
         except subprocess.TimeoutExpired:
             return Search(bug, True, time.monotonic() - begun_s, "the soak did not end: it hangs")
-        seconds = time.monotonic() - begun_s
-    if ended.returncode == 0:
-        return Search(bug, False, seconds, f"{json.loads(ended.stdout)['seeds']} seeds")
-    if ended.returncode == 1 and ended.stdout:
-        first = json.loads(ended.stdout)["violations"][0]
-        return Search(bug, True, seconds, f"seed {first['seed']}: {first['what'][:160]}")
+    if ended.returncode in (0, 1) and ended.stdout:
+        said = json.loads(ended.stdout)
+        if not said["violations"]:
+            return Search(bug, False, said["core_seconds"], f"{said['seeds']} seeds")
+        first = said["violations"][0]
+        return Search(bug, True, said["core_seconds"], f"seed {first['seed']}: {first['what'][:160]}", first["seed"])
     raise RuntimeError(f"{bug.name}: {ended.stderr[-2000:]}")
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """The results that are kept: bug -> ``{"found", "seed", "seconds", "budget_s"}``."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}  # type: ignore[no-any-return]
+
+
+def keep(search: Search, budget_s: float) -> None:
+    """One result more in the record, and the record on the page."""
+    known = recorded()
+    known[search.bug.name] = {
+        "found": search.found,
+        "seed": search.seed,
+        "seconds": round(search.seconds, 1),
+        "budget_s": budget_s,
+    }
+    order = {bug.name: number for number, bug in enumerate(bugs())}
+    kept = {name: known[name] for name in sorted(known.keys() & order.keys(), key=order.__getitem__)}
+    RECORD.write_text(json.dumps(kept, indent=1) + "\n")
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + table(kept) + END + rest.partition(END)[2])
+
+
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The record as the page shows it."""
+    what = {bug.name: bug.what for bug in bugs()}
+    lines = ["| bug | what it does | found by seed | CPU seconds |", "|---|---|---|---|"]
+    for name, one in results.items():
+        seed = one["seed"] if one["seed"] is not None else "it hangs" if one["found"] else "not found"
+        lines.append(f"| {name} | {what[name]} | {seed} | {one['seconds']:g} |")
+    found = sum(one["found"] for one in results.values())
+    return f"{found} of {len(what)} were found; {len(results)} were looked for.\n\n" + "\n".join(lines) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,12 +128,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--budget", type=float, default=BUDGET_S, metavar="SECONDS")
+    parser.add_argument("--record", action="store_true", help="keep the results, and show them on the page")
     given = parser.parse_args(arguments)
     chosen = [bug for bug in bugs() if not given.only or bug.name in given.only]
     missed = 0
     with ThreadPoolExecutor(given.jobs) as pool:
         for done in pool.map(lambda bug: look_for(bug, given.budget), chosen):
             missed += not done.found
+            if given.record:
+                keep(done, given.budget)
             print(
                 f"{'found ' if done.found else 'MISSED'} {done.seconds:6.1f} s  {done.bug.name}: {done.text}",
                 flush=True,

@@ -89,7 +89,7 @@ class World:
         self.processes: list[Process] = []
         self._acting: list[Process] = []
         self.endings: dict[int, Callable[[], None]] = {}
-        self.broken = self.intruded = self.changed_in_tick = False
+        self.broken = self.intruded = self.intruder_seen = self.changed_in_tick = False
         self.poll_misses = self.new_queues = 0
         #: Whether anybody had a queue of his own.
         self.ad_hoc_seen = False
@@ -250,7 +250,7 @@ class World:
         process.begin()
         if settings.lease_s:
             return None
-        self.intruded = True
+        self.intruded = self.intruder_seen = True
 
         def ends() -> None:
             if process.ticking:
