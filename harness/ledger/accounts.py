@@ -155,7 +155,8 @@ class RmAccounts:
         if self._anew:
             self._recovering_until_s = now_s + RECOVERY_S
             self._since_anew.clear()
-        self._reach_s = CACHE_S + gap_s
+        # How long ago the last look was nobody knows who has just begun: a clock may have been set forward since.
+        self._reach_s = CACHE_S + (0.0 if self._again else gap_s)
         for look in looks:
             account = self.apps.get(look.app)
             changed = account is None or self._update(account, look, now_s)

@@ -503,6 +503,17 @@ def test_a_clock_that_was_set_back_before_the_controller_began_again_loses_nothi
     assert "x" in again.refused, "from the second look on its own clock tells"
 
 
+def test_a_clock_that_was_set_forward_before_the_controller_began_again_charges_nothing() -> None:
+    # The RM still shows the figure that it showed before.
+    accounts = RmAccounts()
+    accounts.observe(0.0, [])
+    look = AppLook("x", "root.a", 10_000, 10, Resource(1024, 1), False)
+    accounts.observe(10.0, [look])
+    again = RmAccounts(accounts.apps, accounts.queues, looked_s=accounts.looked_s)
+    again.observe(86_410.0, [look])
+    assert again.consumed()["root.a"][0] <= 10_000 + CACHE_S * 1024
+
+
 def test_an_old_list_that_shows_an_ended_application_running_charges_nothing() -> None:
     """Twice, far apart: in between nobody asks for who has ended, so that it seems to have stayed so."""
     accounts = RmAccounts()

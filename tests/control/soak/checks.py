@@ -72,6 +72,8 @@ class Checks:
     # --- at every write ---
 
     def replaced(self, path: Path, process: Process) -> None:
+        if process.settings.mode == "shadow" and path.parent == self.world.file.path.parent:
+            raise Violated(f"{process.name} is a shadow, and writes {path.name}")
         if path == self.world.file.path:
             self._file_written(process)
         elif path == self.world.lease_path:
@@ -395,7 +397,10 @@ class Checks:
             if process.tick_log._alarms.keys() - allowed:
                 raise Violated(f"{process.name} still says {sorted(process.tick_log._alarms)}")
         self._bounds(holders[0])
-        self._entitled(holders[0])
+        for process in world.processes:
+            # Without a lease nobody tells a shadow whose the values are.
+            if process in holders or (process.settings.mode == "shadow" and process.settings.lease_s):
+                self._entitled(process)
 
     def _bounds(self, holder: Process) -> None:
         world, controller = self.world, holder.controller

@@ -42,6 +42,8 @@ class Plan:
     spare: bool = False
     #: Whether all that comes has room, so that nothing begins when something ends.
     light: bool = False
+    #: Whether a shadow looks on.
+    shadow: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -65,8 +67,8 @@ class Plan:
         )
         pair, nodes, warm_apps = rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3))
         tasks, spare = rng.choice((1.0, 1.0, 30.0)), bool(lease_s) and rng.random() < 0.5
-        light = rng.random() < 0.3
-        return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light)
+        light, shadow = rng.random() < 0.3, rng.random() < 0.15
+        return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light, shadow)
 
 
 @dataclass

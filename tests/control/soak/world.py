@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.control.reports import TickReport
@@ -357,6 +357,8 @@ class World:
             self.agenda.after(1.7 * period_s, lambda: self.second(random.Random(f"{self.seed} spare")))
         for _ in range(self.plan.warm_apps):
             self.cluster.submit(self.cluster.leaves()[0])
+        if self.plan.shadow:
+            self.agenda.after(2.3 * period_s, self._shadow)
         first = Process("A", self, self.plan.settings, MachineClock(self.agenda), self._ticked)
         self.processes.append(first)
         self.agenda.after(0.5, first.begin)
@@ -371,6 +373,12 @@ class World:
             self._heal()
             self._calm()
         self._wind_up()
+
+    def _shadow(self) -> None:
+        """Another controller looks on, with a ledger of its own; it decides and writes nothing."""
+        settings = replace(self.plan.settings, mode="shadow")
+        self.processes.append(Process("S", self, settings, MachineClock(self.agenda), self._ticked))
+        self.processes[-1].begin()
 
     def _poll(self) -> None:
         for rm in self.rms:
