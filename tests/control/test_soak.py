@@ -88,6 +88,7 @@ def test_the_page_shows_the_record_of_the_planted_bugs() -> None:
     results, page = planted.recorded(), planted.PAGE.read_text()
     assert results.keys() <= {bug.name for bug in planted.bugs()}
     assert planted.BEGIN + planted.table(results) + planted.END in page
+    assert sum(one["found"] and one["seconds"] <= planted.BUDGET_S for one in results.values()) >= 38
 
 
 @pytest.mark.parametrize("name", ["any-counter-taken", "refresh-forgotten"])
