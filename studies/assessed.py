@@ -1,10 +1,15 @@
 """How true is what `yarnfair assess` predicts? Five loads, written down beforehand, on real containers.
 
     python -m studies.assessed run runs/assessed
+    python -m studies.assessed measure runs/assessed -o docs/records/assessed.json
 
 `run` brings up one local cluster of three nodes. Each load is recorded under `fair`, assessed, and run twice under the
 recommended policy (without a recommendation once under ``ltrf@outside``, to see that there was nothing to gain). Every
 run has the machine's load average beside it (``machine.json``). Called again, it goes on with what is missing.
+
+`measure` holds the predictions against what happened: by queue the direction, and the mean completion time. Then every
+run under control is simulated by its own trace in twenty phases of heartbeats and control: is each job, and each queue,
+inside the band of the phases?
 """
 
 from __future__ import annotations
@@ -29,11 +34,11 @@ from harness.control.settings import MAX_RATIO
 from harness.experiments.real.cluster import cluster_spec
 from harness.experiments.resolve import load_experiment
 from studies.assessed_loads import LOADS, experiment
+from studies.assessed_measure import ended, measure
+from studies.result import write
 
-#: Before a load is known to be one without a recommendation, its other runs are named.
+#: Runs under a recommended policy.
 REPEATS = 2
-#: Above this load average a run counts as taken on a busy machine.
-BUSY = 4.0
 _FILE = '<?xml version="1.0"?><allocations><queue name="root"><queue name="other"/></queue></allocations>\n'
 _EVERY_S = 5.0
 
@@ -54,14 +59,6 @@ def write_loads(folder: Path) -> None:
 
 def file_of(folder: Path, name: str, changed: bool) -> Path:
     return folder / f"{name}{'-after' if changed else ''}.yaml"
-
-
-def ended(folder: Path) -> Path | None:
-    """The run directory in a folder of one run, if it ended well."""
-    for path in sorted(folder.glob("*/run.json")):
-        if read_json(path).get("exit") == 0:
-            return path.parent
-    return None
 
 
 @contextmanager
@@ -160,13 +157,21 @@ def run(folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code. What goes wrong is one line."""
+    """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.assessed", description=__doc__)
-    parser.add_argument("what", choices=("run",))
+    parser.add_argument("what", choices=("run", "measure"))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="run directories")
+    parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
     try:
-        run(given.folder)
+        if given.what == "run":
+            run(given.folder)
+        else:
+            write(
+                given.out,
+                "; ".join(f"python -m studies.assessed {what} runs/assessed" for what in ("run", "measure")),
+                measure(given.folder),
+            )
     except YarnfairError as error:
         print(f"assessed: {error.line()}", file=sys.stderr)
         return error.exit_code

@@ -29,7 +29,7 @@ from typing import Any
 
 from harness.base.errors import InputError, RegressionFound, YarnfairError
 from harness.base.files import read_json, write_text
-from studies import dynamicmr_tables, figures_tables, ordering_tables
+from studies import assessed_tables, dynamicmr_tables, figures_tables, ordering_tables
 from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +40,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     **ordering_tables.TABLES,
     **dynamicmr_tables.TABLES,
     **figures_tables.TABLES,
+    **assessed_tables.TABLES,
 }
 
 REFERENCE = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from harness.clusters import site
 from harness.clusters.local import LocalCluster
@@ -27,9 +29,11 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
+from tests.browser import chromium
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Meddler, Service, stop_rm, tmpfs, until
 
 _RM = "org.apache.hadoop.yarn.server.resourcemanager"
+_PAGE = r"http://127\.0\.0\.1:[0-9]+/"
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("enforce")]
 
 
@@ -146,6 +150,56 @@ def test_once_dry_run_release_and_the_views(yarn: Site) -> None:
     assert release.returncode == 0, release.stderr
     assert yarn.weights() == {"root.a": 2.0, "root.b": 1.0, "root.c": 1.0}
     assert parse_allocations(yarn.file.read_bytes()) == parse_allocations(before)
+
+
+@pytest.mark.browser
+def test_the_live_page_of_the_controller_and_of_top(yarn: Site, tmp_path: Path) -> None:
+    """`enforce` with `page:`, and beside it `top --serve`: both show in a browser what the ResourceManager has."""
+    service = yarn.service(page="127.0.0.1:0")
+    service.once()
+    load = Load(yarn.client)
+    service.start()
+    shown = until(lambda: service.log.exists() and service.events("page"), "the page is announced")[-1]
+    load.submit(6, 25, 30)
+    (own,) = re.findall(_PAGE, json.dumps(shown))
+    served = [*("--rm", yarn.rest, "--config", str(service.config)), *("--serve", "127.0.0.1:0", "--every", "1")]
+    command = [sys.executable, "-m", "harness", "top", *served]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as top:
+        try:
+            assert top.stdout is not None
+            (beside,) = re.findall(_PAGE, top.stdout.readline())
+            with chromium(tmp_path / "profile") as browser:
+                for url, width, dark in ((own, 1280, False), (beside, 1280, False), (beside, 400, True)):
+                    browser.open(url, width, dark=dark)
+                    browser.until("document.querySelectorAll('.small svg').length === 3", timeout_s=60)
+                    assert browser.run("document.querySelector('#mode').textContent") == "full"
+                    browser.until("document.querySelectorAll('#decisions li').length > 0", timeout_s=60)
+                    browser.until("document.querySelector('[data-queue=\"root.a\"]').click() || true")
+                    words = browser.until(
+                        "document.querySelector('#why p') && document.querySelector('#why').textContent", timeout_s=60
+                    )
+                    assert "Entitled to 50.0 %" in words
+                    assert browser.too_wide() == []
+                    assert browser.faint() == []
+                    before = browser.run("document.querySelector('.small path.c').getAttribute('d').length")
+                    browser.until(
+                        f"document.querySelector('.small path.c').getAttribute('d').length > {before}", timeout_s=60
+                    )
+                assert browser.console == []
+                asked = {url.partition("?")[0] for url in browser.requests if url.startswith("http")}
+                assert asked == {own, f"{own}view.json", beside, f"{beside}view.json"}
+            for url in (own, beside):
+                found = requests.get(f"{url}view.json", headers={"X-Yarnfair": "1"}, timeout=30).json()
+                assert set(QUEUES) < set(found["queues"])
+                assert found["problem"] == ""
+        finally:
+            top.send_signal(signal.SIGINT)
+            top.wait(timeout=30)
+    service.stop()
+    for url in (own, beside):
+        with pytest.raises(requests.ConnectionError):
+            requests.get(url, timeout=5)
+    settled(yarn, service, load)
 
 
 def kills(yarn: Site, count: int, seed: int) -> None:

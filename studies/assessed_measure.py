@@ -1,0 +1,180 @@
+"""What `studies.assessed` makes of its runs: predictions against what happened, runs under control in their bands."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.base.errors import InputError
+from harness.base.files import read_json
+from harness.control.settings import MAX_RATIO
+from harness.experiments.assessing.playing import PHASES, Candidate, simulate_phase
+from harness.experiments.assessing.verdict import MOST_ERROR, NOTICEABLE
+from harness.experiments.replaying import write_experiment
+from harness.jobs.recorded import read_trace
+from harness.results.summary import jobs_table
+from studies.assessed_loads import LOADS
+
+#: Above this load average a run counts as taken on a busy machine.
+BUSY = 4.0
+_DIGITS = 4
+
+
+def ended(folder: Path) -> Path | None:
+    """The run directory in a folder of one run, if it ended well."""
+    for path in sorted(folder.glob("*/run.json")):
+        if read_json(path).get("exit") == 0:
+            return path.parent
+    return None
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """All loads of a folder. Raises InputError where a run is missing."""
+    loads = {name: _load(folder, name) for name in LOADS}
+    controlled = {
+        run.name: in_band(directory)
+        for run in sorted(folder.glob("*-recommended-*"))
+        if run.is_dir() and (directory := ended(run)) is not None
+    }
+    judged = [row for load in loads.values() for row in load["queues"].values()]
+    inside = list(controlled.values())
+    return {
+        "loads": loads,
+        "directions_right": sum(row["direction_right"] for row in judged),
+        "within": sum(row["within"] for row in judged),
+        "queues": len(judged),
+        "verdicts_right": sum(load["verdict"] == load["expected"] for load in loads.values()),
+        "under_control": controlled,
+        "jobs_inside": sum(one["jobs_inside"] for one in inside),
+        "jobs": sum(one["jobs"] for one in inside),
+        "queues_inside": sum(row["inside"] for one in inside for row in one["queues"].values()),
+        "queues_held": sum(len(one["queues"]) for one in inside),
+    }
+
+
+def _load(folder: Path, name: str) -> dict[str, Any]:
+    load, changed = LOADS[name], bool(LOADS[name].after)
+    said = read_json(folder / f"{name}-assess" / "assess.json")
+    recorded = _means(folder / f"{name}-fair")
+    before = _means(folder / f"{name}-fair-after") if changed else recorded
+    runs = [_means(path) for path in sorted(folder.glob(f"{name}-recommended-*")) if ended(path) is not None]
+    if not runs:
+        raise InputError("no run under the recommended policy", where=f"{folder}/{name}", mend="run it first")
+    best = said["policies"].get(said["recommended"].get("name", "fair"))
+    queues = {}
+    for queue, row in best["queues"].items():
+        queues[queue] = judged(row, before[queue], [run[queue] for run in runs], changed=changed)
+    return {
+        "why": load.why,
+        "expected": load.expected,
+        "verdict": said["verdict"],
+        "recommended": said["recommended"].get("name"),
+        "reproduction_error": said["reproduction_error"],
+        "lines": said["lines"],
+        "runs": len(runs),
+        "machine": {run.name: _machine(run) for run in sorted(folder.glob(f"{name}-*")) if ended(run) is not None},
+        "recorded_s": recorded,
+        "queues": queues,
+    }
+
+
+def judged(row: Mapping[str, Any], before_s: float, took_s: Sequence[float], *, changed: bool) -> dict[str, Any]:
+    """One queue's prediction against what happened. ``row``: of `assess` (``mean_completion_s``, ``change`` and bands).
+
+    ``before_s``: mean completion under `fair` of the load as it was when the recommended policy ran; ``took_s``: of
+    each run under that. Where the load changed since the recording, the change is what was predicted, not the time: it
+    is applied to ``before_s``. The direction is right where both changes have one sign, or both are below what is worth
+    a word (`NOTICEABLE`). ``within``: the mean of the runs is at most 15 % off, or by what two of them differ.
+    """
+    mean_s = sum(took_s) / len(took_s)
+    change = mean_s / before_s - 1.0
+    predicted_s = before_s * (1.0 + row["change"]) if changed else row["mean_completion_s"]
+    off = predicted_s / mean_s - 1.0
+    apart = (max(took_s) - min(took_s)) / mean_s
+    small = abs(row["change"]) < NOTICEABLE and abs(change) < NOTICEABLE
+    return {
+        "before_s": round(before_s, 2),
+        "predicted_s": round(predicted_s, 2),
+        "took_s": [round(one, 2) for one in took_s],
+        "predicted_change": round(row["change"], _DIGITS),
+        "predicted_change_band": [round(one, _DIGITS) for one in row["change_band"]],
+        "change": round(change, _DIGITS),
+        "off": round(off, _DIGITS),
+        "runs_apart": round(apart, _DIGITS),
+        "direction_right": bool(small or row["change"] * change > 0),
+        "within": bool(abs(off) <= max(MOST_ERROR, apart)),
+    }
+
+
+def _means(run: Path) -> dict[str, float]:
+    """Mean completion time by queue of a real run, seconds."""
+    directory = ended(run)
+    if directory is None:
+        raise InputError("no run that ended well", where=str(run), mend="run it first")
+    table = pd.read_parquet(directory / "jobs.parquet")
+    means = table.groupby("queue", observed=True)["completion_s"].mean()
+    return {str(queue): round(float(value), 2) for queue, value in means.items()}
+
+
+def _machine(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(run / "machine.json")
+    return {**found, "busy": found["mean"] > BUSY}
+
+
+def in_band(directory: Path, phases: int = PHASES) -> dict[str, Any]:
+    """A real run under control, simulated by its own trace under its own policy in many phases: what lies inside.
+
+    By job and by queue (mean completion): ``took_s``, the band's ends, and ``inside``. Of twenty phases' bands a
+    further phase lies inside with 19 in 21.
+    """
+    policy = read_json(directory / "run.json")["policy"]
+    table = pd.read_parquet(directory / "jobs.parquet").set_index("job")
+    candidate = Candidate("own", policy["name"], "outside", policy["settings"], policy.get("period_s", 5.0), MAX_RATIO)
+    with tempfile.TemporaryDirectory() as work:
+        experiment = write_experiment(read_trace(directory / "trace.jsonl"), Path(work), sample_s=1.0)
+        played = [
+            jobs_table(simulate_phase(str(experiment), candidate, seed), {}).set_index("job")
+            for seed in range(1, phases + 1)
+        ]
+    times = pd.DataFrame({seed: one["completion_s"] for seed, one in enumerate(played)})
+    took = {str(job): float(value) for job, value in table["completion_s"].items()}
+    jobs = {str(job): _held(took[str(job)], list(row)) for job, row in times.iterrows()}
+    by_queue = table["queue"].astype(str)
+    queues = {
+        queue: _held(float(own["completion_s"].mean()), list(times.loc[own.index].mean()))
+        for queue, own in table.groupby(by_queue)
+    }
+    late = {queue: _late(table, played, queue) for queue in queues}
+    return {
+        "jobs": len(jobs),
+        "jobs_inside": sum(one["inside"] for one in jobs.values()),
+        "most_outside": max(one["beyond"] for one in jobs.values()),
+        "queues": {queue: {**one, **late[queue]} for queue, one in queues.items()},
+        "by_job": jobs,
+    }
+
+
+def _held(took_s: float, phases_s: Sequence[float]) -> dict[str, Any]:
+    low, high = min(phases_s), max(phases_s)
+    beyond = max(low - took_s, took_s - high, 0.0) / took_s
+    return {
+        "took_s": round(took_s, 2),
+        "band_s": [round(low, 2), round(high, 2)],
+        "mean_s": round(sum(phases_s) / len(phases_s), 2),
+        "inside": beyond == 0.0,
+        "beyond": round(beyond, _DIGITS),
+    }
+
+
+def _late(table: pd.DataFrame, played: Sequence[pd.DataFrame], queue: str) -> dict[str, float]:
+    """Mean seconds from submission to the master's start, real and simulated."""
+    own = table[table["queue"].astype(str) == queue]
+    simulated = pd.concat([one.loc[own.index] for one in played])
+    return {
+        "started_after_s": round(float((own["started_s"] - own["submitted_s"]).mean()), 2),
+        "simulated_started_after_s": round(float((simulated["started_s"] - simulated["submitted_s"]).mean()), 2),
+    }
