@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.experiments.resolve import LoadedExperiment
+    from harness.model.jobs import JobSpec
     from harness.sim.setup import SimResult
 
 #: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
 _GOLDEN = 0.618033988749895
+#: The same for the phase of the scheduler's update, by another number, so that the two do not go together.
+_PLASTIC = 0.7548776662466927
 #: Phases of a prediction's band, and the fewest that make one.
 PHASES, LEAST_PHASES = 20, 5
 
@@ -46,6 +49,16 @@ class Candidate:
 def control_phase_s(seed: int, period_s: float) -> float:
     """When the controller first looks, in the phase of this seed (from 1 on)."""
     return (seed * _GOLDEN % 1.0) * period_s
+
+
+def in_phase(jobs: Iterable[JobSpec], seed: int, update_ms: int) -> list[JobSpec]:
+    """The jobs, all submitted a part of the scheduler's update period later; the first phase's (seed 1) as they are.
+
+    A new application waits for the scheduler's next update (each 500 ms by default), and a real one's has any phase
+    against the submissions; the simulator's begins with the run.
+    """
+    later_s = ((seed - 1) * _PLASTIC % 1.0) * update_ms / 1000.0
+    return [replace(job, submit_s=job.submit_s + later_s) if job.after_job is None else job for job in jobs]
 
 
 @lru_cache(maxsize=4)
@@ -78,10 +91,11 @@ def simulate_phase(experiment: str, candidate: Candidate, seed: int, *, sample_s
         seed,
         scheduler=candidate.scheduler,
     )
-    setup = setup_of(loaded, variant, list(_jobs(experiment)))
+    setup = setup_of(loaded, variant, [])
     outside = candidate.mode == "outside"
     setup = replace(
         setup,
+        jobs=in_phase(_jobs(experiment), seed, setup.delays.update_ms),
         max_ratio=candidate.max_ratio if outside else None,
         control_phase_s=control_phase_s(seed, candidate.period_s) if outside else 0.0,
         sample_s=sample_s or setup.sample_s,

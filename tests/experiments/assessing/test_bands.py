@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.experiments.assessing.playing import Candidate, simulate_phase
+from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import read_trace
-from tests.experiments.assessing.loads import contended, recording
+from tests.experiments.assessing.loads import contended, job, recording
 
 
 def replayed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -51,3 +53,19 @@ def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureF
     assert " to " in steady
     without = replayed(capsys, str(trace), "--policy", "fair", "--phases", "0", "--out", str(tmp_path / "none"))
     assert "phases" not in without
+
+
+def test_the_phases_have_the_schedulers_update_at_any_moment(tmp_path: Path) -> None:
+    """A job on an idle cluster waits up to 500 ms for the next update, wherever its submission falls."""
+    trace = recording(tmp_path, [job("alone", "root.steady", 20.0, 1, 5.0)])
+    experiment = write_experiment(read_trace(trace), tmp_path / "played")
+    delays = read_trace(trace).header.delays
+    assert delays.update_ms is None, "Hadoop's own, 500 ms"
+    waits = []
+    for seed in range(1, 21):
+        played = simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), seed)
+        waits.append(float(played.jobs["started_s"][0]) - float(played.jobs["submitted_s"][0]))
+    heartbeat_s = 1.0 / 3  # of three nodes the next one's, a second each
+    assert min(waits) < 0.15
+    assert max(waits) - min(waits) > 0.35 > heartbeat_s
+    assert simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), 1).jobs["submitted_s"][0] == 20.0
