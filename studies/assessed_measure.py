@@ -64,7 +64,9 @@ def _load(folder: Path, name: str) -> dict[str, Any]:
     runs = [_means(path) for path in sorted(folder.glob(f"{name}-recommended-*")) if ended(path) is not None]
     if not runs:
         raise InputError("no run under the recommended policy", where=f"{folder}/{name}", mend="run it first")
-    best = said["policies"].get(said["recommended"].get("name", "fair"))
+    # Without a recommendation: what it expected of the policy that ran to see, where it tried that.
+    names = (said["recommended"].get("name"), "ltrf@outside", "fair")
+    best = next(said["policies"][one] for one in names if one in said["policies"])
     queues = {}
     for queue, row in best["queues"].items():
         queues[queue] = judged(row, before[queue], [run[queue] for run in runs], changed=changed)
