@@ -100,6 +100,7 @@ SIMULATED: dict[str, Recipe] = {
 
 #: Records of real containers: no run is like another, and each takes a cluster for minutes or hours.
 REAL = (
+    "assessed",
     *("cloud-small", "control-effect", "dynamicmr-outside-real", "estimator", "fawkes-real", "ltyarn-real"),
     *("ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed", "ltyarn-real-replayed", "ltyarn-real-small"),
     *("ltyarn-real-small-docker", "ltyarn-small", "ltyarn-small-docker", "others-real", "outside-real"),
