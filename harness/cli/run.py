@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,11 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def say_if_it_compiles() -> None:
-    """A line on standard error where the first run will take longer."""
+def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
+    """A line on standard error where the first run on one of these schedulers will take longer."""
     from harness.sim.compiled import is_compiled
 
-    if not is_compiled():
+    if not all(is_compiled(scheduler) for scheduler in schedulers):
         text = "the simulator is compiled first, once after an installation or a change of it: a minute or two"
         click.echo(text, err=True)
 
@@ -162,7 +162,7 @@ class _Called:
         if not quiet:
             click.echo(f"{self.loaded.name}: {len(self.variants)} run(s) into {self.folder}", err=True)
             if self.target is None and self.kind.compiles:
-                say_if_it_compiles()
+                say_if_it_compiles({getattr(variant, "scheduler", None) or "fair" for variant in self.variants})
         with RunProgress(self.variants, "simulated" if self.target is None else "of wall-clock time") as progress:
             self.ended = run_experiment(
                 self.loaded,

@@ -72,60 +72,73 @@ def keep_compiled_code() -> None:
 
 # --- all of it at once ---
 
-#: What a run calls, in two halves that share little; numba keeps each function on disk as soon as it is compiled, so
-#: that what one half has finished the other takes from there. (module, function, types of its arguments: s the
-#: scheduler's state, w the world, i an integer, I and F tables of integers and reals.)
-_HALVES = (
-    (
-        ("fair.nodes", "heartbeat", "sii"),
-        ("loop", "_beat", "swii"),
-        ("loop", "_happens", "swii"),
-    ),
-    (
-        ("fair.shares", "update", "si"),
-        ("observe", "look_at", "iiIFi"),
-        ("loop", "take_sample", "swi"),
-        ("loop", "rebuild_ring", "wi"),
-        ("spark", "executor_up", "wiii"),
-        ("fair.preempt", "preempt_pass", "si"),
-        ("fair.preempt", "run_kills", "si"),
-        ("quantum", "cross", "swi"),
-        ("apps", "restart_lost", "swi"),
-    ),
+#: What a run calls, for each scheduler in two halves that share little, and what needs both; numba keeps each function
+#: on disk as soon as it is compiled, so that what one half has finished the other takes from there. (module, function,
+#: types of its arguments: s the scheduler's state, w the world, i an integer, I and F tables of integers and reals.)
+_HEARTBEATS = (("loop", "_beat", "swii"), ("loop", "_happens", "swii"))
+_WORLD = (
+    ("loop", "take_sample", "swi"),
+    ("loop", "rebuild_ring", "wi"),
+    ("spark", "executor_up", "wiii"),
+    ("quantum", "cross", "swi"),
+    ("apps", "restart_lost", "swi"),
 )
-_LAST = (("loop", "run_at", "ii"),)
+_PARTS: dict[str, tuple[tuple[tuple[str, str, str], ...], ...]] = {
+    "fair": (
+        (("fair.nodes", "heartbeat", "sii"), *_HEARTBEATS),
+        (
+            ("fair.shares", "update", "si"),
+            ("observe", "look_at", "iiIFi"),
+            *_WORLD,
+            ("fair.preempt", "preempt_pass", "si"),
+            ("fair.preempt", "run_kills", "si"),
+        ),
+        (("loop", "run_at", "ii"),),
+    ),
+    "capacity": (
+        (("capacity.nodes", "heartbeat", "sii"), *_HEARTBEATS),
+        (
+            ("capacity.capacities", "refresh", "si"),
+            ("capacity.capacities", "configured", "s"),
+            ("capacity.nodes", "refresh_room", "si"),
+            ("observe", "look_at_capacity", "iiIFi"),
+            *_WORLD,
+        ),
+        (("loop", "run_capacity_at", "ii"),),
+    ),
+}
 
 
-def compile_half(which: int) -> None:
-    """Compile one half of what a run needs (2: what needs both)."""
+def compile_part(scheduler: str, which: int) -> None:
+    """Compile one half of what a run on a scheduler needs (2: what needs both)."""
     from numba.core import types
 
-    from harness.sim.fair.state import S
     from harness.sim.world import W
 
+    state = importlib.import_module(f"harness.sim.{scheduler}.state").S
     kinds: dict[str, Any] = {
-        "s": S.compiled_type(),
+        "s": state.compiled_type(),
         "w": W.compiled_type(),
         "i": types.int64,
         "I": types.Array(types.int64, 2, "C"),
         "F": types.Array(types.float64, 2, "C"),
     }
-    for module, function, arguments in (*_HALVES, _LAST)[which]:
+    for module, function, arguments in _PARTS[scheduler][which]:
         compiled = getattr(importlib.import_module(f"harness.sim.{module}"), function)
         compiled.compile(tuple(kinds[kind] for kind in arguments))
 
 
-def _compile_all() -> None:
+def _compile_all(scheduler: str) -> None:
     helper = None
     if len(os.sched_getaffinity(0)) > 1:
-        code = "from harness.sim.compiled import compile_half; compile_half(1)"
+        code = f"from harness.sim.compiled import compile_part; compile_part({scheduler!r}, 1)"
         with contextlib.suppress(OSError):
             quiet = subprocess.DEVNULL
             helper = subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)
     try:
-        compile_half(0)
+        compile_part(scheduler, 0)
         if helper is None:
-            compile_half(1)
+            compile_part(scheduler, 1)
     except BaseException:
         if helper is not None:
             helper.kill()
@@ -133,12 +146,12 @@ def _compile_all() -> None:
     finally:
         if helper is not None:
             helper.wait()
-    compile_half(2)  # and whatever a helper that failed has left undone
+    compile_part(scheduler, 2)  # and whatever a helper that failed has left undone
 
 
-def once(folder: Path, work: Callable[[], None]) -> bool:
+def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:
     """Do some work once for a folder, whoever comes first; others wait until it is done. Whether it was done here."""
-    done = folder / "whole"
+    done = folder / mark
     if done.exists():
         return False
     try:
@@ -153,14 +166,19 @@ def once(folder: Path, work: Callable[[], None]) -> bool:
         return False  # nothing can be kept here: each process compiles what it needs
 
 
-def is_compiled() -> bool:
+def _mark(scheduler: str) -> str:
+    """The file that says that a scheduler's engine is compiled."""
+    return "whole" if scheduler == "fair" else f"whole-{scheduler}"
+
+
+def is_compiled(scheduler: str = "fair") -> bool:
     """Whether a run needs to compile nothing."""
     folder = os.environ.get("NUMBA_CACHE_DIR", "")
-    return Path(folder).name.startswith(_PREFIX) and (Path(folder) / "whole").exists()
+    return Path(folder).name.startswith(_PREFIX) and (Path(folder) / _mark(scheduler)).exists()
 
 
-def compile_engine() -> None:
+def compile_engine(scheduler: str = "fair") -> None:
     """Compile all that a run needs, unless that was done; beside another process that does it, wait."""
     folder = os.environ.get("NUMBA_CACHE_DIR", "")
     if Path(folder).name.startswith(_PREFIX) and os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"):
-        once(Path(folder), _compile_all)
+        once(Path(folder), lambda: _compile_all(scheduler), _mark(scheduler))

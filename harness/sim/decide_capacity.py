@@ -199,7 +199,7 @@ class CapacityDecider(Decider):
             ("abs_used", "abs_used"),
         ):
             entry[key] = _shortest(q[name])
-        if q["weight"] >= 0:
+        if not q["weight"] < 0:
             entry["weight"], entry["norm_weight"] = _shortest(q["weight"]), _shortest(q["norm"])
         for key, name in (
             ("eff", "eff"),

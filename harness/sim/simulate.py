@@ -75,8 +75,7 @@ class Simulation:
 
     def __init__(self, setup: SimSetup) -> None:
         check_setup(setup)
-        if setup.scheduler == "fair":
-            compile_engine()  # the other one is compiled as it is called
+        compile_engine(setup.scheduler)
         self.setup = setup
         conf = dict(setup.conf)
         self.tree: QueueTree = queue_tree(setup.allocations)

@@ -205,8 +205,11 @@ class Scheduler:
         q["confmax_mb"], q["confmax_vcores"] = queue.absolute_maximum
         if off & st.MUT_MAXCAP:
             q["max"], q["confmax_mb"], q["confmax_vcores"] = 1.0, 0, 0
-        q["abs"] = q["abs_max"] = 0.0
-        q["any_weight"] = any(child.weight >= 0 for child in queue.children)
+        # As Hadoop has it from here: by the parts of the last time. Where a queue then has no part it stays at that.
+        above = self.S.q[q["parent"]] if queue.path != "root" else None
+        for at, part in (("abs", max(q["norm"], q["cap"])), ("abs_max", q["max"])):
+            q[at] = np.float32(part * (np.float32(1.0) if above is None else above[at])) if part > 0 else 0.0
+        q["any_weight"] = any(not child.weight < 0 for child in queue.children)
         q["priority"] = 0 if off & st.MUT_QUEUEPRIORITY else queue.priority
         q["policy"] = queue.policy == "priority-utilization"
         q["fair"] = queue.policy == "fair" and not off & st.MUT_FAIR

@@ -124,7 +124,9 @@ def _norms(s: S, k: int) -> None:
         return
     total = _F0
     for at in range(q.n_kids):
-        total = np.float32(total + max(_F0, s.q[s.kids[q.kids_off + at]].weight))
+        weight = s.q[s.kids[q.kids_off + at]].weight
+        if not weight < _F0:  # a NaN makes the sum one, and the parts stay as they were
+            total = np.float32(total + weight)
     if abs(np.float64(total)) > 1e-6:
         for at in range(q.n_kids):
             x = s.q[s.kids[q.kids_off + at]]

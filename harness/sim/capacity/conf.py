@@ -179,7 +179,8 @@ class _Reader:
             value = parse_float(text.removesuffix("w"))
         except ValueError:
             raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
-        if not 0 <= value <= (MAX_WEIGHT if weighted else 100):
+        # As Hadoop compares: NaN is let pass (it counts for nothing), and a weight of -1 says that there is none.
+        if not (weighted and value == -1) and (value < 0 or value > (MAX_WEIGHT if weighted else 100)):
             # Hadoop's words, where they tell which of the two it is.
             what = f"Illegal weight={text.removesuffix('w')} is out of range" if weighted else f"{text} is out of range"
             raise self.wrong(key, what, "write 0 to 100 per cent, or a weight of 0w to 10000w")
@@ -194,16 +195,13 @@ class _Reader:
         if text.startswith("["):
             q.absolute_maximum = self.vector(key, text)
         else:
+            # As Hadoop takes it: nothing is checked, below the capacity or above 100, and -1 says that there is none.
             value = self.real(key, 100.0)
-            if not 0 <= value <= 100:
-                raise self.wrong(key, f"{text} is out of range", "write 0 to 100 per cent")
-            q.maximum = float32(value / 100)
+            q.maximum = 1.0 if value == -1 else float32(value / 100)
         if q.absolute_maximum == (0, 0) and q.absolute != (0, 0):
             q.absolute_maximum = above.absolute_maximum
         low, high = q.absolute, q.absolute_maximum
         if high != (0, 0) and low != (0, 0) and (low[0] > high[0] or low[1] > high[1]):
-            raise self.wrong(key, "is below the queue's capacity", "raise it, or lower the capacity")
-        if q.mode == "percent" and q.capacity > q.maximum:
             raise self.wrong(key, "is below the queue's capacity", "raise it, or lower the capacity")
 
     def _sums(self, q: QueueConf) -> None:
