@@ -53,6 +53,7 @@ SIMULATED: dict[str, Recipe] = {
     "outside-bound": _run("outside --policy fair,ltrf,ltrf@outside --set period=15 --set horizon_s=auto"),
     "outside-hierarchy": _run("outside-hierarchy"),
     "outside-capacity": _run("outside-capacity"),
+    "outside-capacity-hierarchy": _run("outside-capacity-hierarchy"),
     "bound": _study("bound -o {file}"),
     "half-life": _study("half_life -o {file}"),
     "check-power": _study("check_power -o {file}"),

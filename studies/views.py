@@ -45,6 +45,8 @@ QUEUE_MEASURES = (
 )
 #: What ratios are taken to, when it is among the runs.
 REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
+#: What the names of variants on the other scheduler end with.
+CAPACITY = ",scheduler=capacity"
 #: What of a summary depends on the machine, or says nothing by itself.
 LEFT_OUT = ("wall_s", "events", "finished")
 NONE = "fawkes-none"
@@ -75,15 +77,25 @@ def shares(runs: Runs, name: str) -> dict[str, Any]:
     t_wait = info["policy"]["settings"].get("t_wait")
     if t_wait is not None:
         values["wait_beyond_bound_s"] = _of(own, lambda s: _beyond(s, float(t_wait), period_s))
-    for reference in REFERENCES:
+    for reference, shown in _references(name):
         if reference in runs and reference != name and set(own) == set(runs[reference]):
             for key, short in (("sharing_loss_integral", "loss"), ("last_loss_s", "last_loss")):
                 pairs = [(own[repeat][2][key], runs[reference][repeat][2][key]) for repeat in own]
                 if all(below > 0 for _, below in pairs):
-                    values[f"{short}_over_{reference}"] = spread([above / below for above, below in pairs])
+                    values[f"{short}_over_{shown}"] = spread([above / below for above, below in pairs])
                     ours, theirs = (sum(column) for column in zip(*pairs, strict=True))
-                    values[f"{short}_sum_over_{reference}"] = round(ours / theirs, DIGITS)
+                    values[f"{short}_sum_over_{shown}"] = round(ours / theirs, DIGITS)
     return values
+
+
+def _references(name: str) -> list[tuple[str, str]]:
+    """What a variant is compared with, and how its ratios call that."""
+    found = [(reference, reference) for reference in REFERENCES]
+    if name.endswith(CAPACITY):
+        # The same control on the Fair Scheduler, and this scheduler as it is.
+        same = "fair" if name.startswith("capacity") else name.removesuffix(CAPACITY)
+        found += [(same, "fair_scheduler"), (f"capacity{CAPACITY}", "capacity")]
+    return found
 
 
 def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> float:

@@ -8,6 +8,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_json
+from studies import views
 from studies.from_runs import main, result
 
 
@@ -67,3 +68,11 @@ def test_runs_of_different_experiments_make_no_record(tmp_path: Path) -> None:
     run(tmp_path / "second", "fair", 30.0, name="others")
     with pytest.raises(InputError, match="different experiments: others, pairs"):
         result([tmp_path / "first", tmp_path / "second"])
+
+
+def test_the_same_control_on_the_fair_scheduler_is_a_reference_of_the_capacity_schedulers() -> None:
+    on_capacity = {shown: name for name, shown in views._references("ltrf@outside,period_s=1,scheduler=capacity")}
+    assert on_capacity["fair_scheduler"] == "ltrf@outside,period_s=1"
+    assert on_capacity["capacity"] == "capacity,scheduler=capacity"
+    assert ("fair", "fair_scheduler") in views._references("capacity,scheduler=capacity")
+    assert {shown for _, shown in views._references("ltrf@outside")} == set(views.REFERENCES)
