@@ -23,10 +23,8 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.attempts import Attempt, attempts_table
-from harness.jobs.engines.base import Done
-from harness.jobs.engines.cluster import Sizes
-from harness.jobs.mapreduce.catalogue import APPLICATIONS
-from harness.jobs.mapreduce.client import Client, Request
+from harness.jobs.engines.base import Done, ProgramCluster, Request
+from harness.jobs.engines.runner import ProgramRunner
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from studies.estimator import most_at_once
@@ -92,11 +90,8 @@ def _file(name: str) -> str:
     return name.replace(" ", "_").replace(",", "")
 
 
-def _one(client: Client, data: Path, output: Path, properties: Mapping[str, str]) -> Done:
-    sizes = Sizes(task_mb=TASK_MB, am_mb=TASK_MB, maps=MAPS, reduces=REDUCES)
-    request = Request(
-        APPLICATIONS[PROGRAM], (data,), output, "root.a", sizes, python=sys.executable, properties=properties
-    )
+def _one(client: ProgramRunner, data: Path, output: Path, properties: Mapping[str, str]) -> Done:
+    request = Request(PROGRAM, (data,), output, "root.a", MAPS, REDUCES, TASK_MB, TASK_MB, properties=properties)
     done = client.run(request)
     if done.verdict is not None and done.verdict.wrong is not None:
         raise RunInvalid(f"the answer of {PROGRAM} is wrong: {done.verdict.wrong}", where=str(output))
@@ -128,8 +123,9 @@ def run(out: Path, runs: int) -> None:
     try:
         status = cluster.up(spec, timeout_s=600)
         with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
+            client = ProgramRunner(ProgramCluster(rest, out, sys.executable))
             for turn, name in left:
-                done = _one(Client(rest), out / "text", out / "outputs" / f"{_file(name)}.{turn}", TOLD[name])
+                done = _one(client, out / "text", out / "outputs" / f"{_file(name)}.{turn}", TOLD[name])
                 found = figures(done.attempts, done.seconds)
                 click.echo(f"{name}: {found}", err=True)
                 part = out / f".{_file(name)}.{turn}"

@@ -18,9 +18,9 @@ from harness.cli.output import Number, echo_wrapped, json_option, named_values, 
 
 if TYPE_CHECKING:
     from harness.jobs.data.targets import Target
-    from harness.jobs.engines import ProgramRunner
     from harness.jobs.engines.attempts import Attempt
     from harness.jobs.engines.base import Done, ProgramCluster, Request
+    from harness.jobs.engines.runner import ProgramRunner
     from harness.yarn.answers import AppStatus
 
 
@@ -121,15 +121,16 @@ def run(
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """
-    from harness.jobs.engines import ProgramRunner, engine_of, find, members
-    from harness.jobs.engines.base import Asked, document
+    from harness.jobs.engines import find, members
+    from harness.jobs.engines.base import Request
+    from harness.jobs.engines.runner import ProgramRunner, check_request, document
 
     # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
     queue = queue if queue == "root" or queue.startswith("root.") else f"root.{queue}"
     names, places, out = members(name), tuple(_place(text, "--input") for text in inputs), _place(output, "--output")
     if len(names) > 1 and not isinstance(out, Path):
         raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output")
-    asked = Asked(
+    asked = Request(
         name,
         places,
         out,
@@ -139,10 +140,8 @@ def run(
         task_mb,
         am_mb,
         executors,
-        task_mb,
         executor_cores,
         named_values(settings, "--set"),
-        python or sys.executable,
         not no_check,
         timeout,
         named_values(properties, "--property"),
@@ -150,7 +149,8 @@ def run(
     requests = []
     for one in map(find, names):
         to = out / one.name if len(names) > 1 and isinstance(out, Path) else out
-        requests.append(engine_of(one.name).request(replace(asked, program=one.name, output=to)))
+        requests.append(replace(asked, program=one.name, output=to))
+        check_request(requests[-1])
     documents = []
     work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
     with _cluster(rm, state, backend, work, python) as opens:
@@ -197,7 +197,7 @@ def _followed(client: ProgramRunner, request: Request) -> Done:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task(request.application.name, total=100)
+        bar = bars.add_task(request.program, total=100)
 
         def step(apps: list[AppStatus]) -> None:
             if apps:
@@ -257,8 +257,8 @@ def mix(
     """Run the queues of a mix FILE side by side, each one job after another. Exit code 4 when a job fails."""
     import pandas as pd
 
-    from harness.jobs.engines import ProgramRunner
     from harness.jobs.engines.attempts import attempts_table
+    from harness.jobs.engines.runner import ProgramRunner
     from harness.jobs.mix import make_data, mix_document, read_mix, run_mix
 
     spec = read_mix(file)
@@ -273,7 +273,6 @@ def mix(
             out,
             # A thread a queue, each with its own connection.
             lambda stop: ProgramRunner(opens(stop)),
-            python=opens(threading.Event()).python,
             check=not no_check,
             timeout_s=timeout,
             progress=_say,

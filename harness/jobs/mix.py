@@ -20,7 +20,8 @@ from harness.base.errors import InputError, YarnfairError
 from harness.jobs.data.generate import FolderTarget, generate, read_size
 from harness.jobs.engines import engine_of, find, members
 from harness.jobs.engines.attempts import Attempt
-from harness.jobs.engines.base import Asked, Done, Request
+from harness.jobs.engines.base import Done, Request
+from harness.jobs.engines.runner import check_request
 
 
 class _Model(BaseModel):
@@ -73,27 +74,22 @@ class MixSpec(_Model):
     am_mb: int = 512
 
     def request(self, queue: str, job: JobEntry, data: Path, output: Path, **more: Any) -> Request:
-        """A job as its engine takes it. ``data``: the folder of the data sets. Raises CallError."""
-        engine, executors = (
-            engine_of(job.application),
-            job.model_dump(include={"executors", "executor_mb", "executor_cores"}),
-        )
-        inputs = tuple(data / name for name in job.input)
-        am_mb = self.am_mb if job.am_mb is None and engine.name != "spark" else job.am_mb
-        asked = Asked(
+        """A job by itself. ``data``: the folder of the data sets."""
+        by_spark = engine_of(job.application).name == "spark"
+        return Request(
             job.application,
-            inputs,
+            tuple(data / name for name in job.input),
             output,
             queue,
             job.maps,
             job.reduces,
-            self.task_mb,
-            am_mb,
-            settings=job.settings,
-            **executors,
+            job.executor_mb if by_spark else self.task_mb,
+            self.am_mb if job.am_mb is None and not by_spark else job.am_mb,
+            job.executors,
+            job.executor_cores,
+            job.settings,
             **more,
         )
-        return engine.request(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ class MixJob:
 
 
 class Runs(Protocol):
-    """What runs one application (`harness.jobs.engines.ProgramRunner`)."""
+    """What runs one application (`harness.jobs.engines.runner.ProgramRunner`)."""
 
     def run(self, request: Request) -> Done:
         """To its end."""
@@ -127,7 +123,6 @@ def read_mix(path: Path) -> MixSpec:
         ]
         for job in queue.jobs:
             one = find(job.application)
-            spec.request(queue.queue, job, path.parent, path.parent)
             kinds = [spec.data[name].kind if name in spec.data else None for name in job.input]
             if kinds != list(one.data):
                 raise InputError(
@@ -135,6 +130,7 @@ def read_mix(path: Path) -> MixSpec:
                     where=str(path),
                     mend="name data sets of these kinds under data",
                 )
+            check_request(spec.request(queue.queue, job, path.parent, path.parent))
     for data in spec.data.values():
         read_size(data.size)
     return spec
@@ -153,7 +149,6 @@ def run_mix(
     out: Path,
     clients: Callable[[threading.Event], Runs],
     *,
-    python: str = "python3",
     check: bool = True,
     timeout_s: float = 1800.0,
     progress: Callable[[str], None] = lambda _: None,
@@ -169,7 +164,7 @@ def run_mix(
 
     def one(entry: QueueEntry, client: Runs, job: JobEntry, number: int) -> None:
         output = out / f"{entry.queue}-{number:03d}-{job.application.lower()}"
-        request = spec.request(entry.queue, job, data, output, python=python, check=check, timeout_s=timeout_s)
+        request = spec.request(entry.queue, job, data, output, check=check, timeout_s=timeout_s)
         submitted, why, found = time.monotonic() - began, None, None
         try:
             found = client.run(request)
@@ -180,7 +175,7 @@ def run_mix(
         row = MixJob(
             entry.queue,
             number,
-            request.application.name,
+            find(job.application).name,
             submitted,
             # The check of the answer is none of the job's time.
             submitted + found.seconds if found is not None else time.monotonic() - began,

@@ -16,9 +16,8 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.jobs.data import generate as making
 from harness.jobs.data.targets import HdfsTarget, open_target
-from harness.jobs.engines.cluster import Sizes
-from harness.jobs.mapreduce.catalogue import APPLICATIONS
-from harness.jobs.mapreduce.client import Client, Request
+from harness.jobs.engines.base import ProgramCluster, Request
+from harness.jobs.engines.runner import ProgramRunner
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions
@@ -131,13 +130,11 @@ def test_programs_read_from_hdfs_and_write_to_it(files: WebHdfs, tmp_path: Path)
     making.generate("text", 20_000, 2, text)
     making.generate("tera", 30_000, 2, tera)
     with one_queue(tmp_path, memory_mb=2048) as rest:
-        client = Client(rest)
+        client = ProgramRunner(ProgramCluster(rest, tmp_path, sys.executable))
         for name, data, reduces in (("sequencecount", text, 1), ("terasort", tera, 2)):
             output = open_target(place_of(files, f"/out/{name}"))
             assert isinstance(output, HdfsTarget)
-            request = Request(
-                APPLICATIONS[name], (data,), output, "root.a", Sizes(maps=1, reduces=reduces), python=sys.executable
-            )
+            request = Request(name, (data,), output, "root.a", maps=1, reduces=reduces)
             done = client.run(request)
             assert done.verdict is not None
             assert done.verdict.wrong is None

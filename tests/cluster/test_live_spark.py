@@ -15,18 +15,16 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import InputError, RunInvalid
-from harness.clusters.shared import LocalFolder
-from harness.jobs.engines.base import Done
+from harness.jobs.engines.base import Done, ProgramCluster, Request
+from harness.jobs.engines.runner import ProgramRunner
 from harness.jobs.spark.catalogue import program
-from harness.jobs.spark.client import SparkClient, SparkRequest
-from harness.jobs.spark.plan import SparkSizes
-from harness.jobs.spark.site import LocalSite
+from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 from tests.cluster.local_clusters import one_queue
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-spark")]
 
-SIZES = SparkSizes(executors=1, executor_mb=1024, executor_cores=2, am_mb=1024)
+EXECUTOR_MB = 1024
 DATA = {"tpch": 5_000_000, "points": 200_000, "ratings": 200_000}
 LIMIT_S = 1500.0
 
@@ -37,16 +35,25 @@ class Cluster:
     def __init__(self, folder: Path, rest: RestClient, data_set: Callable[[str, int], Path]) -> None:
         self.folder, self.rest, self._runs, self._data_set = folder, rest, 0, data_set
 
-    def client(self, stop: threading.Event | None = None) -> SparkClient:
-        site = LocalSite(LocalFolder(self.folder / "work"), sys.executable)
-        return SparkClient(self.rest, site, progress=print, stop=stop)
+    def client(self, stop: threading.Event | None = None) -> ProgramRunner:
+        stop = stop or threading.Event()
+        return ProgramRunner(ProgramCluster(self.rest, self.folder, sys.executable, progress=print, stop=stop))
 
-    def request(self, name: str, **settings: str) -> SparkRequest:
-        one = program(name)
+    def request(self, name: str, **settings: str) -> Request:
+        kind = program(name).data[0]
         self._runs += 1
-        output = self.folder / "out" / str(self._runs)
-        data = self._data_set(one.data[0], DATA[one.data[0]])
-        return SparkRequest(one, data, output, "root.a", SIZES, settings, timeout_s=LIMIT_S)
+        return Request(
+            name,
+            (self._data_set(kind, DATA[kind]),),
+            self.folder / "out" / str(self._runs),
+            "root.a",
+            task_mb=EXECUTOR_MB,
+            am_mb=1024,
+            executors=1,
+            executor_cores=2,
+            settings=settings,
+            timeout_s=LIMIT_S,
+        )
 
     def run(self, name: str, **settings: str) -> Done:
         done = self.client().run(self.request(name, **settings))
@@ -76,7 +83,7 @@ def test_a_query_of_tpch(spark: Cluster) -> None:
     assert all(executors[0].started_ms <= one.started_ms <= one.ended_ms for one in tasks)
     # The master and the executor are accounted as long as they are held.
     held_s = (executors[0].ended_ms - executors[0].started_ms) / 1000
-    assert done.apps[0].memory_seconds > SIZES.executor_mb * held_s
+    assert done.apps[0].memory_seconds > EXECUTOR_MB * held_s
 
 
 def test_kmeans(spark: Cluster) -> None:
@@ -107,7 +114,7 @@ def test_a_failing_one_says_why_and_what_does_not_fit_does_not_start(spark: Clus
         client.run(broken)
     before = len(spark.rest.apps())
     with pytest.raises(InputError, match=r"hold the application master .* and 1 executor\(s\)"):
-        client.run(replace(spark.request("tpch-q6"), sizes=replace(SIZES, executors=3)))
+        client.run(replace(spark.request("tpch-q6"), executors=3))
     assert len(spark.rest.apps()) == before
 
 
@@ -116,12 +123,15 @@ def test_an_interrupted_one_is_killed(spark: Cluster) -> None:
     stop = threading.Event()
     client = spark.client(stop)
 
-    def step(apps: list[object]) -> None:
+    seen: list[str] = []
+
+    def step(apps: list[AppStatus]) -> None:
+        seen.append(apps[-1].id)
         stop.set()
 
     with pytest.raises(RunInvalid, match="kmeans was interrupted"):
-        client.run(spark.request("kmeans"), step)  # type: ignore[arg-type]
-    assert spark.rest.app(client.submitted[0].app).state == "KILLED"
+        client.run(spark.request("kmeans"), step)
+    assert spark.rest.app(seen[0]).state == "KILLED"
     assert not any(not app.final for app in spark.rest.apps())
 
 

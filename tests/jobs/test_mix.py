@@ -10,8 +10,7 @@ import pytest
 
 from harness.base.errors import CallError, InputError, RunInvalid
 from harness.jobs.engines.attempts import Verdict
-from harness.jobs.engines.base import Done
-from harness.jobs.mapreduce.client import Request
+from harness.jobs.engines.base import Done, Request
 from harness.jobs.mix import make_data, mix_document, read_mix, run_mix
 from harness.model.data import data_path
 
@@ -34,11 +33,11 @@ class Clients:
 
     def run(self, request: Request) -> Done:
         self.requests.append(request)
-        if request.application.name in ("wordcount", "grep") and len(self.requests) <= 2:
+        if request.program in ("wordcount", "grep") and len(self.requests) <= 2:
             self.together.wait(20)
-        if request.application.name == "grep":
+        if request.program == "grep":
             raise RunInvalid("grep failed: no memory")
-        return Done((), (), 1.5, Verdict(3, "1 line(s) are missing" if "003" in request.output.name else None), 0)
+        return Done((), (), 1.5, Verdict(3, "1 line(s) are missing" if "003" in str(request.output) else None), 0)
 
 
 def written(folder: Path, text: str) -> Path:

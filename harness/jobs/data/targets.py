@@ -241,13 +241,14 @@ def open_target(text: str, where: str = "--out") -> Target:
     return HdfsTarget(hdfs, folder)
 
 
-def folder_of(inputs: tuple[Path | Target, ...], output: Path | Target, program: str) -> tuple[Path, Path]:
-    """(input, output) of a program that reads one data set. CallError for several, and for places in HDFS."""
-    if len(inputs) != 1:
-        raise CallError(f"{program} reads one data set, given are {len(inputs)}", where="--input")
-    for place, option in ((inputs[0], "--input"), (output, "--output")):
-        if not isinstance(place, Path):
-            raise CallError(f"{program} reads and writes folders of this machine, not HDFS", where=option)
-    assert isinstance(inputs[0], Path)
-    assert isinstance(output, Path)
-    return inputs[0], output
+def target_of(place: Path | Target) -> Target:
+    """A folder, however it is named."""
+    return FolderTarget(place) if isinstance(place, Path) else place
+
+
+def exists(target: Target) -> bool:
+    """Whether something is there."""
+    if isinstance(target, HdfsTarget):
+        return target.hdfs.status(target.folder) is not None
+    assert isinstance(target, FolderTarget)
+    return target.folder.exists()

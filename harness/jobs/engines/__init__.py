@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from harness.base.errors import CallError
-from harness.jobs.engines.attempts import Attempt
-from harness.jobs.engines.base import Done, Engine, Program, ProgramCluster, Request
-from harness.yarn.answers import AppStatus
+from harness.jobs.engines.base import Engine, Program
 
 #: By name: "module:class", imported when asked for.
 ENGINES: dict[str, str] = {
@@ -57,22 +55,3 @@ def engine_of(program: str) -> Engine:
 def find(name: str) -> Program:
     """A program by its name. CallError as of `engine_of`."""
     return engine_of(name).programs()[name.lower()]
-
-
-class ProgramRunner:
-    """Runs programs of any engine on one cluster, one after the other."""
-
-    def __init__(self, cluster: ProgramCluster) -> None:
-        self._cluster = cluster
-        #: What was measured of the last run, however it ended.
-        self.attempts: list[Attempt] = []
-        self.zero_ms = 0
-
-    def run(self, request: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
-        """To its end, checked (`harness.jobs.engines.base.ProgramClient.run`)."""
-        self.attempts = []
-        client = engine_of(request.application.name).client(self._cluster)
-        try:
-            return client.run(request, on_step)
-        finally:
-            self.attempts, self.zero_ms = client.attempts, client.zero_ms

@@ -2,11 +2,12 @@
 
 An engine is a subclass of `Engine` in a room of its own and a line in `harness.jobs.engines.ENGINES`. It says which
 programs there are, makes a workload's program into jobs (`Engine.jobs`), and runs them: beside each other in an
-experiment (`Engine.load`), or one by itself (`Engine.request`, `Engine.client`).
+experiment, or one by itself (harness.jobs.engines.runner).
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from harness.base.errors import InputError, YarnfairError
 from harness.clusters.shared import SharedFolder
 from harness.jobs.data.targets import Target
-from harness.jobs.engines.attempts import Attempt, Verdict, summary
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, on_this_machine
 from harness.jobs.replay import JobRecord
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import Duration, JobSpec
@@ -80,29 +83,98 @@ class ProgramJob:
         return self.program.application.lower()
 
 
+# --- one by itself ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run of one program. None: as the engine has it. ``output`` is not there yet.
+
+    ``task_mb``: a task's container, of Spark an executor's; ``am_mb``: the master's. MiB.
+    """
+
+    program: str
+    inputs: tuple[Path | Target, ...]
+    output: Path | Target
+    queue: str = "default"
+    maps: int = 4
+    reduces: int = 2
+    task_mb: int | None = None
+    am_mb: int | None = None
+    executors: int = 2
+    executor_cores: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+    check: bool = True
+    timeout_s: float = 1800.0
+    #: More of the engine's properties.
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of it. ``apps`` in the order of their submission; ``verdict`` None: not checked."""
+
+    apps: tuple[AppStatus, ...]
+    attempts: tuple[Attempt, ...]
+    seconds: float
+    verdict: Verdict | None
+    zero_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCluster:
+    """A cluster on which programs run one by one. ``shared`` None: its nodes see this machine's files.
+
+    ``work``: a folder for what a run needs beside its output; ``python``: the nodes'; ``stop``: set, what runs ends as
+    when it is interrupted.
+    """
+
+    rest: RestClient
+    work: Path
+    python: str
+    shared: SharedFolder | None = None
+    progress: Callable[[str], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
 # --- a run ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster as an experiment's programs find it.
+    """A cluster as the programs of a run find it.
 
-    ``shared``: a folder that all nodes see; ``data``: folders of this machine; ``python``: on the nodes; ``tag`` marks
-    the run's applications. ``elsewhere``: the nodes are other machines, though they see the folder.
+    ``shared``: a folder that all nodes see; ``data``: folders of this machine, or in HDFS; ``python``: on the nodes;
+    ``tag`` marks the run's applications. ``elsewhere``: the nodes are other machines, though they see the folder.
+    ``request``: of a program that runs by itself. ``stop``: set, what waits for the engine ends.
     """
 
     rest: RestClient
     shared: SharedFolder
     python: str
-    data: Mapping[DataSpec, Path]
+    data: Mapping[DataSpec, Path | Target]
     tag: str
     am_heartbeat_ms: int = 1000
     elsewhere: bool = False
+    request: Request | None = None
     progress: Callable[[str], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def folders(self) -> dict[DataSpec, Path]:
+        """The data of this machine."""
+        return {spec: place for spec, place in self.data.items() if isinstance(place, Path)}
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """More of the engine's properties."""
+        return {} if self.request is None else self.request.properties
 
 
 class EnginePrograms(ABC):
     """The programs of one engine in one run, by the ids of their jobs."""
+
+    jobs: Mapping[str, ProgramJob]
 
     @abstractmethod
     def prepare(self) -> None:
@@ -131,6 +203,18 @@ class EnginePrograms(ABC):
         """What is known of a job's tasks; of one that failed also why. Raises InputError."""
 
     @abstractmethod
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """What was measured of a job so far. Raises InputError."""
+
+    def why(self, job_id: str, status: AppStatus) -> str:
+        """The reason of a job that failed: what YARN says, and the engine's own records and logs."""
+        told = " ".join(status.diagnostics.split())[:300] or "no reason given"
+        said = [f"{self.jobs[job_id].application} failed", f"{status.id} {status.final_status}: {told}"]
+        with contextlib.suppress(YarnfairError):
+            said.append(self.record(job_id, status).why)
+        return "; ".join(text for text in said if text)
+
+    @abstractmethod
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran, each task with its own time."""
 
@@ -139,87 +223,16 @@ class EnginePrograms(ABC):
         """Whether the answer of a job that ended is right; None: this job has none. Raises RunInvalid, InputError."""
 
     @abstractmethod
+    def deliver(self, job_id: str, output: Path | Target) -> None:
+        """Gives what a program that ended well has written to its caller. Raises RunInvalid, InputError."""
+
+    @abstractmethod
     def document(self) -> dict[str, Any]:
         """Versions and settings of the engine, for ``run.json``."""
 
     @abstractmethod
     def close(self) -> None:
         """Gives back what the run has taken on this machine and in the cluster's folder."""
-
-
-# --- one by itself ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One run of one program as a caller asks for it; None: as the engine has it. Memory in MiB."""
-
-    program: str
-    inputs: tuple[Path | Target, ...]
-    output: Path | Target
-    queue: str
-    maps: int = 4
-    reduces: int = 2
-    task_mb: int | None = None
-    am_mb: int | None = None
-    executors: int = 2
-    executor_mb: int | None = None
-    executor_cores: int = 1
-    settings: Mapping[str, str] = field(default_factory=dict)
-    python: str = "python3"
-    check: bool = True
-    timeout_s: float = 1800.0
-    #: More of the engine's properties.
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-
-class Request(Protocol):
-    """One run of one program, as its engine takes it."""
-
-    @property
-    def application(self) -> Program: ...
-    @property
-    def output(self) -> Path | Target: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of it. ``apps`` in the order of their submission; ``verdict`` None: not checked."""
-
-    apps: tuple[AppStatus, ...]
-    attempts: tuple[Attempt, ...]
-    seconds: float
-    verdict: Verdict | None
-    zero_ms: int
-
-
-class ProgramClient(Protocol):
-    """Runs programs of one engine on one cluster, one after the other."""
-
-    #: What was measured of the last run, however it ended.
-    attempts: list[Attempt]
-    zero_ms: int
-
-    def run(self, request: Any, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
-        """To its end, checked; however it ends, nothing of it runs on.
-
-        Raises RunInvalid for a job that failed (why, with its log's last lines), RunTimedOut, InputError, CallError.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCluster:
-    """A cluster on which programs run one by one. ``shared`` None: its nodes see this machine's files.
-
-    ``work``: a folder for what a run needs beside its output; ``stop``: set, what runs ends as when it is interrupted.
-    """
-
-    rest: RestClient
-    work: Path
-    python: str
-    shared: SharedFolder | None = None
-    progress: Callable[[str], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
@@ -233,6 +246,9 @@ class Engine(ABC):
     groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     #: What it takes of this machine's memory beside its containers, MiB.
     beside_mb: ClassVar[int] = 0
+    #: What a program that runs by itself asks for where nobody says; whether it may read and write HDFS.
+    sizes: ClassVar[Sizes] = Sizes()
+    uses_hdfs: ClassVar[bool] = False
 
     @abstractmethod
     def programs(self) -> Mapping[str, Program]:
@@ -263,38 +279,38 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> EnginePrograms:
-        """What runs jobs of an experiment; not prepared yet. Raises InputError, CallError for a cluster that cannot."""
+        """What runs the jobs of a run; not prepared yet. Raises InputError, CallError for a cluster that cannot."""
 
-    @abstractmethod
-    def request(self, asked: Asked) -> Request:
-        """Raises CallError for what cannot be run: settings, sizes, places."""
+    def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
+        """A program that runs by itself as a workload has it. Raises CallError for sizes that cannot be."""
+        sizes = Sizes(
+            self.sizes.task_mb if request.task_mb is None else request.task_mb,
+            self.sizes.am_mb if request.am_mb is None else request.am_mb,
+            request.maps,
+            request.reduces,
+        )
+        program = ProgramSpec(
+            application=request.program,
+            input=list(self.programs()[request.program.lower()].data),
+            maps=sizes.maps,
+            reduces=sizes.reduces,
+            settings=dict(request.settings),
+        )
+        return program, Sizing(Resource(sizes.am_mb, 1), Resource(sizes.task_mb, 1))
 
-    @abstractmethod
-    def client(self, cluster: ProgramCluster) -> ProgramClient:
-        """Raises InputError for a cluster on which its programs do not run."""
+    def check_room(self, rest: RestClient, job: ProgramJob) -> None:
+        """Refuses a program by itself that would not fit into the nodes, or into this machine. Raises InputError."""
+        sizing = job.sizing
+        sizes = Sizes(sizing.task.memory_mb, sizing.am.memory_mb, job.maps, max(job.reduces, 1))
+        free = available_mb(Path("/proc/meminfo").read_text()) - self.beside_mb if on_this_machine(rest) else None
+        check_memory(sizes, rest, free_mb=free)
 
 
-def document(request: Request, done: Done) -> dict[str, Any]:
-    """The result as ``--json`` prints it."""
-    output = request.output
-    return {
-        "application": request.application.name,
-        "suite": request.application.suite,
-        "output": str(output) if isinstance(output, Path) else output.name,
-        "seconds": done.seconds,
-        "applications": [
-            {
-                "id": app.id,
-                "queue": app.queue,
-                "final_status": app.final_status,
-                "elapsed_s": (app.finished_ms - app.started_ms) / 1000.0,
-                "memory_mb_s": app.memory_seconds,
-                "vcore_s": app.vcore_seconds,
-            }
-            for app in done.apps
-        ],
-        "tasks": summary(done.attempts),
-        "answer": None
-        if done.verdict is None
-        else {"right": done.verdict.wrong is None, "records": done.verdict.records, "wrong": done.verdict.wrong},
-    }
+def write_answer(output: Path | Target, content: bytes) -> None:
+    """An answer as the file ``answer`` of a new folder. Raises InputError."""
+    assert isinstance(output, Path)
+    try:
+        output.mkdir(parents=True)
+        (output / "answer").write_bytes(content)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(output)) from None

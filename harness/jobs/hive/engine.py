@@ -6,27 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
-from harness.jobs.data.targets import folder_of
-from harness.jobs.engines.base import (
-    UNKNOWN,
-    Asked,
-    Engine,
-    Program,
-    ProgramClient,
-    ProgramCluster,
-    ProgramJob,
-    Site,
-    Sizing,
-)
-from harness.jobs.engines.cluster import Sizes
+from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, Site, Sizing
+from harness.jobs.engines.cluster import Sizes, on_this_machine
 from harness.jobs.hive import catalogue
-from harness.jobs.hive.client import SIZES, HiveClient, HiveRequest
 from harness.jobs.hive.programs import HivePrograms
 from harness.jobs.hive.server import BOTH_MB
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import JobSpec, Stage
-
-_LOCAL, _MEND = "Hive's queries run on clusters of this machine's processes", "use --backend local"
 
 
 class Hive(Engine):
@@ -35,6 +21,7 @@ class Hive(Engine):
     name = "hive"
     groups = catalogue.GROUPS
     beside_mb = BOTH_MB
+    sizes = Sizes(task_mb=768, am_mb=768)
 
     def programs(self) -> Mapping[str, Program]:
         return catalogue.programs()
@@ -63,21 +50,11 @@ class Hive(Engine):
         return [ProgramJob(self.name, spec, program, inputs, sizing, maps, reduces, 0, 1, 1, identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> HivePrograms:
-        if not isinstance(site.shared, LocalFolder):
-            raise InputError(_LOCAL, where=jobs[0].spec.id, mend=_MEND)
-        folder = site.shared.folder / f"hive-{site.tag}"
-        return HivePrograms(site.rest, folder, site.data, jobs, progress=site.progress)
-
-    def request(self, asked: Asked) -> HiveRequest:
-        found = catalogue.programs()[asked.program.lower()]
-        catalogue.settings_of(found, asked.settings)
-        sizes = Sizes(asked.task_mb or SIZES.task_mb, asked.am_mb or SIZES.am_mb, asked.maps, asked.reduces)
-        source, output = folder_of(asked.inputs, asked.output, found.name)
-        return HiveRequest(
-            found, source, output, asked.queue, sizes, asked.settings, asked.check, asked.timeout_s, asked.properties
-        )
-
-    def client(self, cluster: ProgramCluster) -> ProgramClient:
-        if cluster.shared is not None:
-            raise InputError(_LOCAL, where=cluster.rest.http.current, mend=_MEND)
-        return HiveClient(cluster.rest, progress=cluster.progress, stop=cluster.stop)
+        here = site.request is not None or on_this_machine(site.rest)
+        if not isinstance(site.shared, LocalFolder) or not here:
+            raise InputError(
+                "Hive's queries run on clusters of this machine's processes",
+                where=site.rest.http.current,
+                mend="use --backend local, or run them by Spark (tpch-q...)",
+            )
+        return HivePrograms(site, site.shared.folder / f"hive-{site.tag}", jobs)

@@ -12,23 +12,24 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, RunInvalid
+from harness.base.errors import CallError, InputError, RunInvalid
 from harness.clusters.local import free_ports
+from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import EnginePrograms, ProgramJob
-from harness.jobs.engines.cluster import Sizes, on_this_machine
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site, write_answer
+from harness.jobs.engines.cluster import Sizes, cluster_properties
 from harness.jobs.hive import installation
 from harness.jobs.hive.catalogue import programs, settings_of
-from harness.jobs.hive.client import answer_of, check_sizes, columns_of, given_properties, link_tables, read_tables
 from harness.jobs.hive.history import dag_started_ms, histories
 from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import HiveServer, Shell
 from harness.jobs.hive.site import Place, hive_properties, script, tez_properties
+from harness.jobs.hive.tables import answer_of, columns_of, link_tables, read_tables
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark.answers import check_queries
 from harness.jobs.spark.catalogue import query_sql
@@ -40,6 +41,8 @@ from harness.yarn.rest import RestClient
 
 #: HiveServer2's start on a busy machine; a shell's end after its application's.
 _START_S, _SHELL_S = 600.0, 120.0
+#: A container's that Tez needs.
+_LEAST_MB = 640
 
 
 def sizes_of(job: ProgramJob) -> Sizes:
@@ -48,19 +51,30 @@ def sizes_of(job: ProgramJob) -> Sizes:
     return Sizes(stage.demand.memory_mb, job.spec.am.memory_mb, job.maps, max(job.reduces, 1))
 
 
-class HivePrograms(EnginePrograms):
-    """Asks queries on one cluster. ``folder``: one that this machine and all nodes see; ``data``: of this machine."""
+def check_sizes(sizes: Sizes) -> None:
+    """Raises CallError for containers that are too small."""
+    for name in ("task_mb", "am_mb"):
+        if getattr(sizes, name) < _LEAST_MB:
+            raise CallError(f"{name} is {getattr(sizes, name)}", mend=f"Tez needs {_LEAST_MB} or more")
 
-    def __init__(
-        self,
-        rest: RestClient,
-        folder: Path,
-        data: Mapping[DataSpec, Path],
-        jobs: Sequence[ProgramJob],
-        *,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.rest, self.data, self._progress = rest, data, progress
+
+def given_properties(rest: RestClient) -> dict[str, str]:
+    """The cluster's properties. InputError for one whose nodes read another file system than this machine's."""
+    given = cluster_properties(rest)
+    if not given.get("fs.defaultFS", "file:///").startswith("file:"):
+        raise InputError(
+            f"its file system is {given['fs.defaultFS']}",
+            where=rest.http.current,
+            mend="Hive's programs run where nodes and this machine share a folder (fs.defaultFS file:///)",
+        )
+    return given
+
+
+class HivePrograms(EnginePrograms):
+    """Asks queries on one cluster. ``folder``: one that this machine and all nodes see."""
+
+    def __init__(self, site: Site, folder: Path, jobs: Sequence[ProgramJob]) -> None:
+        self.site, self.data, self._progress = site, site.folders, site.progress
         self.jobs = {job.spec.id: job for job in jobs}
         self.sizes = {job.spec.id: sizes_of(job) for job in jobs}
         self._folder = folder
@@ -83,19 +97,14 @@ class HivePrograms(EnginePrograms):
         """
         for sizes in self.sizes.values():
             check_sizes(sizes)
-        if not on_this_machine(self.rest):
-            raise InputError(
-                "Hive's queries run on clusters of this machine's processes",
-                where=self.rest.http.current,
-                mend="run them on a cluster of this machine, or by Spark (tpch-q...)",
-            )
-        given = given_properties(self.rest)
+        tables = {spec: read_tables(self.data[spec]) for job in self.jobs.values() for spec in job.inputs}
+        given = given_properties(self.site.rest)
         hive, tez = installation.hive_jars(self._progress), installation.tez_jars(self._progress)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
         place = Place(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
-        self.server = HiveServer(self.rest, place, hive, self._progress)
+        self.server = HiveServer(self.site.rest, place, hive, self._progress, self.site.stop)
         first = next(iter(self.jobs.values()))
         # Java's options cannot be set in a session (the shell takes "--" for a comment): the smallest heap is for all.
         sizes = replace(
@@ -104,13 +113,10 @@ class HivePrograms(EnginePrograms):
             am_mb=min(one.am_mb for one in self.sizes.values()),
         )
         self._base = self._properties(sizes, first.spec.queue)
-        self.server.configure(given, sizes, first.spec.queue, {})
-        for job in self.jobs.values():
-            (spec,) = job.inputs
-            if spec not in self._tables:
-                found, tables = read_tables(self.data[spec])
-                name = f"data{len(self._tables)}"
-                self._tables[spec] = (name, link_tables(place.work / name, Path(found.path), tables), found)
+        self.server.configure(given, sizes, first.spec.queue, self.site.properties)
+        for number, (spec, (found, files)) in enumerate(tables.items()):
+            name = f"data{number}"
+            self._tables[spec] = (name, link_tables(place.work / name, Path(found.path), files), found)
         self._closing.enter_context(self.server.serving(time.monotonic() + _START_S))
         self._closing.callback(self.kill)
 
@@ -183,22 +189,27 @@ class HivePrograms(EnginePrograms):
 
     # --- what ran ---
 
-    def _attempts(self, job_id: str) -> list[Attempt]:
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """What Tez' master has written so far of a query's tasks."""
         app = self._apps.get(job_id)
         return [one for one in histories(self.server.place.work / "history") if one.job == app]
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
         """What Tez' master has written so far of a query's tasks; of one that failed also why."""
         app = self._apps.get(job_id, "")
-        found = record_of(self._attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
+        found = record_of(self.attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
         if status is not None and status.final and status.final_status != "SUCCEEDED":
-            found = replace(found, why=self.server.why(self.jobs[job_id].application, self._ended(job_id), only=app))
+            found = replace(found, why=self.why(job_id, status))
         return found
+
+    def why(self, job_id: str, status: AppStatus) -> str:
+        """The reason of a query that failed: Hive's own words, YARN's, and the failed attempt's."""
+        return self.server.why(self.jobs[job_id].application, self._ended(job_id), only=self._apps.get(job_id, ""))
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A query as it ran: its vertices as stages, each task with its own time."""
         spec = self.jobs[job_id].spec
-        stages = stages_of(self._attempts(job_id), spec)
+        stages = stages_of(self.attempts(job_id), spec)
         return replace(spec, stages=stages) if stages else spec
 
     def _ended(self, job_id: str) -> str:
@@ -209,14 +220,23 @@ class HivePrograms(EnginePrograms):
         shell.kill()
         return shell.said()
 
-    def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
+    def _answer(self, job_id: str) -> tuple[Input, bytes]:
+        """(the data, the answer). Raises RunInvalid for a query that failed."""
         job = self.jobs[job_id]
         one, said, shell = programs()[job.application], self._ended(job_id), self._shells[job_id]
         if shell.process.returncode != 0:
             raise RunInvalid(self.server.why(one.name, said, only=self._apps.get(job_id)))
-        (spec,) = job.inputs
-        data, settings = self._tables[spec][2], settings_of(one, job.program.settings)
+        data, settings = self._tables[job.inputs[0]][2], settings_of(one, job.program.settings)
         columns, rows = shell.read(one.name)
         columns = columns or columns_of(query_sql(one.query, settings, data.wanted / 1e9), data)
-        return check_queries([one.query], settings, data, answer_of(one, columns, rows).encode())
+        return data, answer_of(one, columns, rows).encode()
+
+    def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
+        """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
+        one, (data, answer) = programs()[self.jobs[job_id].application], self._answer(job_id)
+        settings = settings_of(one, self.jobs[job_id].program.settings)
+        return check_queries([one.query], settings, data, answer)
+
+    def deliver(self, job_id: str, output: Path | Target) -> None:
+        """The answer as a file. Raises RunInvalid for a query that failed, InputError."""
+        write_answer(output, self._answer(job_id)[1])

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
-from harness.base.errors import CallError
+from harness.base.errors import CallError, InputError
+from harness.clusters import jars
 from harness.clusters.shared import ContainerFolder
-from harness.jobs.engines.base import (
-    Asked,
-    Engine,
-    Program,
-    ProgramClient,
-    ProgramCluster,
-    ProgramJob,
-    Site,
-    Sizing,
-)
-from harness.jobs.engines.cluster import Sizes
+from harness.jobs.data.generate import read_manifest
+from harness.jobs.data.targets import HdfsTarget, target_of
+from harness.jobs.engines.base import Engine, Program, ProgramJob, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, settings_of
-from harness.jobs.mapreduce.client import Client, Request, streaming_jar
-from harness.jobs.mapreduce.places import LocalPlace, place_of
+from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
+from harness.jobs.spark.site import ContainerSite, check_limit
 from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.model.data import data_path
+
+
+def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:
+    """Hadoop Streaming's jar, resolved by Maven the first time. Raises InputError, RunTimedOut."""
+    return jars.find_one("hadoop-streaming-", data_path("workloads", "streaming-pom.xml"), progress=progress)
 
 
 class MapReduce(Engine):
     """Purdue's and Facebook's applications."""
 
     name = "mapreduce"
+    uses_hdfs = True
 
     def programs(self) -> Mapping[str, Program]:
         return APPLICATIONS
@@ -57,6 +60,8 @@ class MapReduce(Engine):
         return jobs_of(program, inputs, sizing, queue, identity, count)
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
+        if site.request is not None:
+            return self._load_one(site, site.request, jobs)
         place = place_of(site.shared)
         if isinstance(place, LocalPlace) and site.elsewhere:
             place = LocalPlace(place.folder, data_as_it_is=False)
@@ -65,30 +70,47 @@ class MapReduce(Engine):
         )
         return MapReducePrograms(site.rest, staged, jobs, tag=site.tag)
 
-    def request(self, asked: Asked) -> Request:
-        found, default = APPLICATIONS[asked.program.lower()], Sizes()
-        settings_of(found, asked.settings)
-        sizes = Sizes(
-            default.task_mb if asked.task_mb is None else asked.task_mb,
-            default.am_mb if asked.am_mb is None else asked.am_mb,
-            asked.maps,
-            asked.reduces,
-        )
-        return Request(
-            found,
-            asked.inputs,
-            asked.output,
-            asked.queue,
-            sizes,
-            asked.settings,
-            asked.python,
-            asked.check,
-            asked.timeout_s,
-            asked.properties,
-        )
+    def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
+        program, sizing = super().sized(request)
+        if not APPLICATIONS[request.program.lower()].reduces:
+            program = program.model_copy(update={"reduces": 0})
+        return program, sizing
 
-    def client(self, cluster: ProgramCluster) -> ProgramClient:
-        shared = cluster.shared
-        assert shared is None or isinstance(shared, ContainerFolder)
-        folder = None if shared is None else shared.beside("yarnfair-jobs")
-        return Client(cluster.rest, folder, cluster.progress, cluster.stop)
+    def _load_one(self, site: Site, request: Request, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
+        """A program by itself is staged beside its output, on the output's file system; its data stay in a volume."""
+        place: LocalPlace | HdfsPlace | ContainerPlace
+        properties, copied = dict(request.properties), isinstance(site.shared, ContainerFolder)
+        if isinstance(site.shared, ContainerFolder):
+            place = ContainerPlace(site.shared.beside("yarnfair-jobs"))
+            self._check_copied(site, request, site.shared, jobs[0])
+        else:
+            if isinstance(request.output, HdfsTarget):
+                above = str(PurePosixPath(request.output.folder).parent)
+                place = HdfsPlace(replace(request.output, folder=above))
+            else:
+                assert isinstance(request.output, Path)
+                place = LocalPlace(request.output.absolute().parent)
+            # The master looks for its job on the default file system alone.
+            properties = {"fs.defaultFS": place.file_system, **properties}
+        # The user whose name the ResourceManager is asked with: the master looks for its job below it.
+        user, jar = getpass.getuser(), streaming_jar(site.progress)
+        staged = Staged(place, site.data, jar, site.python, user=user, carries_jar=not copied)
+        return MapReducePrograms(site.rest, staged, jobs, tag=site.tag, properties=properties)
+
+    def _check_copied(self, site: Site, request: Request, shared: ContainerFolder, job: ProgramJob) -> None:
+        """Refuses what cannot be copied into a volume, and what the containers that are nodes cannot hold."""
+        places = (*request.inputs, request.output)
+        if not all(isinstance(one, Path) for one in places):
+            raise InputError(
+                "a Docker cluster's programs read and write folders of this machine, which are copied, not HDFS",
+                where=job.application,
+                mend="give folders",
+            )
+        for spec, place in site.data.items():
+            if read_manifest(target_of(place)) is None:
+                make = f"yarnfair data generate {spec.kind} --size 10MB --out FOLDER"
+                where = target_of(place).name
+                raise InputError("no manifest.json, which says what data it is", where=where, mend=f"make it: {make}")
+        nodes = [node.total.memory_mb for node in site.rest.nodes() if node.state == "RUNNING"]
+        most = max(job.maps, job.reduces) * job.sizing.task.memory_mb + job.sizing.am.memory_mb
+        check_limit(min(most, max(nodes)), ContainerSite(shared).node_limit_mb(), site.rest.http.current)

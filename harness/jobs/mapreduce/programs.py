@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError
-from harness.jobs.data.targets import HdfsTarget, Target
+from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
 from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, Sizing
 from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
@@ -23,7 +23,7 @@ from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import Place
-from harness.jobs.mapreduce.storage import check_path, fetch, part_sizes, target_of, uri_of
+from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.data import data_path
@@ -133,6 +133,7 @@ class MapReducePrograms(EnginePrograms):
         for job in self.jobs.values():
             for data in job.inputs:
                 check_path(self._input(data))
+                open_data(self._target(data), data.kind)
         found = cluster_properties(self.rest)
         name = "mapreduce.application.classpath"
         self._classes = found.get(name) or found.get("yarn.application.classpath") or _HADOOPS_OWN

@@ -18,11 +18,6 @@ from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target
 _NOT_IN_URIS = "{}[]*?\\, \t\n" + '%#"<>^`|'
 
 
-def target_of(place: Path | Target) -> Target:
-    """A folder, however it is named."""
-    return FolderTarget(place) if isinstance(place, Path) else place
-
-
 def uri_of(target: HdfsTarget) -> str:
     """How Hadoop calls a folder of HDFS. Raises what HDFS raises."""
     return f"{target.hdfs.file_system()}{target.folder}"
@@ -36,14 +31,6 @@ def check_path(path: str) -> None:
             where=path,
             mend="choose another folder (data of experiments lie below $XDG_CACHE_HOME)",
         )
-
-
-def exists(target: Target) -> bool:
-    """Whether something is there."""
-    if isinstance(target, HdfsTarget):
-        return target.hdfs.status(target.folder) is not None
-    assert isinstance(target, FolderTarget)
-    return target.folder.exists()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,18 @@
-"""Runs Spark programs on a YARN cluster: submitted through REST, followed, measured, checked, killed if need be."""
+"""Runs Spark programs on a YARN cluster: submitted through REST, their logs and answers read."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
-from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import Done
-from harness.jobs.engines.cluster import available_mb, last_lines
-from harness.jobs.spark.answers import check
+from harness.base.errors import InputError, RunInvalid
+from harness.jobs.engines.cluster import available_mb, last_lines, on_this_machine
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
-from harness.jobs.spark.events import read_events
 from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkSite, check_limit, read_input
 from harness.jobs.submit import scheduler_address
@@ -28,26 +20,9 @@ from harness.model.data import data_path
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-_POLL_S = 0.5
 #: log4j2's lines as Spark writes them, of what went well.
 _LOGGED = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
 _EXCEPTION = re.compile(r"^(pyspark|py4j|[A-Za-z_.]*(Error|Exception))\S*: ")
-
-
-@dataclass(frozen=True, slots=True)
-class SparkRequest:
-    """One run of one program. ``input``: a data set of this machine; ``output``: a folder that is not there yet."""
-
-    application: SparkProgram
-    input: Path
-    output: Path
-    queue: str = "default"
-    sizes: SparkSizes = field(default_factory=SparkSizes)
-    settings: Mapping[str, str] = field(default_factory=dict)
-    check: bool = True
-    timeout_s: float = 1800.0
-    #: More of Spark's properties.
-    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,81 +30,62 @@ class Submitted:
     """A program that the ResourceManager took. ``app``: the application's id."""
 
     app: str
-    request: SparkRequest
+    program: SparkProgram
     plan: Plan
     settings: Mapping[str, str]
     data: Input
-    began: float
-    zero_ms: int
 
 
 class SparkClient:
-    """Runs programs on one cluster. ``stop``: set, what runs ends as when it is interrupted; ``tag`` marks its jobs."""
+    """Submits programs to one ResourceManager. ``tag`` marks its jobs."""
 
     def __init__(
-        self,
-        rest: RestClient,
-        site: SparkSite,
-        *,
-        tag: str | None = None,
-        progress: Callable[[str], None] = lambda _: None,
-        stop: threading.Event | None = None,
+        self, rest: RestClient, site: SparkSite, *, tag: str, progress: Callable[[str], None] = lambda _: None
     ) -> None:
-        self.rest, self.site, self._progress, self._stop = rest, site, progress, stop or threading.Event()
-        self.tag = tag or f"spark-{uuid.uuid4().hex[:12]}"
-        #: What the ResourceManager took, in order.
-        self.submitted: list[Submitted] = []
+        self.rest, self.site, self.tag, self._progress = rest, site, tag, progress
         self._scheduler: str | None = None
 
-    # --- step by step, for who follows several at once ---
+    def submit(
+        self,
+        program: SparkProgram,
+        folder: Path,
+        sizes: SparkSizes,
+        *,
+        queue: str,
+        settings: Mapping[str, str],
+        properties: Mapping[str, str],
+    ) -> Submitted:
+        """Puts a program's files where the nodes see them, and submits it. ``folder``: its data, of this machine.
 
-    def submit(self, request: SparkRequest, *, room: bool = True) -> Submitted:
-        """Checks, puts the program's files where the nodes see them, and submits it.
-
-        ``room``: whether to look for room (`check_room`); a run did before it began, and what is left of the machine's
-        memory since then is less by what its own containers take.
-
-        Raises CallError and InputError for what cannot be run: settings, data, memory.
+        Raises CallError and InputError for what cannot be run: settings, data.
         """
-        settings = settings_of(request.application, request.settings)
-        given = read_input(request.application, request.input)
-        if request.output.exists():
-            raise InputError("is there already", where=str(request.output), mend="give another folder, or remove it")
-        if room:
-            self.check_room(request.sizes)
+        found, given = settings_of(program, settings), read_input(program, folder)
         if self._scheduler is None:
             self._scheduler = scheduler_address(self.rest)
         home, data = self.site.home(self._progress), self.site.data(given, self._progress)
-        loopback = self.site.loopback and self._on_this_machine()
+        loopback = self.site.loopback and on_this_machine(self.rest)
         place = Place(home, self.site.shared.path, self.site.python, self._scheduler, loopback)
-        name = f"{request.application.name}-{uuid.uuid4().hex[:12]}"
+        name = f"{program.name}-{uuid.uuid4().hex[:12]}"
         planned = plan(
-            request.application,
-            settings,
-            request.sizes,
+            program,
+            found,
+            sizes,
             place,
             data,
-            queue=request.queue,
+            queue=queue,
             name=name,
             tags=[self.tag, name],
-            source=data_path("workloads", "spark", request.application.file).read_bytes(),
-            properties=request.properties,
+            source=data_path("workloads", "spark", program.file).read_bytes(),
+            properties=properties,
         )
         self.site.shared.write(planned.files)
-        began, zero_ms = time.monotonic(), time.time_ns() // 1_000_000
         try:
             app = self.rest.submit(planned.submission)
         except BaseException:
             # Interrupted, or its answer lost: it may have been taken.
             self.rest.kill_tagged(name)
             raise
-        found = Submitted(app, request, planned, settings, given, began, zero_ms)
-        self.submitted.append(found)
-        return found
-
-    def attempts(self, submitted: Submitted) -> list[Attempt]:
-        """What was measured so far: executors and tasks, of a job that was killed or failed too."""
-        return read_events(self.events(submitted))
+        return Submitted(app, program, planned, found, given)
 
     def events(self, submitted: Submitted) -> list[str]:
         """The lines of the event log, as far as it was written."""
@@ -139,66 +95,12 @@ class SparkClient:
                 return content.decode(errors="replace").splitlines()
         return []
 
-    def collect(self, submitted: Submitted, app: AppStatus) -> Done:
-        """The result of a program that has ended: its answer (also as ``answer`` in the output folder), its tasks.
-
-        Raises RunInvalid for one that failed: why, with its log's last lines.
-        """
-        seconds = time.monotonic() - submitted.began
-        request = submitted.request
-        if app.final_status != "SUCCEEDED":
-            raise RunInvalid(self.why(submitted, app))
+    def answer(self, submitted: Submitted) -> bytes:
+        """The answer of a program that ended well. Raises RunInvalid where it left none."""
         content = self.site.shared.read(submitted.plan.answer)
         if content is None:
-            raise RunInvalid(f"{request.application.name} ended well and left no answer; {self._log_words(submitted)}")
-        try:
-            request.output.mkdir(parents=True)
-            (request.output / "answer").write_bytes(content)
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", where=str(request.output)) from None
-        verdict: Verdict | None = None
-        if request.check:
-            self._progress(f"{request.application.name}: checking the answer")
-            verdict = check(request.application, submitted.settings, submitted.data, content)
-        return Done((app,), tuple(self.attempts(submitted)), seconds, verdict, submitted.zero_ms)
-
-    def kill(self, submitted: Submitted) -> None:
-        """Kills a program that has not ended; what cannot be killed is left to the ResourceManager."""
-        with contextlib.suppress(YarnfairError):
-            if not self.rest.app(submitted.app).final:
-                self.rest.kill(submitted.app, timeout_s=15.0)
-
-    # --- all at once ---
-
-    def run(self, request: SparkRequest, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
-        """To its end, checked.
-
-        Raises RunInvalid for a program that failed, RunTimedOut, InputError, CallError. However it ends, it does not
-        run on.
-        """
-        submitted = self.submit(request)
-        self._progress(f"{request.application.name}: {submitted.app}")
-        try:
-            return self.collect(submitted, self.wait(submitted, on_step))
-        finally:
-            self.kill(submitted)
-
-    def wait(self, submitted: Submitted, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> AppStatus:
-        """Until it has ended. Raises RunTimedOut, RunInvalid when it was interrupted."""
-        request = submitted.request
-        end = submitted.began + request.timeout_s
-        while True:
-            with contextlib.suppress(YarnfairError):
-                app = self.rest.app(submitted.app)
-                on_step([app])
-                if app.final:
-                    return app
-            if time.monotonic() >= end:
-                raise RunTimedOut(
-                    f"{request.application.name} had not ended after {request.timeout_s:g} s", where=submitted.app
-                )
-            if self._stop.wait(_POLL_S):
-                raise RunInvalid(f"{request.application.name} was interrupted")
+            raise RunInvalid(f"{submitted.program.name} ended well and left no answer; {self._log_words(submitted)}")
+        return content
 
     # --- before it starts ---
 
@@ -212,7 +114,7 @@ class SparkClient:
             raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
         check_limit(min(asked, max(node.memory_mb for node in nodes)), self.site.node_limit_mb(), where)
-        if self._on_this_machine():
+        if on_this_machine(self.rest):
             free = available_mb(Path("/proc/meminfo").read_text())
             if asked > free:
                 raise InputError(
@@ -222,14 +124,11 @@ class SparkClient:
                     mend="ask for fewer or smaller executors, or wait",
                 )
 
-    def _on_this_machine(self) -> bool:
-        return (urlsplit(self.rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
-
     # --- why it failed ---
 
     def why(self, submitted: Submitted, app: AppStatus) -> str:
         """The reason of a failed program: what YARN says, and its log's last lines."""
-        name = submitted.request.application.name
+        name = submitted.program.name
         told = " ".join(app.diagnostics.split())[:300]
         return f"{name} failed; {app.id} {app.final_status}: {told or 'no reason given'}; {self._log_words(submitted)}"
 

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from harness.base.errors import CallError, InputError
-from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
-from harness.jobs.data.targets import folder_of
-from harness.jobs.engines.attempts import Attempt
-from harness.jobs.engines.base import (
-    UNKNOWN,
-    Asked,
-    Done,
-    Engine,
-    Program,
-    ProgramClient,
-    ProgramCluster,
-    ProgramJob,
-    Site,
-    Sizing,
-)
+from harness.base.errors import CallError
+from harness.clusters.shared import LocalFolder
+from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, Request, Site, Sizing
 from harness.jobs.spark import catalogue
-from harness.jobs.spark.client import SparkClient, SparkRequest
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.programs import SparkPrograms, sizes_of
-from harness.jobs.spark.site import SparkSite, site_of
-from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.spark.site import site_of
+from harness.jobs.spec import DataSpec, DemandSpec, ExecutorsSpec, ProgramSpec
 from harness.model.jobs import JobSpec, Stage
-from harness.yarn.answers import AppStatus
+from harness.yarn.rest import RestClient
 
 
 class Spark(Engine):
@@ -82,62 +66,34 @@ class Spark(Engine):
         return SparkPrograms(
             site.rest,
             site_of(site.shared, site.python),
-            site.data,
+            site.folders,
             jobs,
             tag=site.tag,
             am_heartbeat_ms=site.am_heartbeat_ms,
+            properties=site.properties,
             progress=site.progress,
         )
 
-    def request(self, asked: Asked) -> SparkRequest:
-        found, default = catalogue.program(asked.program), SparkSizes()
-        catalogue.settings_of(found, asked.settings)
+    def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
+        default, cores = SparkSizes(), request.executor_cores
         sizes = SparkSizes(
-            asked.executors,
-            default.executor_mb if asked.executor_mb is None else asked.executor_mb,
-            asked.executor_cores,
-            default.am_mb if asked.am_mb is None else asked.am_mb,
-            asked.maps,
-            asked.reduces,
+            request.executors,
+            default.executor_mb if request.task_mb is None else request.task_mb,
+            cores,
+            default.am_mb if request.am_mb is None else request.am_mb,
+            request.maps,
+            request.reduces,
         )
-        source, output = folder_of(asked.inputs, asked.output, found.name)
-        return SparkRequest(
-            found, source, output, asked.queue, sizes, asked.settings, asked.check, asked.timeout_s, asked.properties
+        demand = DemandSpec(memory_mb=sizes.executor_mb, vcores=cores)
+        program = ProgramSpec(
+            application=request.program,
+            input=list(catalogue.program(request.program).data),
+            maps=sizes.read_tasks,
+            reduces=sizes.shuffle_tasks,
+            executors=ExecutorsSpec(count=sizes.executors, slots=cores, demand=demand),
+            settings=dict(request.settings),
         )
+        return program, Sizing(sizes.am, sizes.executor)
 
-    def client(self, cluster: ProgramCluster) -> ProgramClient:
-        return _OneByOne(cluster)
-
-
-class _OneByOne:
-    """Each run has a folder of its own, where the nodes see it, for as long as it lasts."""
-
-    def __init__(self, cluster: ProgramCluster) -> None:
-        self._cluster = cluster
-        self.attempts: list[Attempt] = []
-        self.zero_ms = 0
-
-    def run(self, request: SparkRequest, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> Done:
-        self.attempts = []
-        with self._site() as site:
-            client = SparkClient(self._cluster.rest, site, progress=self._cluster.progress, stop=self._cluster.stop)
-            try:
-                return client.run(request, on_step)
-            finally:
-                for submitted in client.submitted:
-                    self.zero_ms = submitted.zero_ms
-                    with contextlib.suppress(InputError):
-                        self.attempts += client.attempts(submitted)
-
-    @contextlib.contextmanager
-    def _site(self) -> Iterator[SparkSite]:
-        name = f"yarnfair-spark-{uuid.uuid4().hex[:12]}"
-        shared: SharedFolder
-        if isinstance(self._cluster.shared, ContainerFolder):
-            shared = self._cluster.shared.beside(name)
-        else:
-            shared = LocalFolder(self._cluster.work.absolute() / f".{name}")
-        try:
-            yield site_of(shared, self._cluster.python)
-        finally:
-            shared.remove()
+    def check_room(self, rest: RestClient, job: ProgramJob) -> None:
+        """Nothing: `SparkPrograms.prepare` refuses what does not fit, because executors are held to the end."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import RunInvalid
+from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Sizing, write_answer
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.jobs.spark import catalogue
-from harness.jobs.spark.client import SparkClient, SparkRequest, Submitted, engine_document
+from harness.jobs.spark.answers import check
+from harness.jobs.spark.client import SparkClient, Submitted, engine_document
 from harness.jobs.spark.events import asked_ms, read_events
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.site import SparkSite, read_input
@@ -54,6 +54,7 @@ class SparkPrograms(EnginePrograms):
         *,
         tag: str,
         am_heartbeat_ms: int = 1000,
+        properties: Mapping[str, str] | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.client = SparkClient(rest, site, tag=tag, progress=progress)
@@ -62,11 +63,10 @@ class SparkPrograms(EnginePrograms):
         self._heartbeat_ms = am_heartbeat_ms
         self._submitted: dict[str, Submitted] = {}
         self._attempts: dict[str, list[Attempt]] = {}
-        # Answers are not written anywhere but there, and only when they are checked.
-        self._work = tempfile.TemporaryDirectory(prefix="yarnfair-spark-")
+        self._properties = properties or {}
 
     def close(self) -> None:
-        self._work.cleanup()
+        """Nothing: what a run has put into the cluster's folder goes with that."""
 
     def prepare(self) -> None:
         """Puts Spark and the data where the nodes see them, before anything counts. Raises InputError, RunTimedOut."""
@@ -86,18 +86,24 @@ class SparkPrograms(EnginePrograms):
         sizes = replace(
             sizes_of(job.program, job.sizing, job.executors), read_tasks=job.maps, shuffle_tasks=job.reduces
         )
-        request = SparkRequest(
+        heartbeat = {"spark.yarn.scheduler.heartbeat.interval-ms": str(self._heartbeat_ms)}
+        submitted = self._submitted[job_id] = self.client.submit(
             catalogue.program(job.application),
             self.data[job.inputs[0]],
-            Path(self._work.name) / f"{job_id.replace('/', '_')}-{len(self._submitted)}",
-            job.spec.queue,
             sizes,
-            job.program.settings,
-            properties={"spark.yarn.scheduler.heartbeat.interval-ms": str(self._heartbeat_ms)},
+            queue=job.spec.queue,
+            settings=job.program.settings,
+            properties={**heartbeat, **self._properties},
         )
-        # `prepare` looked for room.
-        submitted = self._submitted[job_id] = self.client.submit(request, room=False)
         return submitted.app
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """What was measured so far: executors and tasks, of a job that was killed or failed too."""
+        return read_events(self.client.events(self._submitted[job_id]))
+
+    def why(self, job_id: str, status: AppStatus) -> str:
+        """The reason of a job that failed: what YARN says, and its log's last lines."""
+        return self.client.why(self._submitted[job_id], status)
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
         """What the driver has logged so far of its tasks; of one that failed also why. Raises InputError."""
@@ -116,12 +122,13 @@ class SparkPrograms(EnginePrograms):
         return replace(spec, stages=stages) if stages else spec
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether the answer is right. Raises InputError, CallError."""
-        assert status is not None
-        try:
-            return self.client.collect(self._submitted[job_id], status).verdict
-        except RunInvalid as error:
-            return Verdict(0, error.what)
+        """Whether the answer is right. Raises RunInvalid where there is none, InputError, CallError."""
+        one = self._submitted[job_id]
+        return check(one.program, one.settings, one.data, self.client.answer(one))
+
+    def deliver(self, job_id: str, output: Path | Target) -> None:
+        """The answer as a file. Raises RunInvalid where there is none, InputError."""
+        write_answer(output, self.client.answer(self._submitted[job_id]))
 
 
 def _stage_of(attempt: Attempt) -> tuple[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,9 +18,10 @@ from harness.clusters.site import read
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import engine_of, find, members
 from harness.jobs.engines.attempts import Attempt
+from harness.jobs.engines.base import ProgramCluster, Request
 from harness.jobs.engines.cluster import Sizes
+from harness.jobs.engines.runner import ProgramRunner
 from harness.jobs.hive.catalogue import GROUPS, programs
-from harness.jobs.hive.client import HiveClient, HiveRequest, columns_of, read_tables
 from harness.jobs.hive.history import dag_started_ms, read_tez
 from harness.jobs.hive.installation import JAVA
 from harness.jobs.hive.programs import HivePrograms
@@ -35,6 +37,7 @@ from harness.jobs.hive.site import (
     tables_of,
     tez_properties,
 )
+from harness.jobs.hive.tables import columns_of, read_tables
 from harness.jobs.spark.catalogue import query_sql
 from harness.jobs.spark.plan import Input
 from harness.jobs.spec import DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
@@ -221,24 +224,30 @@ def test_a_querys_vertices_as_stages_and_records(tmp_path: Path) -> None:
     assert dag_started_ms(tmp_path, "application_99_0005") == 0
 
 
-def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path) -> None:
-    nodes = [SimpleNamespace(state="RUNNING", total=Resource(700, 4), used=Resource(0, 0), available=Resource(700, 4))]
-    rest: Any = SimpleNamespace(nodes=lambda: nodes, http=SimpleNamespace(current="http://rm:8088"))
-    client, one = HiveClient(rest), programs()["hive-q1"]
+def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.jobs.hive.installation.hive_jars", lambda _: pytest.fail("too far"))
+    size = Resource(800, 4)
+    nodes = [SimpleNamespace(state="RUNNING", total=size, used=Resource(0, 0), available=size)]
+    rest: Any = SimpleNamespace(
+        nodes=lambda: nodes, http=SimpleNamespace(current="http://rm:8088"), kill_tagged=lambda _: None
+    )
+    runner = ProgramRunner(ProgramCluster(rest, tmp_path, "python3"))
     generate("text", 5000, 1, FolderTarget(tmp_path / "text"))
     (tmp_path / "there").mkdir()
-    out = tmp_path / "out"
+    before = sorted(tmp_path.iterdir())
+    fine = Request("hive-q1", (tpch,), tmp_path / "out")
     for request, error, said in (
-        (HiveRequest(one, tmp_path / "none", out), InputError, "no data set there"),
-        (HiveRequest(one, tmp_path / "text", out), InputError, "a data set of text; give one of tpch"),
-        (HiveRequest(one, tpch, tmp_path / "there"), InputError, "is there already"),
-        (HiveRequest(one, tpch, out, sizes=Sizes(task_mb=512)), CallError, "Tez needs 640 or more"),
-        (HiveRequest(one, tpch, out), InputError, "a task asks for 768 MB and the largest node has 700 MB"),
-        (HiveRequest(one, tpch, out, settings={"delta": "x"}), CallError, "delta is 'x'"),
+        (replace(fine, inputs=(tmp_path / "none",)), InputError, "no data set there"),
+        (replace(fine, inputs=(tmp_path / "text",)), InputError, "a data set of text; give one of tpch"),
+        (replace(fine, inputs=(tpch, tpch)), CallError, "hive-q1 reads tpch, given are 2"),
+        (replace(fine, output=tmp_path / "there"), InputError, "is there already"),
+        (replace(fine, task_mb=512), CallError, "Tez needs 640 or more"),
+        (replace(fine, am_mb=801), InputError, "asks for 801 MB and the largest node has 800 MB"),
+        (replace(fine, settings={"delta": "x"}), CallError, "delta is 'x'"),
     ):
         with pytest.raises(error, match=said):
-            client.run(request)
-    assert not out.exists()
+            runner.run(request)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_hdfs_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,7 +290,7 @@ def test_a_query_that_is_asked_again_is_another(tmp_path: Path, monkeypatch: pyt
         asked.append(name)
         return SimpleNamespace(process=SimpleNamespace(poll=lambda: None), kill=lambda: killed.append(name))
 
-    queries = HivePrograms(cast(Any, None), tmp_path, {}, [one, two])
+    queries = HivePrograms(cast(Any, SimpleNamespace(folders={}, progress=print)), tmp_path, [one, two])
     queries.server = cast(Any, SimpleNamespace(ask=ask, apps=lambda: apps))
     queries._tables[data] = ("data0", {}, Input("/data", (), 10, 10, {}))
     queries._base = {}

@@ -9,21 +9,23 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut
 from harness.cli import main
+from harness.clusters.shared import ContainerFolder
 from harness.jobs.data.generate import FolderTarget, generate
-from harness.jobs.engines import ProgramRunner
+from harness.jobs.data.targets import HdfsTarget
 from harness.jobs.engines.attempts import attempts_table, summary
-from harness.jobs.engines.base import ProgramCluster
+from harness.jobs.engines.base import ProgramCluster, Request, Site
 from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, last_lines
-from harness.jobs.mapreduce import client, programs
+from harness.jobs.engines.runner import ProgramRunner, check_request, jobs_of
+from harness.jobs.mapreduce import engine, programs
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, settings_of
-from harness.jobs.mapreduce.client import Request, data_sets, program_jobs
 from harness.jobs.mapreduce.history import read_history, record_of
+from harness.jobs.mapreduce.storage import open_data
 from harness.model.resources import Resource
 from harness.yarn.answers import NewApplication
 from harness.yarn.errors import Unreachable
@@ -69,30 +71,35 @@ def test_available_memory() -> None:
 
 
 def request(folder: Path, *inputs: Path, name: str = "wordcount") -> Request:
-    return Request(APPLICATIONS[name], inputs, folder / "out")
+    return Request(name, inputs, folder / "out")
 
 
 def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: Path) -> None:
     (tmp_path / "words").mkdir()
     (tmp_path / "words" / "part-0").write_text("a word\n")
     given = request(tmp_path, tmp_path / "words")
-    assert data_sets(given)
-    with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
-        program_jobs(given, copied=True)
-    (job,), places = program_jobs(given, copied=False)
+    assert open_data(FolderTarget(tmp_path / "words"), "text").files == {"part-0": 7}
+    (job,), places = jobs_of(given)
     assert places == {job.inputs[0]: tmp_path / "words"}
+    volume = ContainerFolder(None, "/shared/here")
+    site = Site(rest(4096), volume, "python3", places, "t", request=given)
+    with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
+        engine.MapReduce().load(site, [job])
+    hdfs = replace(given, inputs=(HdfsTarget(cast(Any, SimpleNamespace(base="webhdfs://n:1")), "/words"),))
+    with pytest.raises(InputError, match="read and write folders of this machine"):
+        engine.MapReduce().load(replace(site, request=hdfs), [job])
 
 
 def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
     generate("movies", 5000, 1, FolderTarget(tmp_path / "movies"))
+    movies = FolderTarget(tmp_path / "movies")
     with pytest.raises(InputError, match="a data set of movies; give one of text"):
-        data_sets(request(tmp_path, tmp_path / "movies"))
+        open_data(movies, "text")
     with pytest.raises(CallError, match="reads rankings and uservisits, given are 1"):
-        data_sets(request(tmp_path, tmp_path / "movies", name="join"))
+        check_request(request(tmp_path, tmp_path / "movies", name="join"))
     with pytest.raises(InputError, match=r"no part-\* files"):
-        data_sets(request(tmp_path, tmp_path / "none"))
-    found = data_sets(request(tmp_path, tmp_path / "movies", name="histogramratings"))
-    assert [list(one.files) for one in found] == [["part-00000.txt"]]
+        open_data(FolderTarget(tmp_path / "none"), "text")
+    assert list(open_data(movies, "movies").files) == ["part-00000.txt"]
 
 
 def test_settings_cannot_smuggle_words_into_a_command(tmp_path: Path) -> None:
@@ -207,7 +214,7 @@ def test_what_was_measured_of_a_run_that_fails_is_kept_and_nothing_else(
     monkeypatch.setattr(programs, "cluster_properties", lambda _: {})
     jar = tmp_path / "streaming.jar"
     jar.write_bytes(b"PK")
-    monkeypatch.setattr(client, "streaming_jar", lambda _: jar)
+    monkeypatch.setattr(engine, "streaming_jar", lambda _: jar)
     cluster: Any = Rest(tmp_path, error)
     for kind in ("rankings", "uservisits"):
         generate(kind, 3000, 1, FolderTarget(tmp_path / kind))

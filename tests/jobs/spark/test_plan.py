@@ -18,7 +18,7 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
 from harness.jobs.mix import read_mix
 from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
-from harness.jobs.spark.client import SparkClient, SparkRequest, driver_lines, engine_document
+from harness.jobs.spark.client import SparkClient, driver_lines, engine_document
 from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.programs import SparkPrograms
 from harness.jobs.spark.site import LocalSite, read_input
@@ -173,7 +173,7 @@ def client(rest: Rest, folder: Path, limit_mb: int | None = None) -> SparkClient
         def node_limit_mb(self) -> int | None:
             return limit_mb
 
-    return SparkClient(rest, Site(LocalFolder(folder), "python3"))  # type: ignore[arg-type]
+    return SparkClient(rest, Site(LocalFolder(folder), "python3"), tag="t")  # type: ignore[arg-type]
 
 
 def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +208,6 @@ def test_a_run_that_looked_for_room_does_not_look_again(tmp_path: Path, monkeypa
     assert len(taken) == 1
     with pytest.raises(InputError, match="no node is RUNNING"):
         programs.prepare()
-    with pytest.raises(InputError, match="no node is RUNNING"):
-        programs.client.submit(SparkRequest(program("kmeans"), tmp_path / "points", tmp_path / "out"))
     programs.close()
 
 
@@ -286,8 +284,7 @@ org.apache.spark.SparkException: Exception thrown in awaitResult:
 
 
 def test_the_engine_stands_in_run_json_with_what_all_runs_share() -> None:
-    request = SparkRequest(program("kmeans"), Path("/p"), Path("/o"))
-    one, other = (SimpleNamespace(plan=made(name, POINTS), request=request) for name in ("kmeans", "als"))
+    one, other = (SimpleNamespace(plan=made(name, POINTS)) for name in ("kmeans", "als"))
     found = engine_document([one, other])  # type: ignore[list-item]
     assert found["spark"].count(".") == 2
     assert found["properties"]["spark.executor.memory"] == "768m"
@@ -306,8 +303,7 @@ queues:
     spec = read_mix(file)
     assert [job.application for job in spec.queues[0].jobs] == list(GROUPS["tpch"])
     last = spec.request("root.a", spec.queues[0].jobs[3], tmp_path, tmp_path)
-    assert isinstance(last, SparkRequest)
-    assert last.sizes.executor_cores == 2
+    assert (last.executors, last.executor_cores, last.task_mb, last.am_mb) == (2, 2, 1024, None)
     file.write_text(text.replace("executors: 1", "executors: 0"))
     with pytest.raises(CallError, match="executors is 0"):
         read_mix(file)
