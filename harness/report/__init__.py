@@ -62,6 +62,7 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
         A directory is not a run directory, a file in it is damaged, the runs are of several kinds, or `out` cannot be
         written. `out` is then as it was before.
     """
+    from harness.model.brought import names
     from harness.report.data import load_runs
     from harness.report.findings import find
     from harness.report.kinds import content_of, findings_of
@@ -71,7 +72,9 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     if not runs:
         raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
     content = content_of(runs)
-    findings = find(runs) if content is None else findings_of(runs)
+    # What a paper found, it found on its own load: a user's experiment is not judged by it.
+    papers = [run for run in runs if run.experiment in names("experiments")]
+    findings = [] if not papers else find(papers) if content is None else findings_of(papers)
     page = render_page(runs, findings, content).encode("utf-8")
     with contextlib.suppress(OSError):  # what stands in its way is named when the file is written
         Path(out).parent.mkdir(parents=True, exist_ok=True)

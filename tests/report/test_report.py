@@ -132,7 +132,7 @@ def test_a_single_run_s_page_says_which_run_it_is(
     three_policies: list[Path], write_run: Callable[..., Path], tmp_path: Path
 ) -> None:
     text = render_report([three_policies[-1]], tmp_path / "page.html").path.read_text(encoding="utf-8")
-    assert "<h1>yarnfair: made-up, ltrf@outside</h1>" in text
+    assert "<h1>yarnfair: ltyarn, ltrf@outside</h1>" in text
     assert "One run: ltrf from outside, horizon_s 80, seed 1, simulated." in text
     assert '<body class="single">' in text
     assert "policies compared" not in text
@@ -422,3 +422,17 @@ def test_open_jobs_are_told_beside_the_means(write_run: Callable[..., Path], tmp
         page = (tmp_path / "page.html").read_text()
         assert ("Open jobs" in page) == shown
         assert "Jobs that ended" not in page
+
+
+def test_a_users_own_experiment_is_not_judged_by_a_papers_findings(
+    write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    losses = (("fair", 400.0), ("ltrf", 100.0))
+    for experiment, judged in (("ltyarn", True), ("mine", False)):
+        runs = [
+            write_run(name, name, experiment=experiment, summary={"sharing_loss_integral": loss})
+            for name, loss in losses
+        ]
+        report = render_report(runs, tmp_path / "report.html")
+        assert bool(report.findings) == judged
+        assert ('id="findings"' in (tmp_path / "report.html").read_text(encoding="utf-8")) == judged

@@ -56,8 +56,8 @@ def test_a_mark_is_the_mean_over_the_seeds_of_one_experiment(write_run: Write) -
     ("other", "ends"),
     [
         ({"backend": "local"}, (", sim", ", local")),
-        ({"experiment": "another", "digest": "fedcba"}, (", made-up", ", another")),
-        ({"digest": "fedcba9876543210"}, (", made-up 01234567", ", made-up fedcba98")),
+        ({"experiment": "another", "digest": "fedcba"}, (", ltyarn", ", another")),
+        ({"digest": "fedcba9876543210"}, (", ltyarn 01234567", ", ltyarn fedcba98")),
     ],
 )
 def test_experiments_and_backends_are_not_averaged(
