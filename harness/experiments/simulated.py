@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from harness.experiments.orders import queue_orders
-from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of, nodes_of
 from harness.model.jobs import JobSpec, TaskFaults
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
@@ -71,15 +72,31 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
 
 
 def held(
-    variant: Variant, jobs: Iterable[JobSpec], nodes: Sequence[Resource]
+    experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:
-    """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are."""
+    """The jobs as ``mrorder`` submits them, and when each came; under other policies as they are.
+
+    Raises InputError, CallError for jobs and settings of which it cannot plan the submissions beforehand.
+    """
     queue = make_policy(variant.policy, variant.settings).dispatching_queue()
     if queue is None:
         return jobs, {}
     from harness.experiments.mrorder import hold
 
-    return hold(queue, jobs, nodes)
+    nodes = node_sizes(experiment)
+    slots = experiment.spec.slots
+    if slots is None:
+        return hold(queue, jobs, nodes)
+    # MRv1 says itself how many tasks of a kind run at once.
+    maps, reduces = queue.map_slots or slots.map * len(nodes), queue.reduce_slots or slots.reduce * len(nodes)
+    return hold(replace(queue, map_slots=maps, reduce_slots=reduces), jobs, nodes)
+
+
+def check_held(experiment: LoadedExperiment, variants: Iterable[Variant]) -> None:
+    """Raises what `held` would, before anything runs."""
+    for variant in variants:
+        if make_policy(variant.policy, variant.settings).dispatching_queue() is not None:
+            held(experiment, variant, jobs_of(experiment, variant.seed)[0])
 
 
 def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:

@@ -17,6 +17,7 @@ from harness.policies.base import LedgerView, Policy, flag, number, text, word
 from harness.policies.fair import entitlement_weights
 from harness.policies.ordering.engines import engine
 from harness.policies.ordering.online import Dispatching, DispatchingQueue, When
+from harness.policies.slots import Late, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,9 @@ class MROrder(Policy):
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         leaves: Mapping[str, SchedulingPolicy] = {name: "fifo" for name, q in snapshot.queues.items() if q.leaf}
         return Plan(Order(measure="stock"), entitlement_weights(snapshot), scheduling_policies=leaves)
+
+    def slot_rules(self, *, speculation: bool) -> Rules:
+        return Rules(late=Late(on=speculation), fifo=True)
 
     def dispatching_queue(self) -> DispatchingQueue:
         """The policy module and its ordering engine.

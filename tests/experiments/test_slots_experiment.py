@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,14 +12,17 @@ import pandas as pd
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.cli import main
 from harness.experiments.mrorder import as_mapreduce, hold
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
+from harness.experiments.simulated import held
 from harness.kinds.slots.run import slot_job, slot_run
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy
 from harness.policies.base import Policy
+from harness.policies.mrorder import MROrder
 from harness.policies.ordering.online import DispatchingQueue
 
 SMALL = """
@@ -201,6 +206,47 @@ def test_mrorder_holds_and_orders() -> None:
     assert arrived == {"J1": 0, "J2": 1, "J3": 2}
     found = as_mapreduce(jobs[0])
     assert (found.maps, found.map_s, found.reduces, found.reduce_s) == (10, Fraction(4), 2, Fraction(8))
+
+
+def test_mrorder_orders_by_the_slots_that_there_are(small: Path, tmp_path: Path) -> None:
+    """On 12 map and 6 reduce slots jobs are held back, handed on in MK_JR's order, and run first in, first out."""
+    small.write_text(SMALL.replace("every_s: 10", "every_s: 1"))
+    loaded = load_experiment(str(small))
+    run_experiment(loaded, variants_of(loaded, policies=("mrorder",)), tmp_path / "runs")
+    (file,) = (tmp_path / "runs").rglob("jobs.parquet")
+    table = pd.read_parquet(file)
+    # Completion counts from the arrival, one a second in each pool, not from when the round handed the job on.
+    assert sorted(table["submitted_s"]) == [0.0, 0.0, 1.0, 1.0]
+    assert (table["finished_s"] > table["submitted_s"]).all()
+
+
+def test_mrorder_on_slots_estimates_with_the_cluster_s_own(small: Path) -> None:
+    loaded = load_experiment(str(small))
+    (variant,) = variants_of(loaded, policies=("mrorder",))
+    assert slot_run(loaded, variant, jobs_of(loaded, 1)[0]).rules.fifo
+    seen = []
+
+    def ordering(jobs: Sequence[object], slots: object) -> list[int]:
+        seen.append(slots)
+        return list(range(len(jobs)))
+
+    queue = queue_of(make_policy("mrorder"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MROrder, "dispatching_queue", lambda _: replace(queue, ordering=ordering))
+        held(loaded, variant, jobs_of(loaded, 1)[0])
+    assert seen
+    assert all((slots.maps, slots.reduces) == (12, 6) for slots in seen)  # type: ignore[attr-defined]
+
+
+def test_what_mrorder_cannot_plan_is_refused_before_anything_runs(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.write_text(SMALL.replace("every_s: 10", "think_s: 10").replace("pi-dhsa, pd-dhsa, dynamicmr", "mrorder"))
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(small), "--out", str(tmp_path / "runs")])
+    assert stop.value.code == 1
+    assert "whose end mrorder would have to know beforehand" in capsys.readouterr().err
+    assert not list((tmp_path / "runs").rglob("summary.json"))
 
 
 def test_mrorder_refuses_what_it_cannot_plan() -> None:

@@ -20,6 +20,7 @@ from harness.policies.ordering import (
     lower_bound,
     upper_bound,
 )
+from harness.policies.ordering.bounds import delta, delta_as_printed
 from harness.policies.ordering.greedy import processing_times
 from harness.policies.ordering.search import optimal
 
@@ -126,6 +127,16 @@ def test_tasks_without_a_slot_are_refused(slots: Slots) -> None:
 def test_every_order_lies_between_the_bounds(jobs: list[MapReduceJob], slots: Slots) -> None:
     makespan = estimate(jobs, slots).makespan
     assert lower_bound(jobs, slots) <= makespan <= upper_bound(jobs, slots)
+
+
+@given(some_jobs(7), some_slots)
+@settings(deadline=None, max_examples=70)
+def test_theorem_31s_delta_holds_and_is_above_the_printed_one(jobs: list[MapReduceJob], slots: Slots) -> None:
+    least = lower_bound(jobs, slots)
+    ordered = [jobs[index] for index in GREEDY["mk_jr"](jobs, slots)]
+    assert estimate(ordered, slots).makespan <= (1 + delta(jobs, slots)) * least
+    reduces = max((item.reduce_s for item in jobs if item.reduces), default=Fraction(0))
+    assert (delta(jobs, slots) - delta_as_printed(jobs, slots)) * least == (reduces if least else 0)
 
 
 @given(some_jobs(7), some_slots)

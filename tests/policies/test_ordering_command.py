@@ -47,6 +47,16 @@ def test_the_text_names_every_job_and_both_sums(tmp_path: Path) -> None:
     assert float(bounds[1]) - float(bounds[2]) == longest_reduce
 
 
+def test_mk_jr_says_how_far_it_is_from_the_best_at_most(tmp_path: Path) -> None:
+    """Theorem 3.1 by hand: two jobs on 8 map and 4 reduce slots."""
+    rows = HEADER + "A,20,5,10,8\nB,20,9,10,3\n"
+    found = run(tmp_path, rows, "--algorithm", "mk_jr").stdout
+    # A then B: max(12.5 + 20 + 7.5, 12.5 + 22.5 + 7.5) = 42.5 s; 9 s the longest map, 8 s the longest reduce.
+    # 1 + (9 + 2 x 8) / 42.5, and 1 + (9 + 8) / 42.5.
+    assert "over the best order's  1.588 times or less (the thesis prints 1.4)" in found
+    assert "over the best order's" not in run(tmp_path, rows, "--algorithm", "tct").stdout
+
+
 def test_a_time_limit_is_kept_and_said(tmp_path: Path) -> None:
     rows = "".join(f"J{i},{3 + i % 5},{7 + i * i % 11},{1 + i % 4},{3 + 5 * i % 13}\n" for i in range(30))
     done = run(tmp_path, HEADER + rows, "--algorithm", "optimal", "--objective", "tct", "--time-limit", "0", "--json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -13,13 +13,14 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
 from harness.kinds.yarn.run import OnProgress, Simulated, Stepped, Yarn
 from harness.model.jobs import Duration, JobSpec, Stage
+from harness.policies.base import Policy
 from harness.policies.registry import make_policy
 from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import run_slots
 from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotRun
 
 if TYPE_CHECKING:
-    pass
+    from harness.experiments.kind import Target
 
 
 def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SlotRun:
@@ -30,15 +31,10 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     spec = experiment.spec
     slots = spec.slots
     assert slots is not None
-    if variant.mode != "inside":
-        raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
-    policy = make_policy(variant.policy, variant.settings)
-    rules = policy.slot_rules(speculation=spec.faults.speculation)
-    if rules is None:
-        mend = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
-        raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
-    _check(experiment)
-    maps = int(getattr(policy.settings, "map_slots", 0)) or slots.map
+    policy, rules = check_slots(experiment, variant)
+    # MROrder's map_slots are those of its estimates, of the whole cluster.
+    own = 0 if policy.dispatching_queue() is not None else int(getattr(policy.settings, "map_slots", 0))
+    maps = own or slots.map
     if maps > slots.map + slots.reduce:
         raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", mend="give fewer")
     reduces = slots.map + slots.reduce - maps
@@ -66,6 +62,19 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         sample_ms=round(spec.sample_s * 1000),
         time_limit_ms=round((spec.limits.duration_s or spec.limits.time_limit_s) * 1000),
     )
+
+
+def check_slots(experiment: LoadedExperiment, variant: Variant) -> tuple[Policy, Rules]:
+    """The policy and how it gives out slots. Raises CallError, InputError for what cannot be, as `slot_run` says."""
+    if variant.mode != "inside":
+        raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
+    policy = make_policy(variant.policy, variant.settings)
+    rules = policy.slot_rules(speculation=experiment.spec.faults.speculation)
+    if rules is None:
+        mend = "take fair, fifo, mrorder, pi-dhsa, pd-dhsa or dynamicmr"
+        raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
+    _check(experiment)
+    return policy, rules
 
 
 def _check(experiment: LoadedExperiment) -> None:
@@ -162,6 +171,13 @@ class Slots(Yarn):
 
     name = "slots"
     compiles = False
+
+    def check(
+        self, experiment: LoadedExperiment, variants: Sequence[Variant], backend: str, target: Target | None
+    ) -> None:
+        for variant in variants:
+            check_slots(experiment, variant)
+        super().check(experiment, variants, backend, target)
 
     def simulate(
         self,

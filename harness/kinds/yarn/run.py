@@ -23,7 +23,7 @@ from harness.experiments.kind import (
 )
 from harness.experiments.orders import check_orders
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of, load_experiment, variants_of
-from harness.experiments.simulated import held, node_sizes, put_arrivals, setup_of, simulate_variant
+from harness.experiments.simulated import check_held, held, put_arrivals, setup_of, simulate_variant
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.programs import ProgramsWorkload
 from harness.model.brought import called
@@ -107,7 +107,7 @@ def run_variant(
             noted = time.perf_counter()
             directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
 
-    jobs, arrived = held(variant, jobs, node_sizes(experiment))
+    jobs, arrived = held(experiment, variant, jobs)
     result, extra, lines = simulate(experiment, variant, jobs, on_progress, stepped)
     for name, found in lines.items():
         directory.write_lines(name, found)
@@ -225,6 +225,7 @@ class Yarn(Kind):
             check_stages(experiment)
             for variant in variants:
                 check_orders(experiment, variant)
+            check_held(experiment, variants)
         else:
             from harness.experiments.real.checks import check_experiment, check_policies
             from harness.experiments.real.cluster import check_target

@@ -1,4 +1,5 @@
-"""Bounds on the makespan: Lemma 3.3's lower one over all orders, Lemma 3.2's upper one for an order, mended.
+"""Bounds on the makespan: Lemma 3.3's lower one over all orders, Lemma 3.2's upper one for an order, mended; and how
+far MK_JR's order is from the best at most (Theorem 3.1).
 
 docs/decisions/upper-bound.md has the counterexample to Lemma 3.2 as printed, and both proofs.
 """
@@ -42,6 +43,28 @@ def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fracti
     tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
     paths = (head + map_s + tail for head, map_s, tail in zip(heads, longest_map, tails, strict=True))
     return max(paths, default=Fraction(0)) + _longest_reduce(jobs)
+
+
+def delta(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
+    """Theorem 3.1 with Lemma 3.2 as it holds: MK_JR's makespan is at most 1 + delta times the least of any order.
+
+    (max t^M + 2 max t^R) / max over k of (sum_{i<=k} T^M_i + sum_{i>=k} T^R_i), in MK_JR's order.
+    """
+    return _over_least(jobs, slots, _longest_map(jobs) + 2 * _longest_reduce(jobs))
+
+
+def delta_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
+    """Theorem 3.1's delta as the thesis prints it: (max t^M + max t^R) over the same. It rests on Lemma 3.2."""
+    return _over_least(jobs, slots, _longest_map(jobs) + _longest_reduce(jobs))
+
+
+def _over_least(jobs: Sequence[MapReduceJob], slots: Slots, seconds: Fraction) -> Fraction:
+    least = lower_bound(jobs, slots)
+    return seconds / least if least > 0 else Fraction(0)
+
+
+def _longest_map(jobs: Sequence[MapReduceJob]) -> Fraction:
+    return max((job.map_s for job in jobs if job.maps), default=Fraction(0))
 
 
 def _longest_reduce(jobs: Sequence[MapReduceJob]) -> Fraction:

@@ -1,0 +1,158 @@
+"""The search for LTYARN's lasting loss: its points, its checks, what it keeps, its map."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.experiments.resolve import jobs_of, load_experiment
+from harness.results.metrics import expected_s
+from studies import lasting_loss
+from studies.lasting_loss import CHECKS, SPACE, Point, Search, around, distances, figure, jobs_at, met, spread
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_points_are_spread_over_the_whole_space() -> None:
+    points = [spread(index) for index in range(1, 301)]
+    assert len(set(points)) == 300
+    for name, bounds in SPACE.items():
+        found = [getattr(point, name) for point in points]
+        if isinstance(bounds, list):
+            assert set(found) == set(bounds), name
+        else:
+            low, high = bounds
+            assert low <= min(found) < low * 1.2, name
+            assert high / 1.2 < max(found) <= high, name
+
+
+def test_neighbours_differ_in_one_thing_and_stay_inside() -> None:
+    point = spread(7)
+    others = list(around(point, 0.5))
+    assert len(others) > 10
+    for other in others:
+        changed = [name for name in SPACE if getattr(other, name) != getattr(point, name)]
+        assert len(changed) == 1
+
+
+def test_a_point_changes_what_it_says_and_nothing_else() -> None:
+    jobs = list(jobs_of(load_experiment("ltyarn"), 1)[0])
+    assert jobs_at(jobs, Point()) == jobs
+    changed = jobs_at(jobs, Point(purdue_tasks=3.0, container_mb=1024, tpch_think_s=30.0, arrivals=0.5, executors=15))
+    for before, after in zip(jobs, changed, strict=True):
+        factor = 3.0 if before.queue == "root.Purdue" else 1.0
+        for one, other in zip(before.stages, after.stages, strict=True):
+            assert expected_s(other.duration) == pytest.approx(factor * expected_s(one.duration))
+            assert (other.tasks, other.demand.memory_mb) == (one.tasks, 1024)
+        assert after.submit_s == before.submit_s * (0.5 if before.queue == "root.Facebook" else 1.0)
+        if before.queue == "root.TPC-H" and before.after_job is not None:
+            assert after.think_s == 30.0
+        if before.queue == "root.Spark":
+            assert after.executors == 15
+
+
+def _as_printed() -> dict[str, Any]:
+    """Figures that meet every check, by the printed numbers."""
+    fast = {"Facebook": 1.19, "Purdue": 1.14, "Spark": 1.04, "TPC-H": 1.00}
+    slow = {"Facebook": 1.19 / 1.07, "Purdue": 1.14 * 1.08, "Spark": 1.04 / 1.02, "TPC-H": 1.10}
+    return {
+        "fair": {
+            "makespan_s": 3000.0,
+            "last_loss_s": 3000.0,
+            "sharing_loss": -0.5,
+            "fairness_degree": {"Facebook": 1.4, "Purdue": 1.3, "Spark": 0.7, "TPC-H": 0.8},
+            "loss_of": {"Facebook": -0.05, "Purdue": -0.05, "Spark": -0.2, "TPC-H": -0.2},
+            "speedup": fast,
+        },
+        "ltyarn": {
+            "makespan_s": 3000.0,
+            "last_loss_s": 650.0,
+            "sharing_loss": -0.05,
+            "fairness_degree": dict.fromkeys(fast, 1.1),
+            "speedup": slow,
+        },
+    }
+
+
+def test_what_is_printed_meets_every_check() -> None:
+    assert {name: value for name, value in distances(_as_printed()).items() if value} == {}
+    assert met(_as_printed()) == CHECKS
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "value", "check"),
+    [
+        ("fair", "last_loss_s", 2000.0, "fair: loss to the end"),
+        ("fair", "sharing_loss", -0.39, "fair: mean loss 0.5"),
+        ("fair", "sharing_loss", -0.61, "fair: mean loss 0.5"),
+        ("ltyarn", "last_loss_s", 790.0, "ltyarn: last loss 650 s"),
+    ],
+)
+def test_each_value_has_its_band(policy: str, key: str, value: float, check: str) -> None:
+    found = _as_printed()
+    found[policy][key] = value
+    assert [name for name, off in distances(found).items() if off] == [check]
+
+
+def test_what_was_measured_is_kept_and_what_was_not_asked_has_no_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Point] = []
+
+    def measured(_: Any, point: Point, seed: int) -> dict[str, Any]:
+        asked.append(point)
+        return _as_printed()
+
+    monkeypatch.setattr(lasting_loss, "measure", measured)
+    kept = tmp_path / "kept.jsonl"
+    first = Search(kept, time.monotonic() + 1e6)
+    assert first.at(Point()) is not None
+    assert first.at(Point(executors=15)) is not None
+    kept.write_text(kept.read_text() + '{"point": {"faceb')  # stopped in the middle of a line
+    again = Search(kept, time.monotonic() - 1.0)
+    assert again.at(Point()) == _as_printed()
+    assert again.at(Point(executors=30)) is None  # the time is over
+    assert len(asked) == 2
+    assert [point for point, _, _ in again.found.values()] == [Point()]
+
+
+def test_the_figure_is_what_the_record_gives() -> None:
+    record = json.loads((ROOT / "docs" / "records" / "lasting-loss.json").read_text(encoding="utf-8"))
+    drawn = (ROOT / "docs" / "decisions" / "where-it-matters.svg").read_text(encoding="utf-8")
+    assert drawn == figure(record["values"]["map"])
+    assert drawn.count("<rect") == 1 + 2 * 24
+
+
+def test_the_page_says_what_the_record_says() -> None:
+    values = json.loads((ROOT / "docs" / "records" / "lasting-loss.json").read_text(encoding="utf-8"))["values"]
+    page = " ".join((ROOT / "docs" / "decisions" / "where-it-matters.md").read_text(encoding="utf-8").split())
+    assert f"No load of {values['points']} came out as printed." in page
+    assert f"{values['most_met_of_figure_7']} of Fig. 7's six checks, another {values['most_met']} of all" in page
+    assert f"the first holds ({values['half']['points']} loads)" in page
+    assert values["half"]["ltyarn_ends_by"] == 0
+    assert f"the second holds ({values['late']['points']} loads)" in page
+    assert values["late"]["largest_fair_loss"] < 0.175
+    assert "loses 0.17 at most" in page
+    best = values["best"][0]
+    assert f"{-best['fair_sharing_loss']:.3f} against {-best['ltyarn_sharing_loss']:.3f}" in page
+    assert f"At {values['unfinished']} points" in page
+    assert values["checks"]["fair: Facebook, Purdue 14 to 19 % faster"] == 0
+
+
+def test_the_table_of_the_page_is_the_map_by_the_ratio_of_its_task_times() -> None:
+    record = json.loads((ROOT / "docs" / "records" / "lasting-loss.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "decisions" / "where-it-matters.md").read_text(encoding="utf-8")
+    bands = {"2 and less": (0.0, 2.0), "4": (4.0, 4.0), "8": (8.0, 8.0), "16 and more": (16.0, math.inf)}
+    for name, (low, high) in bands.items():
+        cells = [cell for cell in record["values"]["map"] if low <= cell["tasks"] / cell["own"] <= high]
+        row = [name]
+        for policy in ("fair", "ltyarn"):
+            losses = [-cell[policy] for cell in cells]
+            row.append(f"{min(losses):.2f} to {max(losses):.2f}")
+            row.append(f"{sum(cell[f'{policy}_lasts'] >= 0.95 for cell in cells)} of {len(cells)}")
+        assert f"| {' | '.join(row)} |" in page
