@@ -133,7 +133,8 @@ def around(point: Point, step: float) -> Iterator[Point]:
             low, high = bounds
             others = [float(f"{v:.3g}") for v in (now * 2**step, now / 2**step) if low <= v <= high]
         for other in others:
-            yield replace(point, **{name: other})
+            changed: dict[str, Any] = {name: other}
+            yield replace(point, **changed)
 
 
 # --- one run ---
