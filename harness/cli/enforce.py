@@ -324,6 +324,10 @@ def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Si
     return _ended(received, log, "stopped")
 
 
+#: timeout(1) and shells signal the process and its group: what comes together is one request, not two.
+_ONE_REQUEST_S = 0.5
+
+
 class _Signals:
     """SIGTERM and SIGINT, waited for by a thread of their own.
 
@@ -340,9 +344,13 @@ class _Signals:
 
     def wait_for(self, stop: threading.Event) -> None:
         self.first = signal.sigwait(self.WANTED)
+        first_s = time.monotonic()
         stop.set()
-        # Asked twice: not waiting for an answer of the RM any longer.
-        os._exit(128 + signal.sigwait(self.WANTED))
+        # Asked again later: not waiting for an answer of the RM any longer.
+        while True:
+            again = signal.sigwait(self.WANTED)
+            if time.monotonic() - first_s > _ONE_REQUEST_S:
+                os._exit(128 + again)
 
 
 def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event) -> RmClient | None:

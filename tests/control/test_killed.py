@@ -74,3 +74,25 @@ def test_killed_and_stopped_at_some_moments(yarn: Site) -> None:  # noqa: F811
 @pytest.mark.long
 def test_killed_and_stopped_at_fifty_moments(yarn: Site) -> None:  # noqa: F811
     ends(yarn, 50, seed=2)
+
+
+def test_a_stop_that_comes_twice_at_once_is_one_stop(yarn: Site) -> None:  # noqa: F811
+    """timeout(1) signals the process and then its group: the second signal must not cut the giving back off."""
+    service = Service(yarn.folder / "twice", yarn.rest, yarn.file, period_s=0.2)
+    load = Load(yarn.client, 3)
+    load.submit(20, 300, 600)
+    try:
+        for _ in range(3):
+            service.start()
+            written = len(service.events("weights"))
+            until(lambda: len(service.events("weights")) > written, "it writes", every_s=0.02)  # noqa: B023
+            assert service.process is not None
+            for _ in range(2):
+                service.process.send_signal(signal.SIGTERM)
+                time.sleep(0.01)
+            assert service.process.wait(timeout=70) == 0
+            assert yarn.file.read_text() == ALLOCATIONS
+    finally:
+        service.end()
+        for app in load.ids:
+            yarn.client.rest.kill(app)
