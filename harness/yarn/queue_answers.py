@@ -6,7 +6,7 @@ Checked as `harness.yarn.answers` checks; no I/O here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.model.queues import JAVA_INT_MAX
@@ -64,7 +64,8 @@ def scheduler(document: Any, where: str) -> SchedulerStatus:
     info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
     kind = info.text("type")
     if kind == CAPACITY:
-        return SchedulerStatus(kind, _capacity_cluster(info, where), _tree(info, where, _capacity_queue, "queues"))
+        queues = _tree(info, where, _capacity_queue, "queues")
+        return SchedulerStatus(kind, _capacity_cluster(info, where), {**queues, "root": _capacity_root(queues)})
     if kind != FAIR:
         raise BadAnswer(
             f"the scheduler is {kind!r}, neither the Fair nor the Capacity Scheduler",
@@ -117,6 +118,21 @@ def _queue(fields: Fields, parent: str | None) -> QueueStatus:
         pending_apps=fields.integer("numPendingApps") if leaf else 0,
         active_apps=fields.integer("numActiveApps") if leaf else 0,
         preemptable=fields.flag("preemptable", True),
+    )
+
+
+def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
+    """The root queue with what its children hold: a Capacity Scheduler's answer says nothing of the root's own use."""
+    below = [queue for queue in queues.values() if queue.parent == "root"]
+
+    def added(of: Callable[[QueueStatus], Resource]) -> Resource:
+        return sum((of(queue) for queue in below), Resource())
+
+    return replace(
+        queues["root"],
+        used=added(lambda queue: queue.used),
+        demand=added(lambda queue: queue.demand),
+        reserved=added(lambda queue: queue.reserved),
     )
 
 

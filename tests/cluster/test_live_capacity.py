@@ -176,6 +176,7 @@ def test_one_user_is_held_to_the_share_of_an_idle_cluster_until_the_trap_is_mend
     assert holds() <= 3
     at = source.write({f"{P}root.a.user-limit-factor": "-1"}, source.read())
     until(lambda: holds() == 8, "the whole of the idle cluster", timeout_s=30)
+    assert store.client.rest.scheduler().queues["root"].used == Resource(8 * 512, 8), "the RM says nothing of the root"
     source.write({f"{P}root.a.user-limit-factor": None}, at)
     for identity in ids:
         store.client.rest.kill(identity)

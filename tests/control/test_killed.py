@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -96,3 +98,24 @@ def test_a_stop_that_comes_twice_at_once_is_one_stop(yarn: Site) -> None:  # noq
         service.end()
         for app in load.ids:
             yarn.client.rest.kill(app)
+
+
+def test_the_file_is_given_back_where_no_rm_is_named(yarn: Site) -> None:  # noqa: F811
+    service = Service(yarn.folder / "unnamed", yarn.rest, yarn.file, period_s=0.2, lease_s=1.0)
+    load = Load(yarn.client, 4)
+    load.submit(20, 300, 600)
+    try:
+        service.start()
+        until(lambda: service.events("weights"), "it writes", every_s=0.02)
+        service.kill()
+        assert yarn.file.read_text() != ALLOCATIONS
+        command = [sys.executable, "-m", "harness", "enforce", "--config", str(service.config), "--release"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert "no ResourceManager is named" in done.stderr
+        assert yarn.file.read_text() == ALLOCATIONS
+    finally:
+        service.end()
+        for app in load.ids:
+            yarn.client.rest.kill(app)
+        yarn.client.refresh_queues()
