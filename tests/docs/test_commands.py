@@ -1,4 +1,4 @@
-"""What the documents show is what the commands print: the cheap ones of the tutorial and the how-tos are run again.
+"""What the documents show is what the commands print: the cheap ones of the how-tos and the reference are run again.
 
 A line ``...`` in a document stands for any lines left out. Commands that simulate are not run here.
 """
@@ -13,10 +13,9 @@ import pytest
 from harness.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-TWO_USERS = (ROOT / "docs" / "tutorial.md", 0)
+TWO_USERS = (ROOT / "docs" / "tutorials" / "researcher.md", 0)
 #: page -> the files that its commands read: name -> (page, number of its YAML block there)
 PAGES = {
-    "tutorial.md": {"two-users.yaml": TWO_USERS},
     "how-to/try-a-policy-on-paper.md": {
         "tree.yaml": (ROOT / "docs" / "how-to" / "try-a-policy-on-paper.md", 0),
         "two-users.yaml": TWO_USERS,
