@@ -116,6 +116,7 @@ class Keyed(Decider):
             slot = sched.queue_index(queue.path)
             x["entitlement"][slot] = queue.weight
             x["flat_share"][slot] = queue.weight / leaves if queue.leaf else 0.0
+            x["own_share"][slot] = x["flat_share"][slot]
         x["backlog_ms"] = x["last_start_ms"] = -1
         xg["on"], xg["n"], xg["rule"] = 1, len(sched.queue_paths), RULE_ACCUMULATED
         xg["measure"] = xg["ledger"] = _MEASURES[settings.get("resource", "memory")]
