@@ -1,4 +1,4 @@
-"""The tables of docs/how-true-is-a-prediction.md, from the record of studies.assessed. It measures nothing."""
+"""The tables of docs/figures-assess.md, from the record of studies.assessed. It measures nothing."""
 
 from __future__ import annotations
 

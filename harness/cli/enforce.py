@@ -200,13 +200,14 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
         # A spare would take over what was just given back.
         spare = lease is not None and lease.spare()
         prepared = give_back(owner, store, lease)
-        if client is None and config.refresh == "rpc" and not (rms or config.rms):
-            log("warning", "observation", "no ResourceManager is named: none is told to read the file")
-        elif client is None and config.refresh == "rpc":
-            try:
-                client = stack.enter_context(config.open_client(rms))
-            except Unreachable as error:
-                log("warning", "observation", error.line())
+        if client is None and config.refresh == "rpc":
+            if rms or config.rms:
+                try:
+                    client = stack.enter_context(config.open_client(rms))
+                except Unreachable as error:
+                    log("warning", "observation", error.line())
+            else:
+                log("warning", "observation", "no ResourceManager is named: none is told to read the file")
         log("info", "release", put_in_force(owner, prepared, client, config.control_settings()))
         if spare:
             what = (

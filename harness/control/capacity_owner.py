@@ -87,10 +87,13 @@ class CapacityOwner:
     def _said(self, path: str, key: str) -> str | None:
         return None if self._now is None else self._now.values.get(f"{PREFIX}{path}.{key}")
 
-    def _steering(self) -> Steering:
+    def _configuration(self) -> Configuration:
         if self._now is None:
             raise InputError("the configuration was not read", where=self.source.name)
-        return Steering(self._tree, self._now.values, self.baseline, self._cluster, self.source.name)
+        return self._now
+
+    def _steering(self) -> Steering:
+        return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.source.name)
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's shares: of each queue its part of the cluster, in percent.
@@ -126,29 +129,25 @@ class CapacityOwner:
     def prepare(self, attributes: Attributes) -> PreparedCapacities:
         """The properties with these attributes, as of the last `read`. InputError where they cannot be expressed."""
         wanted = self._steering().wanted(attributes)
-        assert self._now is not None
         changes = self._changes(wanted.values)
-        before, after = self.source.shown(self._now, changes)
+        before, after = self.source.shown(self._configuration(), changes)
         problems = tuple(wanted.problems)
         return PreparedCapacities(before, after, AllocationFile(), wanted.in_force, (), problems, changes)
 
     def original(self) -> PreparedCapacities:
         """The properties with the administrator's own values wherever the controller had written others."""
-        if self._now is None:
-            raise InputError("the configuration was not read", where=self.source.name)
         changes = self._changes({})
-        before, after = self.source.shown(self._now, changes)
+        before, after = self.source.shown(self._configuration(), changes)
         steering = self._steering()
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
 
     def write(self, prepared: Prepared) -> None:
         """Sets prepared properties, unless somebody else was faster (FileChanged). Raises InputError."""
-        assert self._now is not None
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
-                self._now = self.source.write(prepared.changes, self._now)
+                self._now = self.source.write(prepared.changes, self._configuration())
             except InputError:
                 # Whatever is there now is looked at anew.
                 self._now = None
@@ -186,13 +185,12 @@ class CapacityOwner:
 
     def traps(self, client: RmClient) -> tuple[Trap, ...]:
         """Dangers of steering this cluster that nobody accepted; asked of the RM when its configuration has changed."""
-        assert self._now is not None
         if self._trapped is None:
             try:
                 site = client.rest.properties()
             except Refused:
                 site = {}
-            self._trapped = find_traps(self._now.values, site, self._tree)
+            self._trapped = find_traps(self._configuration().values, site, self._tree)
         return tuple(trap for trap in self._trapped if trap.name not in self.accept)
 
     def touch(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from harness.base.errors import InputError, YarnfairError
 from harness.control.changes import Entitled, debts, parts
 from harness.ledger.store import read_decisions, read_documents
-from harness.policies.registry import policy_class
+from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
 from harness.yarn.queue_answers import SchedulerStatus
 
@@ -215,10 +215,10 @@ def from_ledger(path: Path) -> View:
 def of_policy(view: View, name: str, settings: Mapping[str, Any]) -> View:
     """The view with what a policy says of itself; of one that cannot be found here, nothing."""
     try:
-        found = policy_class(name)
+        policy = make_policy(name, {key: value for key, value in settings.items() if value is not None})
     except YarnfairError:
         return view
-    return replace(view, flat=found.ignores_tree and settings.get("shares") != "levels", gives_back=found.gives_back)
+    return replace(view, flat=policy.dues_are_flat(), gives_back=policy.gives_back)
 
 
 def _later(backlog_s: float | None, start_s: float | None) -> float | None:

@@ -19,7 +19,7 @@ from harness.control.explain import explain
 from harness.control.settings import MAX_RATIO
 from harness.control.view import View
 from harness.control.view_run import from_table
-from harness.experiments.assessing.playing import PHASES, completions, contended, control_phase_s, in_phase
+from harness.experiments.assessing.playing import PHASES, completions, contended, in_phase
 from harness.experiments.assessing.verdict import Band
 from harness.experiments.resolve import LoadedExperiment, Mode, Variant, jobs_of
 from harness.experiments.simulated import setup_of, simulate_variant
@@ -256,13 +256,8 @@ class WhatIf:
         shown = ",".join([asked.policy, *(f"{key}={value:g}" for key, value in settings.items())])
         variant = Variant(shown, name, mode, settings, asked.period_s, phase, scheduler=scheduler)
         setup = setup_of(experiment, variant, self.jobs)
-        setup = replace(
-            setup,
-            jobs=in_phase(self.jobs, phase, setup.delays.update_ms),
-            max_ratio=asked.max_ratio if outside else None,
-            control_phase_s=control_phase_s(phase, asked.period_s) if outside else 0.0,
-            sample_s=self._sample_s(),
-        )
+        setup = in_phase(setup, phase, period_s=asked.period_s, max_ratio=asked.max_ratio)
+        setup = replace(setup, sample_s=self._sample_s())
 
         def on_progress(progress: Progress) -> None:
             with self._lock:

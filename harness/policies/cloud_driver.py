@@ -189,7 +189,7 @@ def choose_accelerators(
     for billed_h in range(1, billed_hours(deadline_h) + 1):
         bound = min([below, *(one.cost for one in candidates)]) - core_alone
         within_h = min(float(billed_h), deadline_h)
-        mix = _cheapest_mix(queries, core, usable, within_h, most, kinds, bound / billed_h + 1e-9)
+        mix = _MixSearch(queries, core, usable, within_h, most, kinds, bound / billed_h + 1e-9).cheapest()
         if mix is not None:
             candidates.append(decided(mix, "the cheapest that ends by the deadline"))
     if candidates:
@@ -214,7 +214,8 @@ _STEPS = 6
 
 
 class _MixSearch:
-    """Branch and bound over how many nodes of each type, for queries that must end within ``within_h``.
+    """Branch and bound over how many nodes of each type, for queries that must end within ``within_h``, for less than
+    ``below`` an hour.
 
     The bound: each query for itself gets the best rate a dollar of the types that are left, as if nodes could be
     divided and one dollar served all queries so.
@@ -245,6 +246,13 @@ class _MixSearch:
             self.best_rate.append([max(a, rate / kind.price_hour) for a, rate in zip(after, own, strict=True)])
         self.best_rate.reverse()
         self.best: tuple[float, int, tuple[int, ...]] | None = None
+
+    def cheapest(self) -> list[Pool] | None:
+        """The cheapest accelerators that do; None: none for ``below``."""
+        self.run(0, (), 0.0, list(self.begin))
+        if self.best is None:
+            return None
+        return [(kind, count) for kind, count in zip(self.types, self.best[2], strict=True) if count]
 
     def hours(self, rates: Sequence[float]) -> float:
         total = 0.0
@@ -302,23 +310,6 @@ class _MixSearch:
         for count in range(top, -1, -1):
             more = [rate + count * r for rate, r in zip(rates, own, strict=True)]
             self.run(at + 1, (*counts, count), price + count * kind.price_hour, more)
-
-
-def _cheapest_mix(
-    queries: Sequence[Query],
-    core: Pool,
-    types: Sequence[InstanceType],
-    within_h: float,
-    most: int,
-    kinds: int | None,
-    below: float,
-) -> list[Pool] | None:
-    """The cheapest accelerators with which the queries end within so many hours; None: none for ``below`` an hour."""
-    search = _MixSearch(queries, core, types, within_h, most, kinds, below)
-    search.run(0, (), 0.0, list(search.begin))
-    if search.best is None:
-        return None
-    return [(kind, count) for kind, count in zip(search.types, search.best[2], strict=True) if count]
 
 
 def choose_pools(

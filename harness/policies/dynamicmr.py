@@ -120,6 +120,7 @@ class _Slots(Policy):
             ramp_up=s.ramp_up,
             map_limit=int(s.map_limit),
             reduce_limit=int(s.reduce_limit),
+            map_slots=int(s.map_slots),
         )
 
 

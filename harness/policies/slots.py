@@ -45,6 +45,8 @@ class Rules:
         With SEPB an attempt that has run so many times its job's average is killed, once a task. 0: never.
     prescheduling, borrowable
         Slot PreScheduling, and maximumBorrowableReduceSlots.
+    map_slots
+        Map slots of a node, out of its sum of slots; 0: as the experiment has them.
     """
 
     sharing: Sharing = "static"
@@ -68,3 +70,4 @@ class Rules:
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     #: Pools whose jobs go by submission; in the others the job that runs least goes first.
     fifo_pools: frozenset[str] = frozenset()
+    map_slots: int = 0

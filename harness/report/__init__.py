@@ -73,7 +73,8 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
         raise InputError("no runs to report on", mend="give directories that `yarnfair run` has written")
     content = content_of(runs)
     # What a paper found, it found on its own load: a user's experiment is not judged by it.
-    papers = [run for run in runs if run.experiment in names("experiments")]
+    brought = set(names("experiments"))
+    papers = [run for run in runs if run.experiment in brought]
     findings = [] if not papers else find(papers) if content is None else findings_of(papers)
     page = render_page(runs, findings, content).encode("utf-8")
     with contextlib.suppress(OSError):  # what stands in its way is named when the file is written

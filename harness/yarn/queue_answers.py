@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.base.sums import added
 from harness.model.queues import JAVA_INT_MAX
 from harness.model.resources import Resource
 from harness.yarn.answers import Fields, possible_queue
@@ -124,16 +125,10 @@ def _queue(fields: Fields, parent: str | None) -> QueueStatus:
 def _capacity_root(queues: Mapping[str, QueueStatus]) -> QueueStatus:
     """The root queue with what its children hold: a Capacity Scheduler's answer says nothing of the root's own use."""
     below = [queue for queue in queues.values() if queue.parent == "root"]
-
-    def added(of: Callable[[QueueStatus], Resource]) -> Resource:
-        return sum((of(queue) for queue in below), Resource())
-
-    return replace(
-        queues["root"],
-        used=added(lambda queue: queue.used),
-        demand=added(lambda queue: queue.demand),
-        reserved=added(lambda queue: queue.reserved),
+    used, demand, reserved = (
+        added((getattr(queue, name) for queue in below), Resource()) for name in ("used", "demand", "reserved")
     )
+    return replace(queues["root"], used=used, demand=demand, reserved=reserved)
 
 
 def _partition(fields: Fields, outer: str, item: str) -> Fields | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.control.settings import MAX_RATIO
-from harness.experiments.assessing.playing import LEAST_PHASES, PHASES, Candidate, Player, player
+from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import JobLine, Trace
@@ -19,8 +19,6 @@ HALF_LIVES_S = (3600.0, 86_400.0)
 HORIZONS_S = (80.0, 320.0)
 #: Phases by which the best candidate is chosen.
 _CHOOSING = 3
-#: What all runs together may take, seconds of the wall clock.
-BUDGET_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def assess(
     with player(str(experiment), frozenset(times), processes) as runs:
         runs.first(present)
         says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
-        phases = _phases(runs, len(options), budget_s)
+        phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)
         (now,) = runs.play([present], phases, says)
         evidence = Evidence(
             real_s={queue: math.fsum(found) / len(found) for queue, found in sorted(by_queue.items())},
@@ -118,12 +116,6 @@ def assess(
         else:
             evidence = replace(evidence, candidates=tuple(tried))
     return Assessed(judge(evidence), evidence, [now, *tried], experiment)
-
-
-def _phases(runs: Player, options: int, budget_s: float) -> int:
-    """How many phases the budget allows, after the choice among the candidates."""
-    able = budget_s * max(runs.processes, 1) / max(runs.run_s, 1e-3)
-    return max(min(PHASES, int((able - options * _CHOOSING) / 2)), LEAST_PHASES)
 
 
 def _sample_s(span_s: float) -> float:

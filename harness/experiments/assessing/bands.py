@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.experiments.assessing.playing import LEAST_PHASES, PHASES, Candidate, player
+from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
 from harness.experiments.assessing.verdict import Band
 from harness.experiments.kind import without_seed
 from harness.experiments.resolve import Variant, load_experiment
 from harness.jobs.recorded import Trace
-
-#: What all phases together may take, seconds of the wall clock.
-BUDGET_S = 45.0
 
 
 def bands_of(
@@ -40,8 +37,7 @@ def bands_of(
     with player(str(experiment), ended, processes) as runs:
         runs.first(candidates[0])
         if phases is None:
-            able = BUDGET_S * runs.processes / max(runs.run_s * len(candidates), 1e-3)
-            phases = max(min(PHASES, int(able)), LEAST_PHASES)
+            phases = runs.phases_within(BUDGET_S, len(candidates))
         played = runs.play(candidates, phases)
     found: dict[str, Any] = {}
     for one in played:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.experiments.resolve import LoadedExperiment
-    from harness.model.jobs import JobSpec
-    from harness.sim.setup import SimResult
+    from harness.sim.setup import SimResult, SimSetup
 
 #: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
 _GOLDEN = 0.618033988749895
@@ -28,6 +27,8 @@ _GOLDEN = 0.618033988749895
 _PLASTIC = 0.7548776662466927
 #: Phases of a prediction's band, and the fewest that make one.
 PHASES, LEAST_PHASES = 20, 5
+#: What all runs of a prediction together may take, seconds of the wall clock.
+BUDGET_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +47,24 @@ class Candidate:
         object.__setattr__(self, "settings", dict(self.settings or {}))
 
 
-def control_phase_s(seed: int, period_s: float) -> float:
-    """When the controller first looks, in the phase of this seed (from 1 on)."""
-    return (seed * _GOLDEN % 1.0) * period_s
+def in_phase(setup: SimSetup, seed: int, *, period_s: float, max_ratio: float | None) -> SimSetup:
+    """The setup in the phase of a seed (from 1 on); from outside with weights within ``max_ratio``.
 
-
-def in_phase(jobs: Iterable[JobSpec], seed: int, update_ms: int) -> list[JobSpec]:
-    """The jobs, all submitted a part of the scheduler's update period later; the first phase's (seed 1) as they are.
-
-    A new application waits for the scheduler's next update (each 500 ms by default), and a real one's has any phase
-    against the submissions; the simulator's begins with the run.
+    The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
+    scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
+    update (each 500 ms by default), a real one's has any phase against the submissions, the simulator's begins with the
+    run.
     """
-    later_s = ((seed - 1) * _PLASTIC % 1.0) * update_ms / 1000.0
-    return [replace(job, submit_s=job.submit_s + later_s) if job.after_job is None else job for job in jobs]
+    later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
+    outside = setup.mode == "outside"
+    return replace(
+        setup,
+        jobs=[
+            job if job.after_job is not None else replace(job, submit_s=job.submit_s + later_s) for job in setup.jobs
+        ],
+        max_ratio=max_ratio if outside else None,
+        control_phase_s=(seed * _GOLDEN % 1.0) * period_s if outside else 0.0,
+    )
 
 
 @lru_cache(maxsize=4)
@@ -91,16 +97,9 @@ def simulate_phase(experiment: str, candidate: Candidate, seed: int, *, sample_s
         seed,
         scheduler=candidate.scheduler,
     )
-    setup = setup_of(loaded, variant, [])
-    outside = candidate.mode == "outside"
-    setup = replace(
-        setup,
-        jobs=in_phase(_jobs(experiment), seed, setup.delays.update_ms),
-        max_ratio=candidate.max_ratio if outside else None,
-        control_phase_s=control_phase_s(seed, candidate.period_s) if outside else 0.0,
-        sample_s=sample_s or setup.sample_s,
-    )
-    return simulate_variant(setup)
+    setup = setup_of(loaded, variant, _jobs(experiment))
+    setup = in_phase(setup, seed, period_s=candidate.period_s, max_ratio=candidate.max_ratio)
+    return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
 
 
 def outcome_of(result: SimResult, experiment: LoadedExperiment, ended: frozenset[str]) -> Outcome:
@@ -172,6 +171,11 @@ class Player:
         found = self._known[candidate.name, 1] = _play(self.experiment, candidate, 1, self.ended)
         self.run_s = time.perf_counter() - begun
         return found
+
+    def phases_within(self, budget_s: float, candidates: int, *, besides: int = 0) -> int:
+        """In how many phases the candidates can be played in the time, ``besides`` other runs; enough for a band."""
+        able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
+        return max(min(PHASES, int((able - besides) / candidates)), LEAST_PHASES)
 
     def play(
         self, candidates: Sequence[Candidate], phases: int, says: Callable[[str], None] = lambda _: None

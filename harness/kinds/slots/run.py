@@ -13,7 +13,6 @@ from harness.base.errors import CallError, InputError
 from harness.experiments.resolve import LoadedExperiment, Variant, nodes_of
 from harness.kinds.yarn.run import OnProgress, Simulated, Stepped, Yarn
 from harness.model.jobs import Duration, JobSpec, Stage
-from harness.policies.base import Policy
 from harness.policies.registry import make_policy
 from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import run_slots
@@ -31,10 +30,8 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     spec = experiment.spec
     slots = spec.slots
     assert slots is not None
-    policy, rules = check_slots(experiment, variant)
-    # MROrder's map_slots are those of its estimates, of the whole cluster.
-    own = 0 if policy.dispatching_queue() is not None else int(getattr(policy.settings, "map_slots", 0))
-    maps = own or slots.map
+    rules = check_slots(experiment, variant)
+    maps = rules.map_slots or slots.map
     if maps > slots.map + slots.reduce:
         raise CallError(f"map_slots is {maps} of {slots.map + slots.reduce} slots", where="--set", mend="give fewer")
     reduces = slots.map + slots.reduce - maps
@@ -64,17 +61,16 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     )
 
 
-def check_slots(experiment: LoadedExperiment, variant: Variant) -> tuple[Policy, Rules]:
-    """The policy and how it gives out slots. Raises CallError, InputError for what cannot be, as `slot_run` says."""
+def check_slots(experiment: LoadedExperiment, variant: Variant) -> Rules:
+    """How the policy gives out slots. Raises CallError, InputError for what cannot be, as `slot_run` says."""
     if variant.mode != "inside":
         raise CallError("slots are given out in the scheduler only", where=variant.name, mend="leave out @outside")
-    policy = make_policy(variant.policy, variant.settings)
-    rules = policy.slot_rules(speculation=experiment.spec.faults.speculation)
+    rules = make_policy(variant.policy, variant.settings).slot_rules(speculation=experiment.spec.faults.speculation)
     if rules is None:
         mend = "take fair, fifo, mrorder, pi-dhsa, pd-dhsa or dynamicmr"
         raise CallError(f"policy {variant.policy} does not give out slots", where="--policy", mend=mend)
     _check(experiment)
-    return policy, rules
+    return rules
 
 
 def _check(experiment: LoadedExperiment) -> None:
