@@ -18,7 +18,6 @@ With --check nothing is written; exit code 3 when a page is not what its source 
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import re
 import sys
@@ -27,9 +26,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, RegressionFound, YarnfairError
-from harness.base.files import read_json, write_text
+from harness.base.errors import InputError
+from harness.base.files import read_json
 from studies import assessed_tables, dynamicmr_tables, figures_tables, ordering_tables
+from studies.generated import write_pages
 from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -148,26 +148,15 @@ def rendered(source: str, name: str, records: Path) -> str:
     return "\n".join([NOTE.format(name=name), *lines]) + "\n"
 
 
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each page of figures, and what its source and the records give."""
+    for path in sorted(SOURCES.glob("*.md")):
+        yield DOCS / path.name, rendered(path.read_text(encoding="utf-8"), path.name, DOCS / "records")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(prog="python -m studies.figures", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say which pages are not what they should be")
-    given = parser.parse_args(arguments)
-    stale = []
-    try:
-        for path in sorted(SOURCES.glob("*.md")):
-            page = rendered(path.read_text(encoding="utf-8"), path.name, DOCS / "records")
-            if (DOCS / path.name).read_text(encoding="utf-8") != page:
-                stale.append(path.name)
-                if not given.check:
-                    write_text(DOCS / path.name, page)
-        if given.check and stale:
-            raise RegressionFound(f"not what the records give: {', '.join(stale)}", where="docs", mend="make figures")
-    except YarnfairError as error:
-        print(f"figures: {error.line()}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {', '.join(stale)}" if stale else "every page is what its records give")
-    return 0
+    return write_pages("figures", __doc__, pages, "the records", arguments)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ With --check nothing is written; exit code 3 when a page is not what the code gi
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import re
@@ -24,8 +23,6 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
-from harness.base.errors import RegressionFound, YarnfairError
-from harness.base.files import write_text
 from harness.cli import cli
 from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.experiments import spec
@@ -37,6 +34,7 @@ from harness.kinds.vectors import run as vectors
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
 from harness.results.catalogue import METRICS
+from studies.generated import write_pages
 from studies.tables import markdown
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -352,29 +350,15 @@ def made(page: str) -> str:
     return PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", page)
 
 
+def pages() -> Iterator[tuple[Path, str]]:
+    """Each page of the reference, and what the code gives."""
+    for path in sorted(PAGES.glob("*.md")):
+        yield path, made(path.read_text(encoding="utf-8"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(prog="python -m studies.reference", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say which pages are not what they should be")
-    given = parser.parse_args(arguments)
-    stale = []
-    try:
-        for path in sorted(PAGES.glob("*.md")):
-            text = path.read_text(encoding="utf-8")
-            page = made(text)
-            if page != text:
-                stale.append(path.name)
-                if not given.check:
-                    write_text(path, page)
-        if given.check and stale:
-            raise RegressionFound(
-                f"not what the code gives: {', '.join(stale)}", where=str(PAGES), mend="make reference"
-            )
-    except YarnfairError as error:
-        print(f"reference: {error.line()}", file=sys.stderr)
-        return error.exit_code
-    print(f"written: {', '.join(stale)}" if stale else "every page is what the code gives")
-    return 0
+    return write_pages("reference", __doc__, pages, "the sources", arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Either the administrator's file byte for byte, or weights within `max_ratio` of 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from harness.control.owner import entitlement
 from harness.yarn.fair.parse import parse_allocations
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, Load, Service, until
 from tests.cluster.test_live_enforce import Site
+from tests.control.killing import ends
 from tests.control.test_enforce_on_simulated import yarn  # noqa: F401
 
 pytestmark = pytest.mark.xdist_group("enforce-simulated")
@@ -32,37 +32,17 @@ def ratio_of(data: bytes) -> float:
     return max(ratios) / min(ratios)
 
 
-def ends(site: Site, count: int, seed: int) -> None:
-    """So many processes, each killed or stopped at a moment of its own: while it begins, writes, or gives back."""
+def killed(site: Site, count: int, seed: int) -> None:
     how = {"mode": "bounded", "max_ratio": MAX_RATIO, "period_s": 0.2, "lease_s": 1.0}
-    service = Service(site.folder / f"killed-{seed}", site.rest, site.file, **how)
-    rng, load, found = random.Random(seed), Load(site.client, seed), []
+    service, load = Service(site.folder / f"killed-{seed}", site.rest, site.file, **how), Load(site.client, seed)
     load.submit(60, 300, 600)
+
+    def given() -> bool:
+        return site.file.read_text() == ALLOCATIONS
+
     try:
-        for turn in range(count):
-            service.start()
-            assert service.process is not None
-            if turn % 2 == 0:
-                written = len(service.events("weights"))
-                until(lambda: len(service.events("weights")) > written, "it writes", every_s=0.02)  # noqa: B023
-            time.sleep(rng.uniform(0.0, 1.0))
-            begun = len(service.events("begin")) > service._begun
-            if turn % 3 == 2:
-                service.process.send_signal(signal.SIGTERM)
-                if rng.random() < 0.5:
-                    time.sleep(rng.uniform(0.0, 0.1))
-                    service.kill()  # in the middle of giving back
-                elif service.process.wait(timeout=30) == 0 and begun:
-                    assert site.file.read_text() == ALLOCATIONS
-            else:
-                service.kill()
-            found.append(ratio_of(site.file.read_bytes()))
-            assert found[-1] <= MAX_RATIO * 1.001
-        service.start()
-        service.stop()
-        assert site.file.read_text() == ALLOCATIONS
+        ends(service, count, seed, given=given, ratio=lambda: ratio_of(site.file.read_bytes()), bound=MAX_RATIO)
         assert os.listdir(site.file.parent) == [site.file.name]
-        assert max(found) > 1.0, "some were killed with weights in force"
     finally:
         service.end()
         for app in load.ids:
@@ -70,12 +50,12 @@ def ends(site: Site, count: int, seed: int) -> None:
 
 
 def test_killed_and_stopped_at_some_moments(yarn: Site) -> None:  # noqa: F811
-    ends(yarn, 5, seed=1)
+    killed(yarn, 5, seed=1)
 
 
 @pytest.mark.long
 def test_killed_and_stopped_at_fifty_moments(yarn: Site) -> None:  # noqa: F811
-    ends(yarn, 50, seed=2)
+    killed(yarn, 50, seed=2)
 
 
 def test_a_stop_that_comes_twice_at_once_is_one_stop(yarn: Site) -> None:  # noqa: F811

@@ -6,9 +6,6 @@ file.
 
 from __future__ import annotations
 
-import random
-import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +14,9 @@ import pytest
 
 from harness.yarn.capacity.source import FileSource, StoreSource
 from harness.yarn.files import LocalPlace
-from tests.cluster.enforcing import Service, until
+from tests.cluster.enforcing import Service
 from tests.cluster.test_live_capacity import MENDED, ORIGINAL, Rm, simulated
+from tests.control.killing import ends
 
 pytestmark = pytest.mark.xdist_group("capacity")
 MAX_RATIO = 3.0
@@ -64,38 +62,14 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
         served.close()
 
 
-def ends(kept: Kept, count: int, seed: int) -> None:
-    """So many processes, each killed or stopped at a moment of its own: while it begins, writes, or gives back."""
+def killed(kept: Kept, count: int, seed: int) -> None:
     how = {"mode": "bounded", "max_ratio": MAX_RATIO, "period_s": 0.2, "lease_s": 1.0, **kept.config()}
     at = kept.rm.client.rms[0]
     where = {"rest": at.rest, "admin": str(at.admin), "client": str(at.client)}
     service = Service(kept.rm.folder / "killed", None, None, rms=[where], **how)
-    rng, given, found = random.Random(seed), kept.stands(), []
-    ids = kept.rm.submit("root.b", 8, 600)
+    before, ids = kept.stands(), kept.rm.submit("root.b", 8, 600)
     try:
-        for turn in range(count):
-            service.start()
-            assert service.process is not None
-            if turn % 2 == 0:
-                written = len(service.events("weights"))
-                until(lambda: len(service.events("weights")) > written, "it writes", every_s=0.02)  # noqa: B023
-            time.sleep(rng.uniform(0.0, 1.0))
-            begun = len(service.events("begin")) > service._begun
-            if turn % 3 == 2:
-                service.process.send_signal(signal.SIGTERM)
-                if rng.random() < 0.5:
-                    time.sleep(rng.uniform(0.0, 0.1))
-                    service.kill()  # in the middle of giving back
-                elif service.process.wait(timeout=30) == 0 and begun:
-                    assert kept.stands() == given
-            else:
-                service.kill()
-            found.append(kept.ratio())
-            assert found[-1] <= MAX_RATIO * 1.001
-        service.start()
-        service.stop()
-        assert kept.stands() == given
-        assert max(found) > 1.0, "some were killed with capacities in force"
+        ends(service, count, seed, given=lambda: kept.stands() == before, ratio=kept.ratio, bound=MAX_RATIO)
     finally:
         service.end()
         for app in ids:
@@ -103,9 +77,9 @@ def ends(kept: Kept, count: int, seed: int) -> None:
 
 
 def test_killed_and_stopped_at_some_moments(kept: Kept) -> None:
-    ends(kept, 4, seed=1)
+    killed(kept, 4, seed=1)
 
 
 @pytest.mark.long
 def test_killed_and_stopped_at_fifty_moments(kept: Kept) -> None:
-    ends(kept, 50, seed=2)
+    killed(kept, 50, seed=2)
