@@ -223,8 +223,11 @@ class CapacityOwner:
         self.ours.clear()
         self._now = None
 
-    def adopt(self, document: Mapping[str, Any]) -> None:
-        """Goes on from what another controller says of the configuration. InputError for what is no such document."""
+    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
+        """Goes on from what another controller says of the configuration, whether or not that one still ``lives``.
+
+        InputError for what is no such document.
+        """
         try:
             baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
             ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}

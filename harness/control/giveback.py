@@ -52,7 +52,7 @@ def give_back(
 def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
     """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError."""
     if lease.said and not (lease.said_by == store.identity and owner.baseline):
-        owner.adopt(lease.said)
+        owner.adopt(lease.said, lives=lease.other_lives)
 
 
 def clear(owner: Owner, lease: Lease | None) -> None:

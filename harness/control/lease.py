@@ -71,6 +71,9 @@ class Lease:
         self._renewed_s: float | None = None
         #: What another holder's lease said, and since when it has said that.
         self._seen: tuple[bytes, float] | None = None
+        #: What stood there at the last look, of another holder; whether one has given a sign of life since the first.
+        self._stood: bytes | None = None
+        self.other_lives = False
         #: What the holder says of the file (`keep`), as it was last read or written.
         self.said: dict[str, Any] = {}
         #: Who said that.
@@ -227,6 +230,9 @@ class Lease:
             return data, {}
         if not isinstance(found, dict):
             return data, {}
+        if found.get("owner", "") not in ("", self.owner):
+            self.other_lives |= self._stood is not None and data != self._stood
+            self._stood = data
         said, by = found.get("said"), found.get("said_by")
         if isinstance(said, dict) and isinstance(by, str):
             self.said, self.said_by = said, by

@@ -149,13 +149,27 @@ class FileOwner:
             kept.clear()
         self._data, self._drafted = b"", None
 
-    def adopt(self, document: Mapping[str, Any]) -> None:
+    def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
         """Goes on from what another controller says of the file: its values that still stand there are not the
-        administrator's, whose own are those that it names. What the file shows otherwise is the administrator's.
+        administrator's, whose own are those that it names. What the file shows otherwise is the administrator's;
+        not while that controller ``lives``: it writes its weights again over somebody's edit.
 
         Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
         """
         baseline, ours, named, texts = _checked(document)
+        if not lives:
+            self._hold_against_file(baseline, ours, texts)
+        self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
+        self.texts = texts
+        self._data, self._drafted = b"", None
+
+    def _hold_against_file(
+        self,
+        baseline: dict[str, Values],
+        ours: dict[str, dict[str, list[Any]]],
+        texts: dict[str, dict[str, str | None]],
+    ) -> None:
+        """What stands in the file and was not a controller's is the administrator's."""
         file = parse_allocations(self.place.read(), source=self.place.name)
         for path in list(ours):
             said = _values(file.settings.get(path))
@@ -167,9 +181,6 @@ class FileOwner:
             said = _values(file.settings.get(path))
             if "weight" not in ours.get(path, {}):
                 values["weight"] = said["weight"]
-        self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
-        self.texts = texts
-        self._data, self._drafted = b"", None
 
     def _depart(self, path: str) -> None:
         if self.ours.get(path) and path not in self.named:
@@ -450,6 +461,8 @@ def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[
     """Weights for the queues that the file names, when their siblings that it does not name have the weight 1.
 
     Only the ratio of siblings counts. Several ad hoc siblings all have 1, whatever each should have: then the mean.
+    Where the range of weights does not reach so far, all that the file names are moved into it by one factor: their
+    own ratios stay, and an ad hoc queue is as far from them as can be.
     """
     ad_hoc: dict[str, list[float]] = {}
     unnamed: list[str] = []
@@ -457,14 +470,17 @@ def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[
         if path not in names:
             ad_hoc.setdefault(path.rpartition(".")[0], []).append(weight)
             unnamed.append(path)
-    found: dict[str, float] = {}
-    for path, weight in weights.items():
-        if path in names:
-            beside = ad_hoc.get(path.rpartition(".")[0])
-            if beside:
-                weight = min(max(weight * len(beside) / sum(beside), WEIGHT_MIN), WEIGHT_MAX)
-            found[path] = float32(weight)
-    return found, tuple(unnamed)
+    found = {path: weight for path, weight in weights.items() if path in names}
+    for parent, beside in ad_hoc.items():
+        level = [path for path in found if path.rpartition(".")[0] == parent]
+        if not level:
+            continue
+        factor = len(beside) / sum(beside)
+        least, most = min(found[path] for path in level), max(found[path] for path in level)
+        factor = min(max(factor, WEIGHT_MIN / least), WEIGHT_MAX / most)
+        for path in level:
+            found[path] = min(max(found[path] * factor, WEIGHT_MIN), WEIGHT_MAX)
+    return {path: float32(weight) for path, weight in found.items()}, tuple(unnamed)
 
 
 def _values(settings: QueueSettings | None) -> Values:

@@ -52,8 +52,8 @@ class Tenure:
         self.holds = self._lease is None and settings.mode != "shadow"
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
-        #: What another controller said of the file, and was taken over.
-        self._adopted: dict[str, Any] = {}
+        #: What another controller said of the file, and was taken over; whether that one lived.
+        self._adopted: tuple[dict[str, Any], bool] = ({}, False)
 
     def _alarm(self, kind: str, text: str) -> None:
         raise NotImplementedError
@@ -151,11 +151,12 @@ class Tenure:
 
     def _adopt(self, lease: Lease) -> None:
         """What another controller says of the file is known here too; a new ledger begins with it."""
-        if lease.said == self._adopted:
+        found = (lease.said, lease.other_lives)
+        if found == self._adopted:
             return
         try:
             adopt(self.owner, self.store, lease)
-            self._adopted = lease.said
+            self._adopted = found
         except YarnfairError as error:
             self._alarm("lease", error.line())
 

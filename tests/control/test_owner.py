@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.base.errors import InputError
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import FileChanged
@@ -192,6 +193,18 @@ def test_ad_hoc_queues_keep_weight_one_and_the_others_are_scaled() -> None:
     file = parse_allocations(place.data)
     assert (file.weight("root.a"), file.weight("root.b")) == (2.0, 1.0)
     assert prepared.in_force == {"root.a": 2.0, "root.b": 1.0}
+
+
+def test_an_ad_hoc_sibling_of_tiny_weight_leaves_the_others_their_ratios() -> None:
+    """The range of weights ends before all ratios to the ad hoc queue's 1 can be had."""
+    own, place = owner()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.bob": 0.00002})
+    file = parse_allocations(place.data)
+    assert (file.weight("root.a"), file.weight("root.b")) == (WEIGHT_MAX, WEIGHT_MAX / 2)
+    put(own, weights={"root.a": 0.5, "root.b": 0.25, "root.bob": 1e6})
+    file = parse_allocations(place.data)
+    assert file.weight("root.a") == pytest.approx(2 * WEIGHT_MIN)
+    assert file.weight("root.b") == pytest.approx(WEIGHT_MIN)
 
 
 def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written() -> None:

@@ -100,6 +100,35 @@ def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_t
         assert second.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
 
 
+def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_spare(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The holder would write its own weight again; it ends before it can."""
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        for _ in range(10):
+            rm.start("x")
+        first.tick()
+        spare.tick()
+        rm.now_s += 60.0
+        clock[0] += 15.0
+        assert first.tick().wrote
+        rm.place.data = rm.place.data.replace(
+            f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
+        )
+        assert kinds(spare.tick()) == {"lease"}
+        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        clock[0] += 31.0
+        spare._good_s = clock[0]
+        spare.tick()
+        assert spare.holds
+        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        spare.release()
+        assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+
+
 @pytest.mark.parametrize("shadow", [True, False], ids=["shadow", "dry run"])
 def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_path: Path, shadow: bool) -> None:
     rm = rm_with_load()

@@ -399,7 +399,7 @@ class Checks:
         self._bounds(holders[0])
         for process in world.processes:
             # Without a lease nobody tells a shadow whose the values are.
-            if process in holders or (process.settings.mode == "shadow" and process.settings.lease_s):
+            if process in holders or (process.running and process.settings.lease_s):
                 self._entitled(process)
 
     def _bounds(self, holder: Process) -> None:

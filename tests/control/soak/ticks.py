@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
-from harness.model.plan import WEIGHT_MAX
+from harness.model.plan import WEIGHT_MIN
 from tests.control.soak import edits
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
@@ -65,8 +65,8 @@ class Ticks:
         file = edits.read(world.file.read())
         # Siblings' weights count against each other: the file may hold all of them multiplied.
         parts: dict[str, list[tuple[float, str]]] = {}
-        # Where one is all that a queue can have, the others were multiplied without it.
-        for path in (path for path in written.weights.keys() & file.keys() if file[path].weight < WEIGHT_MAX):
+        # Where one is the least that a queue can have, the others were multiplied without it.
+        for path in (path for path in written.weights.keys() & file.keys() if file[path].weight > WEIGHT_MIN * 1.001):
             part = file[path].weight / max(written.weights[path], 1e-9)
             parts.setdefault(path.rpartition(".")[0], []).append((part, path))
         for found in parts.values():
