@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,23 +50,6 @@ def list_them(as_json: bool) -> None:
         echo_wrapped(f"{one.name:<16} {one.suite:<9} {'+'.join(one.data):<20} {one.what}", hang=48)
 
 
-def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--python", help="The nodes' Python (default: this one; in containers /usr/bin/python3)."),
-        click.option(
-            "--backend",
-            type=click.Choice(["local", "docker"]),
-            default="local",
-            show_default=True,
-            help="Which cluster.",
-        ),
-        click.option("--state", help="The cluster's folder, as for `yarnfair cluster up`."),
-        click.option("--rm", help="Another ResourceManager's address, http://host:port; its nodes see this folder."),
-    ):
-        command = option(command)
-    return command
-
-
 @job.command()
 @click.argument("name")
 @click.option(
@@ -77,7 +58,12 @@ def _cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--output", required=True, help="A folder that is not there yet (MapReduce: also webhdfs://host:port/...)."
 )
-@_cluster_options
+@click.option("--rm", help="Another ResourceManager's address, http://host:port; its nodes see this folder.")
+@click.option("--state", help="The cluster's folder, as for `yarnfair cluster up`.")
+@click.option(
+    "--backend", type=click.Choice(["local", "docker"]), default="local", show_default=True, help="Which cluster."
+)
+@click.option("--python", help="The nodes' Python (default: this one; in containers /usr/bin/python3).")
 @click.option("--queue", default="default", show_default=True)
 @click.option("--maps", default=4, show_default=True, help="About so many maps (Spark: tasks that read).")
 @click.option("--reduces", default=2, show_default=True, help="So many reduces (Spark: partitions after a shuffle).")
@@ -153,8 +139,8 @@ def run(
         check_request(requests[-1])
     documents = []
     work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
-    with _cluster(rm, state, backend, work, python) as opens:
-        client = ProgramRunner(opens(threading.Event()))
+    with _cluster(rm, state, backend, work, python) as cluster:
+        client = ProgramRunner(cluster)
         measured: list[tuple[list[Attempt], int]] = []
         try:
             for request in requests:
@@ -234,70 +220,11 @@ def _print(found: dict[str, Any], *, title: bool) -> None:
         click.echo(f"the answer is right: {answer['records']} records")
 
 
-@job.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="Where its data sets lie, or are made.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder: outputs and tables.")
-@_cluster_options
-@click.option("--no-check", is_flag=True, help="Leave the answers unchecked.")
-@click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds a job.")
-@json_option
-def mix(
-    file: Path,
-    data: Path,
-    out: Path,
-    rm: str | None,
-    state: str | None,
-    backend: str,
-    python: str | None,
-    no_check: bool,
-    timeout: float,
-    as_json: bool,
-) -> int:
-    """Run the queues of a mix FILE side by side, each one job after another. Exit code 4 when a job fails."""
-    import pandas as pd
-
-    from harness.jobs.engines.attempts import attempts_table
-    from harness.jobs.engines.runner import ProgramRunner
-    from harness.jobs.mix import make_data, mix_document, read_mix, run_mix
-
-    spec = read_mix(file)
-    if out.exists():
-        raise InputError("is there already", where=str(out), mend="give another --out, or remove it")
-    with _cluster(rm, state, backend, out, python) as opens:
-        make_data(spec, data, _say)
-        began_ms = time.time_ns() // 1_000_000
-        jobs = run_mix(
-            spec,
-            data,
-            out,
-            # A thread a queue, each with its own connection.
-            lambda stop: ProgramRunner(opens(stop)),
-            check=not no_check,
-            timeout_s=timeout,
-            progress=_say,
-        )
-    document = mix_document(jobs)
-    pd.DataFrame(document["jobs"]).to_parquet(out / "jobs.parquet")
-    attempts_table([a for job in jobs for a in job.attempts], began_ms).to_parquet(out / "tasks.parquet")
-    if as_json:
-        print_json(document)
-    else:
-        for name, row in document["queues"].items():
-            mean = row["mean_completion_s"]
-            click.echo(
-                f"{name:<24} {row['jobs']:>3} job(s), {row['failed']} failed, "
-                f"mean {'-' if mean is None else f'{mean:.1f} s'}, {row['memory_mb_s']} MB s"
-            )
-    return 4 if any(job.why is not None for job in jobs) else 0
-
-
 @contextlib.contextmanager
 def _cluster(
     rm: str | None, state: str | None, backend: str, work: Path, python: str | None
-) -> Iterator[Callable[[threading.Event], ProgramCluster]]:
-    """Connects, as often as it is called, to the cluster of a state folder, or to a given ResourceManager whose nodes
-    see this machine's files."""
+) -> Iterator[ProgramCluster]:
+    """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
     import getpass
 
     from harness.clusters.backends import backend_class, make_cluster
@@ -321,9 +248,5 @@ def _cluster(
             if not backend_class(backend).sees_files:
                 shared, _ = stack.enter_context(make_cluster(backend, own).share("yarnfair", own.folder))
         nodes_python = python or (sys.executable if shared is None else "/usr/bin/python3")
-
-        def opens(stop: threading.Event) -> ProgramCluster:
-            rest = stack.enter_context(RestClient([address], HttpOptions(user=getpass.getuser())))
-            return ProgramCluster(rest, work, nodes_python, shared, _say, stop)
-
-        yield opens
+        rest = stack.enter_context(RestClient([address], HttpOptions(user=getpass.getuser())))
+        yield ProgramCluster(rest, work, nodes_python, shared, _say)

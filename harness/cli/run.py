@@ -67,7 +67,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @click.option("--rm", metavar="URL", help="With a real backend: this ResourceManager, instead of bringing one up.")
 @click.option("--admin", metavar="HOST:PORT", help="Its admin RPC [port 8033 of the same host].")
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [port 8032 of the same host].")
-@click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp:// or webhdfs://.")
+@click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp://, webhdfs:// [queues stay].")
 @click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
 @click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
 @json_option

@@ -211,6 +211,33 @@ def test_queries_by_hive_run_and_are_measured(given: Given, tmp_path: Path) -> N
 
 @pytest.mark.java
 @pytest.mark.live
+def test_a_clusters_own_queues_stay_as_they_are_and_answers_are_kept(given: Given, tmp_path: Path) -> None:
+    text = experiment(tmp_path).read_text().replace("queues: {a: {}, b: {}, c: {}}", "queues: {mine: {}}")
+    text = text.replace("  a:\n", "  mine:\n").replace("kind: programs", "kind: programs\n      answers: keep")
+    text = text.replace("arrivals: {mean_gap_s: 3}", "submission: {think_s: 0}").replace("200KB", "20KB")
+    path, out = tmp_path / "kept.yaml", tmp_path / "out"
+    path.write_text(text.replace("ltrf@outside", "fair").replace("maps: 3", "maps: 1"))
+    at = given.options.index("--allocations")
+    call = command("run", str(path), "--backend", "local", "--out", str(out), "--no-report")
+    call += given.options[:at] + given.options[at + 2 :]
+    before = given.file.read_bytes()
+    ran = subprocess.run(call, capture_output=True, text=True, timeout=900)
+    assert ran.returncode == 0, ran.stderr
+    assert given.file.read_bytes() == before
+    jobs = pd.read_parquet(out / "fair" / "jobs.parquet").set_index("job")
+    assert set(jobs["queue"]) == {"root.mine"}
+    assert not jobs["failed"].any()
+    for job in ("mine-0001", "mine-0002"):
+        assert list((out / "fair" / "answers" / job).glob("part-*"))
+    # A queue that is not there is told before anything runs.
+    path.write_text(path.read_text().replace("mine: {}}", "mine: {}, other: {}}"))
+    ran = subprocess.run(call, capture_output=True, text=True, timeout=900)
+    assert ran.returncode == 1
+    assert "no queue root.other" in ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.java
+@pytest.mark.live
 def test_interrupted_programs_end_and_what_was_measured_stays(given: Given, tmp_path: Path) -> None:
     path, out = experiment(tmp_path), tmp_path / "out"
     call = command("run", str(path), "--backend", "local", "--out", str(out), "--no-report", *given.options)

@@ -15,7 +15,6 @@ from harness.control.config import read_config
 from harness.control.lease import lease_of
 from harness.experiments.campaign.spec import load_campaign
 from harness.experiments.policy_file import read_policy_file
-from harness.jobs.mix import read_mix
 from harness.jobs.recorded import read_trace
 from harness.jobs.sls import load_jobs, load_nodes
 from harness.jobs.swim import read_swim
@@ -137,7 +136,6 @@ READERS: dict[str, Reader] = {
     "inventory": _file(read_inventory, ".yaml", b"hosts:\n- {address: 10.0.0.1, user: me, key: id_rsa}\n"),
     "campaign": _file(load_campaign, ".yaml", _CAMPAIGN),
     "workload": _file(load_workload, ".yaml", _WORKLOAD),
-    "mix": _file(read_mix, ".yaml", b"jobs: [{program: pi, queue: a}]\n"),
     "policy-file": _file(read_policy_file, ".yaml", b"policy: ltrf\nsettings: {horizon_s: 60}\n"),
     "trace": _file(read_trace, ".csv", b"time_s,queue,event\n0.0,root.a,submit\n"),
     "sls-jobs": _file(load_jobs, ".json", _SLS),

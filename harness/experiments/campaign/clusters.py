@@ -99,8 +99,8 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
     given = {key: getattr(use, key) for key in ("admin", "client", "allocations", "shared", "python")}
     if use.rm is None and any(given.values()):
         raise InputError("an option of a given cluster without rm", mend="give rm: URL, or leave it out")
-    if use.rm is not None and not (use.allocations and use.shared):
-        raise InputError("rm without allocations or shared", mend="give both, as `yarnfair run --rm` needs them")
+    if use.rm is not None and not use.shared:
+        raise InputError("rm without shared", mend="give a folder that this machine and all nodes see alike")
 
     def beside(path: str | None) -> str | None:
         return path if path is None or "://" in path else str((folder / Path(path).expanduser()).absolute())

@@ -46,7 +46,12 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
 
 def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:
     """Whether the variants' policies can run where they are to. Raises CallError."""
+    stays = target.rm is not None and target.allocations is None
     for variant in variants:
+        if stays and (variant.policy != "fair" or variant.mode == "outside" or variant.settings):
+            what = "--rm without --allocations: the cluster's queues and policy stay as they are"
+            mend = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
+            raise CallError(what, where=variant.name, mend=mend)
         if variant.scheduler == "capacity":
             what = "experiments bring up clusters with the Fair Scheduler alone"
             raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=_SIM)

@@ -40,11 +40,11 @@ _INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
 
 @dataclass(frozen=True, slots=True)
 class RealCluster:
-    """A cluster that runs. ``document`` stands in ``run.json``."""
+    """A cluster that runs. ``document`` stands in ``run.json``; ``place`` None: its queues stay as they are."""
 
     backend: str
     address: RmAddress
-    place: AllocationPlace
+    place: AllocationPlace | None
     shared: SharedFolder
     python: str
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -125,10 +125,6 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
 def check_target(backend: str, target: Target) -> None:
     """Whether the options of a cluster go together. Raises CallError."""
     if target.rm is not None:
-        if not target.allocations:
-            raise CallError(
-                "--rm without --allocations", mend="say where the RM's allocation file lies: a path, sftp:// ..."
-            )
         if not target.shared:
             raise CallError("--rm without --shared", mend="give a folder that this machine and all nodes see alike")
         return
@@ -199,15 +195,20 @@ def open_cluster(
 
 @contextlib.contextmanager
 def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Iterator[RealCluster]:
-    """Somebody's cluster: it has its own queues back at the end, or when the next run finds that it has not."""
+    """Somebody's cluster: it has its own queues back at the end, or when the next run finds that it has not.
+
+    Without ``target.allocations`` it keeps them meanwhile.
+    """
     check_target(backend, target)
     assert target.rm is not None
-    assert target.allocations is not None
     assert target.shared is not None
     address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
-    with given_file(runs_folder(), target.allocations, progress) as place:
-        named = parse_allocations(place.read(), source=target.allocations)
-        root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
+    with contextlib.ExitStack() as stack:
+        place, root_named = None, True
+        if target.allocations is not None:
+            place = stack.enter_context(given_file(runs_folder(), target.allocations, progress))
+            named = parse_allocations(place.read(), source=target.allocations)
+            root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
         shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
         try:
             python, document = target.python or sys.executable, {"rm": address.rest, "given": True}

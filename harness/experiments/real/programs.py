@@ -6,6 +6,7 @@ A run has one `ProgramLoad` beside its replayed load: harness.experiments.real.r
 from __future__ import annotations
 
 import platform
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -263,15 +264,23 @@ class ProgramLoad:
         """Whether a job is a further step of a program, which does not come where the step before has failed."""
         return job_id in self.by_id and self.by_id[job_id].step > 1
 
-    def check(self, jobs: Iterable[JobRun], progress: Callable[[str], None]) -> dict[str, str]:
-        """What is wrong with the answers of the jobs that ended well, by job; empty when all are right."""
+    def check(self, jobs: Iterable[JobRun], answers: Path, progress: Callable[[str], None]) -> dict[str, str]:
+        """What is wrong with the answers of the jobs that ended well, by job; empty when all are right.
+
+        Those that the workload keeps are put below ``answers``, a folder a job.
+        """
         wrong: dict[str, str] = {}
         ended = [job for job in jobs if job.spec.id in self and job.ended and not job.failed]
+        ended = [job for job in ended if self.by_id[job.spec.id].sizing.answers != "leave"]
         if ended:
             progress(f"checking {len(ended)} answers")
         for job in ended:
             try:
                 verdict = self._of(job.spec.id).check(job.spec.id, job.status)
+                if verdict is not None and self.by_id[job.spec.id].sizing.answers == "keep":
+                    folder = answers / job.spec.id.replace("/", "_")
+                    shutil.rmtree(folder, ignore_errors=True)
+                    self._of(job.spec.id).deliver(job.spec.id, folder)
             except YarnfairError as error:
                 wrong[job.spec.id] = error.line()
                 continue

@@ -48,6 +48,7 @@ from harness.sim.setup import SimResult
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
+from harness.yarn.files import AllocationPlace
 
 __all__ = ["RealRun"]
 
@@ -123,20 +124,11 @@ class RealRun:
             except (Refused, BadAnswer):
                 self.given = {}
         allocations = self._allocations(capacity)
-        text = file_text(allocations, root_named=self.cluster.root_named)
-        if self.variant.in_rm:
-            text = inrm.allocations_with(text, self.variant.policy)
-        self.cluster.place.write(text.encode())
-        self.client.refresh_queues()
         self.tree = queue_tree(allocations)
-        if self.variant.in_rm:
-            own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
-            paths = [queue.path for queue in self.tree if queue.path not in own]
-            inrm.confirm(rest, self.variant.policy, paths)
-        self.weights = {queue.path: queue.weight for queue in self.tree}
-        self.client.confirm_weights(
-            {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
-        )
+        if self.cluster.place is None:
+            self._find_queues()
+        else:
+            self._put_queues(allocations, self.cluster.place)
         options = options_of(self.experiment, scheduler_address(rest), self.variant.seed)
         self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
         self.load = self.programs.load(rest, self.variant.seed, self.tag)
@@ -160,6 +152,34 @@ class RealRun:
         if self.variant.mode == "outside":
             self._start_controller()
 
+    def _find_queues(self) -> None:
+        """The experiment's queues, which stay as they are. Their weights the RM does not tell. Raises InputError."""
+        there = self.client.rest.scheduler().queues
+        missing = [path for path in self.experiment.weights if path not in there]
+        if missing:
+            raise InputError(
+                f"no queue {missing[0]}",
+                where=self.cluster.address.rest,
+                mend="make it there, or give --allocations, and the run sets its queues",
+            )
+        self.weights = self.experiment.weights
+
+    def _put_queues(self, allocations: AllocationFile, place: AllocationPlace) -> None:
+        """The experiment's queues in force on the ResourceManager."""
+        text = file_text(allocations, root_named=self.cluster.root_named)
+        if self.variant.in_rm:
+            text = inrm.allocations_with(text, self.variant.policy)
+        place.write(text.encode())
+        self.client.refresh_queues()
+        if self.variant.in_rm:
+            own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
+            paths = [queue.path for queue in self.tree if queue.path not in own]
+            inrm.confirm(self.client.rest, self.variant.policy, paths)
+        self.weights = {queue.path: queue.weight for queue in self.tree}
+        self.client.confirm_weights(
+            {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
+        )
+
     def _document(self) -> None:
         if self.load is not None:
             version = self.directory.info["cluster"]["version"]
@@ -179,6 +199,7 @@ class RealRun:
         )
 
     def _start_controller(self) -> None:
+        assert self.cluster.place is not None
         settings = control_settings(self.experiment, self.variant)
         ledger = self.directory.path / "ledger.sqlite"
         for path in ledger.parent.glob("ledger.sqlite*"):
@@ -377,7 +398,8 @@ class RealRun:
         """The programs' answers, when nothing runs any more: a wrong one makes its job a failed one."""
         if self.load is None:
             return
-        for identity, why in self.load.check(self.jobs, self.programs.progress).items():
+        found = self.load.check(self.jobs, self.directory.path / "answers", self.programs.progress)
+        for identity, why in found.items():
             job = self.by_id[identity]
             job.failed, job.record = True, replace(job.record, why=why)
 

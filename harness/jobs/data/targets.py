@@ -33,6 +33,10 @@ class Target(ABC):
     name: str
 
     @abstractmethod
+    def exists(self) -> bool:
+        """Whether something is there."""
+
+    @abstractmethod
     def pieces(self, name: str) -> Iterator[bytes]:
         """A file's bytes, piece by piece. FileNotFoundError when there is none."""
 
@@ -96,6 +100,9 @@ class FolderTarget(Target):
     @property
     def name(self) -> str:  # type: ignore[override]
         return str(self.folder)
+
+    def exists(self) -> bool:
+        return self.folder.exists()
 
     def pieces(self, name: str) -> Iterator[bytes]:
         try:
@@ -180,6 +187,9 @@ class HdfsTarget(Target):
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.hdfs.base}{self.folder}")
 
+    def exists(self) -> bool:
+        return self.hdfs.status(self.folder) is not None
+
     def path(self, name: str) -> str:
         """A file's path in HDFS."""
         return posixpath.join(self.folder, name)
@@ -244,11 +254,3 @@ def open_target(text: str, where: str = "--out") -> Target:
 def target_of(place: Path | Target) -> Target:
     """A folder, however it is named."""
     return FolderTarget(place) if isinstance(place, Path) else place
-
-
-def exists(target: Target) -> bool:
-    """Whether something is there."""
-    if isinstance(target, HdfsTarget):
-        return target.hdfs.status(target.folder) is not None
-    assert isinstance(target, FolderTarget)
-    return target.folder.exists()

@@ -8,12 +8,11 @@ experiment, or one by itself (harness.jobs.engines.runner).
 from __future__ import annotations
 
 import contextlib
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters.shared import SharedFolder
@@ -29,6 +28,8 @@ from harness.yarn.rest import RestClient
 
 #: Stands where a task's time would: nobody knows it yet.
 UNKNOWN = Duration("constant", value_s=1.0)
+#: What becomes of a workload's answers.
+Answers = Literal["keep", "leave"] | None
 
 
 class Program(Protocol):
@@ -56,6 +57,8 @@ class Sizing:
     am: Resource
     task: Resource
     slow_start: float = 1.0
+    #: ``keep``: answers are checked and kept; ``leave``: neither; None: checked.
+    answers: Answers = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,7 @@ class Done:
 class ProgramCluster:
     """A cluster on which programs run one by one. ``shared`` None: its nodes see this machine's files.
 
-    ``work``: a folder for what a run needs beside its output; ``python``: the nodes'; ``stop``: set, what runs ends as
-    when it is interrupted.
+    ``work``: a folder for what a run needs beside its output; ``python``: the nodes'.
     """
 
     rest: RestClient
@@ -134,7 +136,6 @@ class ProgramCluster:
     python: str
     shared: SharedFolder | None = None
     progress: Callable[[str], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ class Site:
 
     ``shared``: a folder that all nodes see; ``data``: folders of this machine, or in HDFS; ``python``: on the nodes;
     ``tag`` marks the run's applications. ``elsewhere``: the nodes are other machines, though they see the folder.
-    ``request``: of a program that runs by itself. ``stop``: set, what waits for the engine ends.
+    ``request``: of a program that runs by itself.
     """
 
     rest: RestClient
@@ -158,7 +159,6 @@ class Site:
     elsewhere: bool = False
     request: Request | None = None
     progress: Callable[[str], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
 
     @property
     def folders(self) -> dict[DataSpec, Path]:

@@ -15,7 +15,7 @@ from typing import Any
 from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.jobs.data.generate import read_manifest
-from harness.jobs.data.targets import Target, exists, target_of
+from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import engine_of, find
 from harness.jobs.engines.attempts import Attempt, Verdict, summary
 from harness.jobs.engines.base import Done, EnginePrograms, ProgramCluster, ProgramJob, Request, Site
@@ -72,7 +72,7 @@ class ProgramRunner:
         check_request(request)
         jobs, data = jobs_of(request)
         output = target_of(request.output)
-        if exists(output):
+        if output.exists():
             raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
         own, name = engine_of(request.program), jobs[0].application
         with self._site(request, data) as site:
@@ -107,16 +107,7 @@ class ProgramRunner:
         else:
             shared = LocalFolder(cluster.work.absolute() / tag)
         try:
-            yield Site(
-                cluster.rest,
-                shared,
-                cluster.python,
-                data,
-                tag,
-                request=request,
-                progress=cluster.progress,
-                stop=cluster.stop,
-            )
+            yield Site(cluster.rest, shared, cluster.python, data, tag, request=request, progress=cluster.progress)
         finally:
             shared.remove()
 
@@ -170,8 +161,7 @@ class ProgramRunner:
                 raise RunTimedOut(
                     f"{job.application} had not ended after {request.timeout_s:g} s", where=app, mend="raise --timeout"
                 )
-            if self._cluster.stop.wait(_POLL_S):
-                raise RunInvalid(f"{job.application} was interrupted")
+            time.sleep(_POLL_S)
 
 
 def document(request: Request, done: Done) -> dict[str, Any]:

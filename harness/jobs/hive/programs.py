@@ -104,7 +104,7 @@ class HivePrograms(EnginePrograms):
         self._folder.mkdir(parents=True)
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
         place = Place(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
-        self.server = HiveServer(self.site.rest, place, hive, self._progress, self.site.stop)
+        self.server = HiveServer(self.site.rest, place, hive, self._progress)
         first = next(iter(self.jobs.values()))
         # Java's options cannot be set in a session (the shell takes "--" for a comment): the smallest heap is for all.
         sizes = replace(

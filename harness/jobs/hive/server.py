@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import subprocess
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -73,13 +72,12 @@ def read_answer(out: str) -> tuple[list[str], list[list[Any]]]:
 
 @dataclass
 class HiveServer:
-    """``jars``: the folder of HiveServer2's. ``stop``: set, what waits for it ends."""
+    """``jars``: the folder of HiveServer2's."""
 
     rest: RestClient
     place: Place
     jars: Path
     progress: Callable[[str], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
     java: str = field(default_factory=java_program)
     #: Of the applications that its sessions have had.
     names: set[str] = field(default_factory=set)
@@ -111,8 +109,6 @@ class HiveServer:
         started = processes.start(command, environment=environment, folder=place.work, log=log)
         try:
             while not _listens(place.port):
-                if self.stop.is_set():
-                    raise RunInvalid("interrupted while HiveServer2 started")
                 if not started.alive:
                     lines = last_lines(log.read_text(errors="replace"))
                     raise RunInvalid(f"HiveServer2 ended: {' | '.join(lines) or 'it said nothing'}")

@@ -134,7 +134,8 @@ class LocalPlace(Place):
     def give(self, folder: str, output: Path | Target) -> None:
         assert isinstance(output, Path)
         with _writing(output):
-            (self.folder / folder).rename(output)
+            output.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(self.folder / folder, output)
 
     def data(self, folder: Path, name: str) -> str:
         """Nodes that are this machine read data sets where they lie."""

@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 from harness.base.documents import Name, Positive
 from harness.base.errors import CallError, InputError
 from harness.jobs.data.generate import read_size
-from harness.jobs.engines import ENGINES, engine, engine_of
-from harness.jobs.engines.base import ProgramJob, Sizing
+from harness.jobs.engines import ENGINES, engine, engine_of, members
+from harness.jobs.engines.base import Answers, ProgramJob, Sizing
 from harness.jobs.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, arrival_times, milliseconds
 from harness.model.jobs import JobSpec
@@ -43,6 +43,9 @@ class ProgramsWorkload(Workload):
     rounds: int = Field(default=1, ge=1, le=100_000)
     #: A factor on how many jobs each program is; one at least stays.
     jobs_factor: Positive = 1.0
+    #: ``keep``: answers are checked and lie in the run directory; ``leave``: neither, for data larger than this
+    #: machine's memory; None: checked.
+    answers: Answers = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -72,15 +75,20 @@ class ProgramsWorkload(Workload):
 
     def sizing(self) -> Sizing:
         """What it says for all its programs."""
-        return Sizing(self.am.resource(), self.task.resource(), self.slow_start)
+        return Sizing(self.am.resource(), self.task.resource(), self.slow_start, self.answers)
 
     def engines(self) -> set[str]:
         """The names of the engines that run its programs."""
-        names = {program.application.lower() for program in self.programs}
+        names = {one.application.lower() for program in self.programs for one in members_of(program)}
         return {name for name in ENGINES if not names.isdisjoint(engine(name).programs())}
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
         return [one.spec for one in programs_of(workload, queue=queue, seed=seed, start_s=start_s, scale=scale)]
+
+
+def members_of(program: ProgramSpec) -> list[ProgramSpec]:
+    """A program, or those that a group's name stands for, in turn."""
+    return [program.model_copy(update={"application": name}) for name in members(program.application)]
 
 
 def programs_of(
@@ -97,9 +105,13 @@ def programs_of(
             "durations of programs cannot be scaled", where=workload.where("kind"), mend="take smaller data sets"
         )
     for at, program in enumerate(spec.programs):
-        _check(workload, spec, program, at)
+        for member in members_of(program):
+            _check(workload, spec, member, at)
     programs = [
-        program for program in spec.programs for _ in range(max(1, math.floor(program.jobs * spec.jobs_factor + 0.5)))
+        member
+        for program in spec.programs
+        for _ in range(max(1, math.floor(program.jobs * spec.jobs_factor + 0.5)))
+        for member in members_of(program)
     ] * spec.rounds
     first_s = start_s + spec.start_s
     times: list[float | None]

@@ -150,8 +150,10 @@ def test_the_cluster_is_what_the_file_says(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--rm", "http://127.0.0.1:1"], "--backend local"),
-        (["--backend", "local", "--rm", "http://127.0.0.1:1"], "--allocations"),
+        (["--backend", "local", "--rm", "http://127.0.0.1:1"], "--shared"),
         (["--backend", "local", "--rm", "http://127.0.0.1:1", "--allocations", "/x"], "--shared"),
+        (["--backend", "local", "--rm", "http://127.0.0.1:1", "--shared", "/x", "--policy", "drf"], "--allocations"),
+        (["--backend", "local", "--rm", "http://127.0.0.1:1", "--shared", "/x", "--policy", "ltrf"], "--allocations"),
         (["--backend", "local", "--shared", "/x"], "--rm"),
         (["--backend", "nowhere"], "no backend"),
     ],

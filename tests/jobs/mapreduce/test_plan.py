@@ -146,6 +146,17 @@ def test_a_program_may_have_demands_of_its_own(tmp_path: Path) -> None:
         jobs(tmp_path, wrong)
 
 
+def test_a_groups_name_stands_for_its_programs_in_turn(tmp_path: Path) -> None:
+    text = SEQUENCE.replace("  points: {", "  tpch: {kind: tpch, size: 1MB}\n  points: {")
+    text = text.replace("rounds: 2", "rounds: 1\nanswers: keep")
+    found = jobs(tmp_path, text + "  - {application: Hive, input: [tpch], maps: 3}\n")
+    assert [job.application for job in found[6:]] == ["hive-q1", "hive-q9", "hive-q12", "hive-q17"]
+    assert [job.spec.after_job for job in found[6:]] == ["Q-0004", "Q-0005", "Q-0006", "Q-0007"]
+    assert {job.sizing.answers for job in found} == {"keep"}
+    with pytest.raises(InputError, match=r"programs.yaml:\d+: .*hive-q1 reads tpch, given are text"):
+        jobs(tmp_path, text + "  - {application: hive, input: [text], maps: 3}\n")
+
+
 def test_qknobers_table_is_the_simulators_too() -> None:
     """The demands and sizes of Table 1 stand twice: as programs, and for the simulator."""
     ours = load_workload(data_path("workloads", "real", "qknober-facebook.yaml")).spec

@@ -16,7 +16,6 @@ from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
-from harness.jobs.mix import read_mix
 from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
 from harness.jobs.spark.client import SparkClient, driver_lines, engine_document
 from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
@@ -289,24 +288,3 @@ def test_the_engine_stands_in_run_json_with_what_all_runs_share() -> None:
     assert found["spark"].count(".") == 2
     assert found["properties"]["spark.executor.memory"] == "768m"
     assert "spark.app.name" not in found["properties"]
-
-
-def test_a_mix_has_spark_programs_and_groups(tmp_path: Path) -> None:
-    file = tmp_path / "mix.yaml"
-    text = """
-data: {t: {kind: tpch, size: 10MB}, p: {kind: points, size: 1MB}}
-queues:
-  - {queue: root.tpch, jobs: [{application: tpch, input: [t], executor_cores: 2}]}
-  - {queue: root.spark, jobs: [{application: kmeans, input: [p], executors: 1, settings: {k: "5"}}]}
-"""
-    file.write_text(text)
-    spec = read_mix(file)
-    assert [job.application for job in spec.queues[0].jobs] == list(GROUPS["tpch"])
-    last = spec.request("root.a", spec.queues[0].jobs[3], tmp_path, tmp_path)
-    assert (last.executors, last.executor_cores, last.task_mb, last.am_mb) == (2, 2, 1024, None)
-    file.write_text(text.replace("executors: 1", "executors: 0"))
-    with pytest.raises(CallError, match="executors is 0"):
-        read_mix(file)
-    file.write_text(text.replace("input: [p]", "input: [t]"))
-    with pytest.raises(InputError, match="kmeans reads points"):
-        read_mix(file)
