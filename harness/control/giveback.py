@@ -60,7 +60,7 @@ def clear(owner: Owner, lease: Lease | None) -> None:
     if owner.beside is not None:
         owner.beside.clear()
     if lease is not None:
-        lease.place.clear()
+        lease.clear()
 
 
 def put_in_force(owner: Owner, prepared: Prepared, client: RmClient | None, settings: ControlSettings) -> str:

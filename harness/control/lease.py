@@ -88,6 +88,8 @@ class Lease:
             return
         data, found = self._read()
         holder = found.get("owner", "")
+        if self._renewed_s is None or holder not in ("", self.owner):
+            self._take_words(found)
         if holder and holder != self.owner:
             self._renewed_s = None
             if self._seen is None or self._seen[0] != data:
@@ -106,6 +108,7 @@ class Lease:
     def holder(self) -> str:
         """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""
         _, found = self._read()
+        self._take_words(found)
         return _who(found) if found.get("owner") else ""
 
     def keep(self, said: Mapping[str, Any], released: Mapping[str, Any] | None = None) -> None:
@@ -145,12 +148,18 @@ class Lease:
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
                 self.place.remove()
-                self.place.clear()
+                self.clear()
             if self.standby is not None and (self._signed_s is not None or self._renewed_s is not None):
                 self.standby.remove()
         except YarnfairError:
             pass
         self._renewed_s = self._signed_s = None
+
+    def clear(self) -> None:
+        """Removes what killed writers have left beside it: holders, and spares. InputError or Unreachable."""
+        self.place.clear()
+        if self.standby is not None:
+            self.standby.clear()
 
     def has_successor(self) -> bool:
         """Whether a spare has given a sign of life within the lease's time, as far as the holder has looked."""
@@ -169,6 +178,7 @@ class Lease:
     def other_holder(self) -> str:
         """Who else has it, in words, whether or not it still lives; "" where nobody has. Nothing is written."""
         found = self._read()[1]
+        self._take_words(found)
         return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
 
     def spare(self) -> bool:
@@ -233,12 +243,15 @@ class Lease:
         if found.get("owner", "") not in ("", self.owner):
             self.other_lives |= self._stood is not None and data != self._stood
             self._stood = data
+        return data, found
+
+    def _take_words(self, found: Mapping[str, Any]) -> None:
+        """What stands there is what is said of the file. Not to its holder, who says it: it may be anybody's."""
         said, by = found.get("said"), found.get("said_by")
         if isinstance(said, dict) and isinstance(by, str):
             self.said, self.said_by = said, by
             released = found.get("released")
             self.released = released if isinstance(released, dict) else None
-        return data, found
 
 
 def _missing(error: InputError) -> bool:

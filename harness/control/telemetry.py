@@ -50,7 +50,8 @@ class TickLog:
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self._policy, self._clock = log, policy, clock
-        self._alarms: dict[str, tuple[str, float]] = {}
+        #: Kind -> what was said of it at the last tick -> when.
+        self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
 
     def __call__(self, report: TickReport) -> None:
@@ -79,18 +80,19 @@ class TickLog:
         self._tell_alarms(report)
 
     def _tell_alarms(self, report: TickReport) -> None:
-        now, kinds = self._clock(), {alarm.kind for alarm in report.alarms}
+        now, before = self._clock(), self._alarms
+        self._alarms = {}
         for alarm in report.alarms:
-            before = self._alarms.get(alarm.kind)
-            if before is None or before[0] != alarm.text or now - before[1] >= REPEAT_S:
+            said = self._alarms.setdefault(alarm.kind, {})
+            said_s = before.get(alarm.kind, {}).get(alarm.text, said.get(alarm.text))
+            if said_s is None or now - said_s >= REPEAT_S:
                 self._log("warning", alarm.kind, alarm.text)
-                self._alarms[alarm.kind] = (alarm.text, now)
-        for kind in list(self._alarms):
-            if kind not in kinds:
-                del self._alarms[kind]
-                # A moment's event has no end worth a line.
-                if kind not in ("rm", "foreign"):
-                    self._log("info", kind, "mended")
+                said_s = now
+            said[alarm.text] = said_s
+        for kind in before:
+            # A moment's event has no end worth a line.
+            if kind not in self._alarms and kind not in ("rm", "foreign"):
+                self._log("info", kind, "mended")
 
 
 def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.lease import HeldByAnother, Lease, lease_place
-from harness.yarn.files import LocalPlace
+from harness.control.lease import HeldByAnother, Lease, lease_of, lease_place
+from harness.yarn.files import TEMPORARY, LocalPlace
 from harness.yarn.places import WebHdfsPlace
 from harness.yarn.sftp import SftpPlace
 
@@ -93,3 +94,25 @@ def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Pat
     time.now = 40.0
     two.keep({})
     assert Lease(two.place, "three", 30.0, time)._read()[1]["said_by"] == "two"
+
+
+def test_a_holder_does_not_pass_on_what_somebody_else_wrote_where_its_lease_stands(tmp_path: Path) -> None:
+    one, two, time = pair(tmp_path)
+    one.hold()
+    one.keep({"baseline": {"root.a": {"weight": 2.0}}})
+    one.place.write(json.dumps({"said": {"baseline": 3}, "said_by": "somebody"}).encode())
+    time.now = 11.0
+    one.hold()
+    with pytest.raises(HeldByAnother):
+        two.hold()
+    assert (two.said, two.said_by) == ({"baseline": {"root.a": {"weight": 2.0}}}, "one")
+
+
+def test_what_a_killed_spare_has_left_is_removed_with_the_lease(tmp_path: Path) -> None:
+    one = lease_of(LocalPlace(tmp_path / "fair-scheduler.xml"), "one", 30.0, Time())
+    assert one.standby is not None
+    one.hold()
+    left = tmp_path / f".{one.standby.file_name}{TEMPORARY}killed"
+    left.write_bytes(b"{")
+    one.end()
+    assert not left.exists()

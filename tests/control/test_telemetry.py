@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from harness.control.events import Attributes, Record
-from harness.control.reports import TickReport
+from harness.control.reports import Alarm, TickReport
 from harness.control.telemetry import Log, Metrics, TickLog
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
@@ -32,6 +32,27 @@ def decision(counted: dict[str, float], **weights: float) -> TickReport:
     used = {f"root.{name}": amount for name, amount in counted.items()}
     record = Record(100.0, Attributes(after), tuple(after), used, {})
     return TickReport(time_s=100.0, took_s=0.1, snapshot=Snapshot(100.0, ZERO, queues), record=record, wrote=True)
+
+
+def test_two_alarms_of_one_kind_that_last_are_two_lines_and_not_two_in_every_period() -> None:
+    stream, now = io.StringIO(), [0.0]
+    told = TickLog(Log(stream), make_policy("ltrf"), lambda: now[0])
+
+    def ticks(*texts: str) -> list[str]:
+        """What two ticks with these alarms add to the log."""
+        length = len(stream.getvalue())
+        for _ in range(2):
+            now[0] += 5.0
+            told(TickReport(time_s=now[0], took_s=0.1, alarms=tuple(Alarm("ad-hoc", text) for text in texts)))
+        return [line.partition(" ")[2] for line in stream.getvalue()[length:].splitlines()]
+
+    assert ticks("ann is not named", "bob is not named") == [
+        "warning ad-hoc: ann is not named",
+        "warning ad-hoc: bob is not named",
+    ]
+    assert ticks("bob is not named") == []
+    assert ticks("bob is not named", "ann is not named") == ["warning ad-hoc: ann is not named"]
+    assert ticks() == ["info ad-hoc: mended"]
 
 
 def test_the_log_says_shares_and_causes() -> None:

@@ -43,7 +43,7 @@ class Checks:
         self._known: dict[str, set[str]] = {}
         self._active: dict[str, set[str]] = {}
         self._wrong: dict[str, tuple[float, int]] = {}
-        self._said: dict[str, dict[str, tuple[str, float]]] = {}
+        self._said: dict[str, dict[str, dict[str, float]]] = {}
         self._identity: dict[str, str] = {}
         self._gap: dict[str, float] = {}
         self._good_s: dict[str, float] = {}
@@ -157,7 +157,7 @@ class Checks:
         self._memory(process)
         if met.lies == 0 and report.snapshot is not None and "app" not in kinds:
             self.truthful = True
-        if report.snapshot is not None:
+        if report.snapshot is not None and process.begun_rm == world.active.standing():
             rm = f"{world.active.host} {world.active.started_ms}"
             before = self._identity.get(process.name, rm)
             if before != rm and "rm" not in kinds and met.lies == 0 and process.deaths == 0:
@@ -175,8 +175,7 @@ class Checks:
         new, self._empty[process.name] = not self._empty.get(process.name, False), emptied
         if not emptied or kinds & {"observation", "rm"} or not (accounts.apps or self.world.cluster.apps):
             return
-        shown = any(self.world.active.held(app)[0] for app in self.world.cluster.apps.values())
-        if shown or (new and process.looked and not process.died_since_tick):
+        if met.showed or (new and process.looked and not process.died_since_tick):
             raise Violated(f"{process.name} takes an empty list of applications, and raises no alarm")
 
     def _rootless(self, process: Process, kinds: set[str]) -> None:
@@ -202,12 +201,16 @@ class Checks:
                 if said.pop(kind, None) is None:
                     raise Violated(f"{process.name} says again that {kind} is mended")
                 continue
-            before = said.get(kind)
-            if before is not None and before[0] == text and now_s - before[1] < 290:
+            texts = said.setdefault(kind, {})
+            if now_s - texts.get(text, -1e9) < 290:
                 raise Violated(f"{process.name} says in every period: {kind}: {text}")
-            said[kind] = (text, now_s)
+            texts[text] = now_s
             process.warnings += 1
         kinds = {alarm.kind for alarm in report.alarms}
+        lasting = {" ".join(alarm.text.split()) for alarm in report.alarms}
+        for texts in said.values():
+            for text in texts.keys() - lasting:
+                del texts[text]
         for kind in kinds - said.keys():
             raise Violated(f"the alarm {kind} is not in the log of {process.name}")
         for kind in said.keys() - kinds:

@@ -254,6 +254,8 @@ class Process:
         if not self.running:
             return ""
         self.running = False
+        # What could not be kept is not known when it begins again.
+        self.died_since_tick |= bool(self.ledger_error)
         with self.world.acting(self):
             try:
                 words = self.controller.stop("release" if how == "release" else "hold", self.world.wait)

@@ -72,6 +72,8 @@ class Met:
     lists: int = 0
     emptied: int = 0
     listless: int = 0
+    #: Whether the queues that it was shown have applications.
+    showed: bool = False
     #: Whether anybody was asked anything.
     asked: bool = False
     #: Pages that went wrong, and the RMs that showed queues and applications.
@@ -175,6 +177,7 @@ class Wire:
         data = json.dumps(document).encode()
         if page in ("scheduler", "apps"):
             met.sources.add(rm.base)
+        met.showed |= page == "scheduler" and bool(rm.cluster.apps)
         if page == "apps":
             self.shown.setdefault(self.asker(), {}).update(figures)
             if not params.get("states"):

@@ -80,6 +80,7 @@ class World:
         self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms[1:]:
             rm.active = False
+            rm.load()
         self.active.begin(recovers=False)
         self.cluster.on_end, self.cluster.on_start = self._container_ended, self._container_started
         self.cluster.on_finish = self._finished
