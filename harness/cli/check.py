@@ -105,7 +105,7 @@ def check(
     from harness.results.baseline import read_baseline
     from harness.results.check import Checked, acknowledged, check_history
     from harness.results.check import check as checked_of
-    from harness.results.judged import github, narrowed, write_code_quality
+    from harness.results.judged import github, narrowed, unfitting, write_code_quality
     from harness.results.junit import write_junit
     from harness.results.runs import read_runs
 
@@ -124,11 +124,10 @@ def check(
             found.invalid += [(str(run.path), *bad) for run in own if (bad := run.invalid()) is not None]
     if accepted is not None:
         found = acknowledged(found, read_acknowledgements(accepted), datetime.date.today().isoformat())
+    for pattern, near in () if found.invalid else unfitting(found, metrics):
+        mend = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
+        raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", mend=mend)
     found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
-    if metrics and not found.held and not found.invalid:
-        raise CallError(
-            f"no metric fits {', '.join(metrics)[:80]}", where="--metrics", mend="see --json for their names"
-        )
     place = str(recorded if recorded is not None else history[0])
     if junit is not None:
         write_junit(found, junit)
@@ -141,7 +140,7 @@ def check(
     if as_json:
         print_json(_document(found))
     else:
-        for line in _lines(found):
+        for line in _lines(found, only):
             click.echo(line)
     _verdict(found, recorded, require_judged)
 
@@ -163,14 +162,16 @@ def _document(found: Checked) -> dict[str, Any]:
     }
 
 
-def _lines(found: Checked) -> list[str]:
+def _lines(found: Checked, only: Only) -> list[str]:
+    """Failures, what is accepted, and unless only the worse was asked for, what is better or changed for good."""
     from harness.results.judged import failures
 
     out = []
     for failure in failures(found):
         out += failure.lines
     for held in found.held:
-        if held.verdict in ("acknowledged", "better") or (not held.alarm and held.words.startswith("changed from")):
+        good = held.verdict == "better" or (not held.alarm and held.words.startswith("changed from"))
+        if held.verdict == "acknowledged" or (good and only != "worse"):
             who = f"{held.experiment}, {held.variant}"
             out.append(f"{held.verdict:>12}  {who}: {held.key.title()}: {held.words}")
     out += [f"{'invalid':>12}  {run}: {why}" for run, _, why in found.invalid]

@@ -62,7 +62,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @seed_option("Instead of the file's: a number, or a range like 1-10.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
-@click.option("--resume", is_flag=True, help="Keep the runs that have ended there; without it they run again.")
+@click.option("--resume", is_flag=True, help="Keep the runs in --out that have ended; run only the others.")
 @click.option("--no-report", is_flag=True, help="Write no HTML report.")
 @click.option("--rm", metavar="URL", help="With a real backend: this ResourceManager, instead of bringing one up.")
 @click.option("--admin", metavar="HOST:PORT", help="Its admin RPC [port 8033 of the same host].")
@@ -91,9 +91,11 @@ def run(
 ) -> None:
     """Run EXPERIMENT (a YAML file, or a name of `yarnfair list experiments`) under each of its policies.
 
-    A run directory for each policy and variant, and an HTML report of them all. Standard output has what came out:
-    three sentences, then a table. Several experiments run one after another. Called again, it goes on with what it left
-    unfinished. Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
+    It writes a run directory for each policy and variant, and one HTML report. Standard output has three sentences,
+    then a table. Several experiments run one after another.
+
+    Was the last call interrupted? The same call finishes it. Did it end? The same call runs everything again, unless
+    you give --resume. Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
     from harness.experiments.kind import Target
     from harness.experiments.run import check_backend

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import shutil
 import signal
@@ -48,6 +49,19 @@ def _folder(file: str | None, name: str) -> Iterator[Path]:
         yield Path(folder) / name
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _listening(host: str, option: str, port: int) -> Iterator[None]:
+    """Names the port that cannot be listened on, and what to do about it."""
+    try:
+        yield
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        mend = "give another --host"
+        if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            mend = f"stop what listens there, or give {option} 0 for a free port"
+        raise InputError(f"cannot listen: {reason}", where=f"{host}:{port} ({option})", mend=mend) from None
 
 
 @sim.command()
@@ -120,15 +134,12 @@ def serve(
     stop = threading.Event()
     with _folder(file, file_name(scheduler)) as path, contextlib.ExitStack() as running:
         cluster = LiveCluster(with_file(setup, path), path, speed=speed)
-        try:
+        with _listening(host, "--port", port):
             rest = RestServer(cluster, host, port)
+        with _listening(host, "--admin-port", admin_port):
             admin = RpcServer(cluster, host, admin_port)
+        with _listening(host, "--client-port", client_port):
             client = RpcServer(cluster, host, client_port)
-        except (OSError, UnicodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise InputError(
-                f"cannot listen: {reason}", where=host, mend="choose other ports (0: a free one) or another --host"
-            ) from None
         rest.face.addresses = {
             "yarn.resourcemanager.admin.address": str(admin.address),
             "yarn.resourcemanager.address": str(client.address),

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -74,6 +75,19 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
     """
     held = [one for one in found.held if not metrics or any(_fits(pattern, one) for pattern in metrics)]
     return Checked([_as_wanted(one, tolerance, only) for one in held], found.invalid, found.remarks)
+
+
+def unfitting(found: Checked, patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The patterns that no metric fits, each with the names nearest to it, three at most."""
+    names = list(dict.fromkeys(one.key.text() for one in found.held))
+    return [(one, _nearest(one, names)) for one in patterns if not any(_fits(one, held) for held in found.held)]
+
+
+def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
+    """Names that contain the pattern's text come first, then those spelt much like it."""
+    word = pattern.strip("*?").lower()
+    within = [name for name in names if word and word in name.lower()]
+    return list(dict.fromkeys([*within, *get_close_matches(word[:100], names, 3)]))[:3]
 
 
 def _fits(pattern: str, held: Held) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.results.catalogue import key_of
 from harness.results.check import Checked, Held
-from harness.results.judged import NAMED, code_quality, failures, github, judged, narrowed
+from harness.results.judged import NAMED, code_quality, failures, github, judged, narrowed, unfitting
 from tests.results.conftest import Write, call
 
 KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "sharing_benefit", "mean_completion_s[root.a]",
@@ -118,3 +118,33 @@ def test_a_pipeline_from_call_to_exit_code(write: Write, tmp_path: Path, capsys:
     assert call(capsys, "check", worse, "--baseline", file, "--metrics", "events")[0] == 0
     assert call(capsys, "check", worse, "--baseline", file, "--metrics", "no-such")[0] == 2
     assert call(capsys, "check", worse, "--baseline", file, "--tolerance", "0.2", "--metrics", "makespan_s")[0] == 0
+
+
+def test_a_pattern_without_a_metric_names_the_nearest() -> None:
+    found = Checked(slow())
+    assert unfitting(found, ["make*", "events"]) == []
+    assert unfitting(found, ["makespan", "?"]) == [("makespan", ["makespan_s"]), ("?", [])]
+    assert unfitting(found, ["maekspan_s"])[0][1][0] == "makespan_s"
+    assert "mean_slowdown[root.a]" in unfitting(found, ["mean_slow*[root.b]"])[0][1]
+
+
+def test_only_the_worse_is_printed_where_only_the_worse_was_asked_for(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("base", backend="sim")
+    file = tmp_path / "b.json"
+    assert call(capsys, "baseline", tmp_path / "base", "-o", file)[0] == 0
+    run = write("mixed", backend="sim", makespan_s=500.0, sharing_loss_integral=999.0)
+    code, out, _ = call(capsys, "check", run, "--baseline", file)
+    assert (code, "      better  " in out) == (3, True)
+    code, out, _ = call(capsys, "check", run, "--baseline", file, "--only", "worse")
+    assert (code, "       worse  " in out, "      better  " in out, "1 better" in out) == (3, True, False, True)
+
+
+def test_each_pattern_has_to_fit_a_metric(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("base", backend="sim")
+    file = tmp_path / "b.json"
+    assert call(capsys, "baseline", tmp_path / "base", "-o", file)[0] == 0
+    run = write("same", backend="sim")
+    code, _, err = call(capsys, "check", run, "--baseline", file, "--metrics", "makespan_s", "--metrics", "maekspan_s")
+    assert (code, "no metric fits 'maekspan_s'; did you mean makespan_s?" in err) == (2, True)

@@ -303,11 +303,15 @@ def test_wrong_calls_are_one_line(arguments: tuple[str, ...], code: int, said: s
     assert len(err.strip().splitlines()) == 1
 
 
-def test_a_busy_port_is_said(served: Served, tmp_path: Path) -> None:
-    with start("--queues", "2", "--apps", "1", "--port", str(served.rest.port), *FREE[2:]) as process:
+@pytest.mark.parametrize("option", ["--port", "--client-port"])
+def test_a_busy_port_is_named_with_its_option(served: Served, option: str) -> None:
+    busy = served.rest.port
+    free = [part for name in ("--port", "--admin-port", "--client-port") if name != option for part in (name, "0")]
+    with start("--queues", "2", "--apps", "1", option, str(busy), *free) as process:
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "cannot listen: Address already in use" in err
+    assert f"127.0.0.1:{busy} ({option}): cannot listen: Address already in use" in err
+    assert f"give {option} 0 for a free port" in err
 
 
 def test_an_allocation_file_of_the_users_own_is_what_the_cluster_starts_with(tmp_path: Path) -> None:
