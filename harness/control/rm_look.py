@@ -93,7 +93,13 @@ class RmLook:
         self._recognise(identity)
         if asking:
             self._last_apps, self._apps_again_s = apps, answered_s + settings.ask_again * (answered_s - asked_s)
-            self.accounts.observe(now_s, looks_of(apps), rm_began_anew=bool(self.news), capacity=self._largest)
+            self.accounts.observe(
+                now_s,
+                looks_of(apps),
+                rm_began_anew=bool(self.news),
+                capacity=self._largest,
+                rm_age_s=_age_s(info.started_on_ms, apps),
+            )
         else:
             self.accounts.pass_by(now_s)
         if full:
@@ -207,3 +213,9 @@ class RmLook:
             else f"{address} answers, {known[0]} did"
         )
         self._watcher.forget_counts()
+
+
+def _age_s(started_on_ms: int, apps: AppList) -> float:
+    """How long ago an RM was started, by what it says of applications (inf: it does not)."""
+    moments_ms = [app.started_ms + app.elapsed_ms for app in apps if not app.final and app.elapsed_ms is not None]
+    return (max(moments_ms) - started_on_ms) / 1000.0 if moments_ms else math.inf

@@ -69,7 +69,7 @@ class AppAccount:
     fallen_s: float | None = None
     #: While it is being recovered: until when it had been counted when the RM began anew.
     lost_from_s: float | None = None
-    #: And what it held then that has not come back.
+    #: And what it held then that has not come back (unbounded: nobody has looked before).
     lost_held: Resource = ZERO
     #: Since when lists of all applications lack it (not kept in a store).
     missing_s: float | None = None
@@ -134,6 +134,7 @@ class RmAccounts:
         *,
         rm_began_anew: bool = False,
         capacity: Resource | None = None,
+        rm_age_s: float = math.inf,
     ) -> None:
         """Account for one look.
 
@@ -143,6 +144,7 @@ class RmAccounts:
         looks : the applications that were seen. Who is missing has not been looked at; `forget` says who is gone.
         rm_began_anew : whether another RM answers than at the last look, or the same after a restart.
         capacity : what the cluster can have held at most at any moment since the last look (None: not known).
+        rm_age_s : how long ago the RM was started, by its own clock.
         """
         self.refused.clear()
         self._possible = UNBOUNDED if capacity is None else capacity
@@ -155,13 +157,15 @@ class RmAccounts:
         if self._anew:
             self._recovering_until_s = now_s + RECOVERY_S
             self._since_anew.clear()
+        elif first and rm_age_s < RECOVERY_S:
+            self._recovering_until_s = now_s + RECOVERY_S - rm_age_s
         # How long ago the last look was nobody knows who has just begun: a clock may have been set forward since.
         self._reach_s = CACHE_S + (0.0 if self._again else gap_s)
         for look in looks:
             account = self.apps.get(look.app)
             changed = account is None or self._update(account, look, now_s)
             if account is None:
-                self.apps[look.app] = self._new(look, now_s, first)
+                self.apps[look.app] = self._new(look, now_s, first, rm_age_s)
             if changed:
                 self.changed_apps.add(look.app)
             if now_s < self._recovering_until_s:
@@ -197,10 +201,13 @@ class RmAccounts:
 
     # --- one application ---
 
-    def _new(self, look: AppLook, now_s: float, first: bool) -> AppAccount:
+    def _new(self, look: AppLook, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
         """What was used before the first look does not count; whoever comes later counts whole."""
         account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
         if first:
+            if rm_age_s < RECOVERY_S and rm_age_s < look.age_s < math.inf and not look.final:
+                # Nodes may still bring back what it holds, with all that this has used; how much nobody knows.
+                account.lost_from_s, account.lost_held = now_s, UNBOUNDED
             return account
         if self._too_much(look, look.memory_mb_s, look.vcore_s, look.age_s):
             account.memory_mb_s = account.vcore_s = 0
@@ -294,7 +301,10 @@ class RmAccounts:
     def _moved(
         self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int, recovering: bool
     ) -> None:
-        if account.lost_from_s is not None and recovering:
+        if account.lost_held == UNBOUNDED and account.lost_from_s is not None and recovering:
+            memory, vcores = self._since_first_look(account, look, now_s, memory, vcores)
+            account.held = look.held
+        elif account.lost_from_s is not None and recovering:
             gap_s, away_s = now_s - account.moved_s, now_s - account.lost_from_s
             risen = (look.held - account.held).at_least(ZERO).within(account.lost_held)
             # What is seen again counts as back when the figure shows it too: the RM keeps a figure for a while.
@@ -319,6 +329,22 @@ class RmAccounts:
         self._add(look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
         account.moved_s, account.fallen_s = now_s, None
+
+    def _since_first_look(
+        self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int
+    ) -> tuple[int, int]:
+        """How much of what a figure rose by an application has used since the first look, which found its RM being
+        recovered: a node that was late brings containers with all that they have used."""
+        gap_s, away_s = now_s - account.moved_s, now_s - (account.lost_from_s or 0.0)
+        possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
+        if memory <= possible[0] and vcores <= possible[1]:
+            return memory, vcores
+        # As if they had run for as long as their application: what they have used since is not less than that.
+        since, part = _held_for(account.held, gap_s), min(away_s / max(look.age_s, 1.0), 1.0)
+        return (
+            min(memory, round(since[0] + max(memory - since[0], 0.0) * part)),
+            min(vcores, round(since[1] + max(vcores - since[1], 0.0) * part)),
+        )
 
     def _assumed(self, account: AppAccount, now_s: float) -> tuple[float, float]:
         """What an application has used since its figure moved, as far as the RM can have kept it to itself."""

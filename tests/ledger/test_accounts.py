@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from tests.control.rm_model import CAPACITY, MemoryPlace, RmModel
 FILE = b"<allocations><queue name='a'/><queue name='b'/></allocations>"
 
 
-def looked(rm: RmModel, accounts: RmAccounts, **options: bool) -> None:
+def looked(rm: RmModel, accounts: RmAccounts, **options: Any) -> None:
     accounts.observe(rm.now_s, looks_of(rm.rest.apps()), capacity=CAPACITY, **options)
 
 
@@ -232,6 +233,52 @@ def test_nodes_that_come_back_one_after_the_other_with_what_has_ended_cost_littl
     truth = rm.truth("root.a")[0]
     # At most what the first container had used before, once more for the second: their lives are shown in one sum.
     assert accounts.consumed()["root.a"][0] == pytest.approx(truth, abs=6 * 512 + 30 * 512)
+
+
+@pytest.mark.parametrize("back_s", [1, 30])
+@pytest.mark.parametrize("begun", ["nothing", "task", "tasks that ended"])
+def test_what_late_nodes_bring_back_after_a_first_look_counts_from_that_look_on(back_s: int, begun: str) -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    rm.submit("x", "root.a")
+    old = [rm.start("x", 512), rm.start("x", 2048)]
+    rm.now_s += 5000.0
+    rm.restart()
+    rm.now_s += 2.0
+    looked(rm, accounts, rm_age_s=2.0)
+    before = rm.truth("root.a")[0]
+    new = [rm.start("x", 1024)] if begun != "nothing" else []
+    for second in range(60):
+        rm.now_s += 1.0
+        if second == 20 and begun == "tasks that ended":
+            for container in new:
+                rm.end("x", container)
+        if second == back_s:
+            rm.node_back(old)
+        looked(rm, accounts, rm_age_s=3.0 + second)
+    rm.finish("x")
+    looked(rm, accounts, rm_age_s=63.0)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(rm.truth("root.a")[0] - before, abs=2 * CACHE_S * 3584)
+
+
+def test_an_rm_that_was_started_of_late_with_all_its_nodes_back_shows_what_is_used() -> None:
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    rm.submit("x", "root.a")
+    rm.start("x", 512)
+    rm.now_s += 100.0
+    looked(rm, accounts, rm_age_s=50.0)
+    before = rm.truth("root.a")[0]
+    for second in range(60):
+        if second % 3 == 0:
+            for container in rm.apps["x"].live()[1:]:
+                rm.end("x", container)
+            for _ in range(20):
+                rm.start("x", 1024)
+        rm.now_s += 1.0
+        if second % 7 == 0:
+            looked(rm, accounts, rm_age_s=50.0 + second)
+    rm.finish("x")
+    looked(rm, accounts, rm_age_s=110.0)
+    assert accounts.consumed()["root.a"][0] == rm.truth("root.a")[0] - before
 
 
 @pytest.mark.parametrize("ended", [False, True])
