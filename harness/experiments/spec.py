@@ -182,6 +182,8 @@ class DelaysSpec(Strict):
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     """A node's heartbeats."""
+    end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
+    """From a container's end to a heartbeat of its node because of it, as Hadoop has it; -1: it waits for the next."""
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     """A master's heartbeats."""
     am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)

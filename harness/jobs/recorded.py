@@ -59,6 +59,7 @@ class DelaysLine(Strict):
     """What YARN's parts took, as in an experiment file (None: not known)."""
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
+    end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
     am_start_ms: int | None = Field(default=None, ge=0, le=10**9)

@@ -38,6 +38,8 @@ def check_setup(setup: SimSetup) -> None:
     for name in ("node_heartbeat_ms", "am_heartbeat_ms", "update_ms", "reduce_preempt_ms", "speculation_ms"):
         if not 1 <= getattr(delays, name) <= 10**9:
             raise refuse(f"{name} is {getattr(delays, name)!r}", "give milliseconds, at least 1")
+    if not -1 <= delays.end_heartbeat_ms <= 10**9:
+        raise refuse(f"end_heartbeat_ms is {delays.end_heartbeat_ms!r}", "give milliseconds, or -1 for none")
     if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
         raise refuse("delays of AMs cannot be", "am_response_heartbeats is 0 or 1, times are at least 0")
     if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):

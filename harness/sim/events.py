@@ -20,7 +20,8 @@ from harness.sim.kernel import kernel
     E_REDUCE_CHECK,  # are reduces in the way of their maps?
     E_SPECULATE,  # an AM looks for slow tasks
     E_LIFETIME,  # a service ends
-) = range(9)
+    E_BEAT,  # a node's heartbeat because a container has ended
+) = range(10)
 
 _USE_BITS = 24
 _SLOT_BITS = 32

@@ -1,7 +1,8 @@
 """The virtual clock, compiled: takes the next thing that happens and lets it happen, until Python is needed.
 
 At one instant things happen in this order: kills that fall due, what the event heap holds (nodes come and go, jobs
-arrive, masters act), the scheduler's update (with its preemption pass), node heartbeats, control ticks, samples.
+arrive, masters act, nodes tell of an end out of their turn), the scheduler's update (with its preemption pass), the
+nodes' regular heartbeats, control ticks, samples.
 
 Node heartbeats are not in the heap: nodes stand in a ring by phase. A heartbeat of a node that has nothing to report
 and on which the scheduler could not place anything is passed over; tests show that this changes nothing.
@@ -19,6 +20,7 @@ from harness.sim.capacity.state import S as CapacityState
 from harness.sim.events import (
     E_ACT,
     E_ARRIVE,
+    E_BEAT,
     E_EXECUTOR,
     E_INNER,
     E_JOIN,
@@ -176,6 +178,41 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
 
 
 @kernel
+def _assume(S: Any, W: Any, now: int) -> None:
+    """Bring what running tasks are assumed to use up to now, where the ledger wants that."""
+    g = W.g[0]
+    if S.xg[0].quantum == 1:
+        roll_rounds(S, now)
+        if S.xg[0].round_start_ms > g.round_ms:
+            g.round_ms = S.xg[0].round_start_ms
+            for j in range(len(W.jobs)):
+                W.jobs[j].cross_ms = min(W.jobs[j].cross_ms, now)
+            g.cross_ms = now
+        if g.cross_ms <= now:
+            cross(S, W, now)
+
+
+@kernel
+def _beat(S: Any, W: Any, node: int, now: int) -> Any:
+    """A node's heartbeat; False: want of room, to be repeated."""
+    g = W.g[0]
+    g.beat_again = 1
+    if W.nodes[node].next_end_ms <= now:
+        _exits(S, W, node, now)
+    _assume(S, W, now)
+    if either.heartbeat(S, node, now) == FS_NEED_ROOM:
+        g.need_room = 1
+        return False
+    note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
+    g.beat_again = 0
+    g.keys_fresh = 0
+    g.heartbeats += 1
+    if S.g[0].n_log > 0:
+        drain(S, W, now)
+    return True
+
+
+@kernel
 def _happens(S: Any, W: Any, value: int, now: int) -> Any:
     """Let an event of the heap happen."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
@@ -209,6 +246,10 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
             weigh_node(S, W, slot, -1.0, now)
         g.ring_stale = 1
         return
+    if kind == E_BEAT:
+        if W.nodes[slot].up == 1 and (g.beat_again == 1 or W.nodes[slot].next_end_ms <= now):
+            _beat(S, W, slot, now)
+        return
     if W.jobs[slot].gen != use or W.jobs[slot].state == J_FREE:
         return
     if kind == E_ACT:
@@ -221,41 +262,6 @@ def _happens(S: Any, W: Any, value: int, now: int) -> Any:
         speculate(W, slot, now)
     elif kind == E_LIFETIME:
         finish(S, W, slot, now)
-
-
-@kernel
-def _assume(S: Any, W: Any, now: int) -> None:
-    """Bring what running tasks are assumed to use up to now, where the ledger wants that."""
-    g = W.g[0]
-    if S.xg[0].quantum == 1:
-        roll_rounds(S, now)
-        if S.xg[0].round_start_ms > g.round_ms:
-            g.round_ms = S.xg[0].round_start_ms
-            for j in range(len(W.jobs)):
-                W.jobs[j].cross_ms = min(W.jobs[j].cross_ms, now)
-            g.cross_ms = now
-        if g.cross_ms <= now:
-            cross(S, W, now)
-
-
-@kernel
-def _beat(S: Any, W: Any, node: int, now: int) -> Any:
-    """A node's heartbeat; False: want of room, to be repeated."""
-    g = W.g[0]
-    g.beat_again = 1
-    if W.nodes[node].next_end_ms <= now:
-        _exits(S, W, node, now)
-    _assume(S, W, now)
-    if either.heartbeat(S, node, now) == FS_NEED_ROOM:
-        g.need_room = 1
-        return False
-    note(W, now, C_HEARTBEAT, node, 0, 0, 0, 0)
-    g.beat_again = 0
-    g.keys_fresh = 0
-    g.heartbeats += 1
-    if S.g[0].n_log > 0:
-        drain(S, W, now)
-    return True
 
 
 _FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
@@ -342,6 +348,8 @@ def _run(S: Any, W: Any) -> Any:
             either.run_kills(S, t)
             drain(S, W, t)
         elif t_heap == t:
+            if g.user_keys == 1 and g.keys_fresh == 0 and kind_of(W.heap_v[0]) == E_BEAT:
+                return KEYS
             value = pop(W)
             _happens(S, W, value, t)
             if g.need_room == 1:

@@ -32,6 +32,9 @@ class Delays:
 
     #: Period of a NodeManager's heartbeats; each node has its own phase, drawn from the run's seed.
     node_heartbeat_ms: int = 1000
+    #: From a container's end to the heartbeat that its node sends because of it, out of its turn (Hadoop 3.4.2's
+    #: ContainerImpl$ContainerDoneTransition; the regular ones keep their beat). -1: the end waits for a regular one.
+    end_heartbeat_ms: int = -1
     #: Period of an application master's heartbeats; its phase follows from when its container started.
     am_heartbeat_ms: int = 1000
     #: An AM acts on a response this many of its heartbeats after the response came (MRAppMaster 0; SLS' masters 1).

@@ -250,6 +250,7 @@ class Simulation:
             ("feed_ms", -1),
             ("cross_ms", NEVER),
             ("node_hb_ms", delays.node_heartbeat_ms),
+            ("end_hb_ms", delays.end_heartbeat_ms),
             ("am_hb_ms", delays.am_heartbeat_ms),
             ("am_lag_ms", delays.am_heartbeat_ms * delays.am_response_heartbeats),
             ("am_start_ms", delays.am_start_ms),

@@ -18,7 +18,7 @@ from harness.sim.durations import (
     unit,
     whole_ms,
 )
-from harness.sim.events import E_ACT, push
+from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
 from harness.sim.world import NEVER
 
@@ -195,6 +195,8 @@ def ends_at(W: Any, c: int, at: int) -> Any:
     node = W.runs[c].node
     if at < W.nodes[node].next_end_ms:
         W.nodes[node].next_end_ms = at
+    if W.g[0].end_hb_ms >= 0:
+        push(W, at + W.g[0].end_hb_ms, E_BEAT, 0, node)
 
 
 @kernel

@@ -60,6 +60,7 @@ GLOBALS = np.dtype(
         ("pause_ms", "i8"),  # the same by virtual time
         ("feed_ms", "i8"),  # submission of the last job that was read; NEVER: all were
         ("node_hb_ms", "i8"),
+        ("end_hb_ms", "i8"),  # -1: none
         ("am_hb_ms", "i8"),
         ("am_lag_ms", "i8"),  # am_response_heartbeats x am_hb_ms
         ("am_start_ms", "i8"),

@@ -71,14 +71,12 @@ def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
     own = run_header(experiment, "x", MEASURED, nodes=nodes, given=None)
     assert own.conf == {"yarn.scheduler.fair.assignmultiple": "true"}
     delays = own.delays
-    # An end is heard of after 900 ms, of which half of each heartbeat explains 350.
-    assert (delays.node_heartbeat_ms, delays.update_ms, delays.container_start_ms) == (200, 100, 550)
+    # An end is heard of after 900 ms, of which half of a master's heartbeat explains 250.
+    assert (delays.node_heartbeat_ms, delays.update_ms, delays.end_heartbeat_ms) == (200, 100, 650)
     given = run_header(experiment, "x", MEASURED, nodes=nodes, given={})
     assert given.conf == {}
     # Masters are ours there, too; the RM's and the nodes' settings are Hadoop's own as far as anybody knows.
-    assert given.delays == delays.model_copy(
-        update={"node_heartbeat_ms": 1000, "update_ms": None, "container_start_ms": 150}
-    )
+    assert given.delays == delays.model_copy(update={"node_heartbeat_ms": 1000, "update_ms": None})
     shown = {
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "300",
         "yarn.scheduler.fair.update-interval-ms": "soon",
@@ -87,7 +85,7 @@ def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
     }
     given = run_header(experiment, "x", MEASURED, nodes=nodes, given=shown)
     assert given.conf == {"yarn.scheduler.minimum-allocation-mb": "512"}
-    assert (given.delays.node_heartbeat_ms, given.delays.update_ms, given.delays.container_start_ms) == (300, None, 500)
+    assert (given.delays.node_heartbeat_ms, given.delays.update_ms, given.delays.end_heartbeat_ms) == (300, None, 650)
 
 
 def test_an_application_that_still_runs_has_done_what_was_counted() -> None:

@@ -15,12 +15,17 @@ from harness.sim.decide import Decider
 from tests.oracle.decisions import decisions, differences
 
 
-def recorded(policy: str, until_s: float, experiment: str = "ltyarn") -> tuple[Any, dict[str, Any]]:
+def recorded(
+    policy: str, until_s: float, experiment: str = "ltyarn", *, end_heartbeat_ms: int = -1
+) -> tuple[Any, dict[str, Any]]:
     loaded = load_experiment(experiment)
     variant = variants_of(loaded, policies=[policy])[0]
     jobs, _ = jobs_of(loaded, variant.seed)
     setup = setup_of(loaded, variant, jobs)
-    result = simulate_variant(replace(setup, time_limit_s=until_s, record_script=True, record_tasks=True))
+    delays = replace(setup.delays, end_heartbeat_ms=end_heartbeat_ms)
+    result = simulate_variant(
+        replace(setup, time_limit_s=until_s, delays=delays, record_script=True, record_tasks=True)
+    )
     assert result.script is not None
     return result, result.script
 
@@ -44,8 +49,9 @@ def test_the_script_of_a_run_gives_its_assignments(policy: str) -> None:
 @pytest.mark.java
 @pytest.mark.parametrize("policy", ["fair", "ltrf@outside"])
 def test_hadoops_class_decides_a_simulated_run_alike(policy: str, tmp_path: Path) -> None:
-    """LTYARN's experiment, first minutes: nodes, heartbeats (those passed over too), asks, ends, reloads."""
-    result, script = recorded(policy, 240.0)
+    """LTYARN's experiment, first minutes: nodes, heartbeats (those passed over too), asks, ends, reloads; under one
+    policy nodes send heartbeats at ends too."""
+    result, script = recorded(policy, 240.0, end_heartbeat_ms=10 if policy == "fair" else -1)
     ((explicit, theirs),) = decisions([script], tmp_path)
     assert len(theirs["assignments"]) == result.assignments
     assert not theirs["skipped"]

@@ -96,6 +96,23 @@ def test_one_job_by_hand(cases: Any) -> None:
     )
 
 
+def test_an_end_may_bring_its_nodes_heartbeat(cases: Any) -> None:
+    """Hadoop's node tells of an end at once: its space is given out then, not at the next regular heartbeat."""
+    job = cases.mapreduce("j", "a", 9, seconds=10.25)
+    at_once, later = (
+        simulate(cases.setup([job], count=1, delays=Delays(am_response_heartbeats=0, end_heartbeat_ms=ms)))
+        for ms in (10, -1)
+    )
+    assert at_once.tasks is not None
+    assert later.tasks is not None
+    ends = set(map(int, at_once.tasks["end_ms"]))
+    again = [int(granted) for granted in at_once.tasks["granted_ms"] if int(granted) - 10 in ends]
+    assert len(again) == 9 - 3  # the node has four places, one is the master's
+    beat = round(at_once.jobs["started_s"][0] * 1000) % 1000
+    assert all(int(granted) % 1000 == beat for granted in later.tasks["granted_ms"])
+    assert at_once.tasks["granted_ms"].max() < later.tasks["granted_ms"].max()
+
+
 def test_a_job_may_say_what_its_master_takes(cases: Any) -> None:
     """Start and end of one master, given with the job, go before the run's; another job of the run has the run's."""
     quiet = Delays(am_response_heartbeats=0, am_start_ms=2000)

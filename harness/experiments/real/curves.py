@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from harness.base.errors import YarnfairError
-from harness.jobs.replay import JobRecord, stages_in_order
+from harness.jobs.replay import JobRecord, TaskRecord, stages_in_order
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
 from harness.sim.longterm import flat_shares_of, is_uneven, shares_of
@@ -320,8 +320,36 @@ def _between_ends(jobs: Sequence[JobRun], queues: Sequence[str]) -> dict[str, fl
     return found
 
 
-def latencies(jobs: Sequence[JobRun]) -> dict[str, Any]:
-    """What the parts of this cluster took, in milliseconds: mean, median and 95th percentile."""
+#: Fewer gaps between grants than these are no measure of a node's heartbeats.
+_FEWEST_HEARTBEATS = 10
+
+
+def _between_heartbeats(tasks: Sequence[TaskRecord], period_ms: int) -> list[float]:
+    """The time between heartbeats that follow each other, as grants show it: a node gets one container at each.
+
+    Left out are grants after a pause, and those about an end, at which a node sends a heartbeat out of its turn. Too
+    few tell nothing.
+    """
+    grants: dict[str, list[int]] = defaultdict(list)
+    ends: dict[str, list[int]] = defaultdict(list)
+    for task in tasks:
+        grants[task.node].append(task.granted_ms)
+        ends[task.node].append(task.ended_ms)
+    found = []
+    for node, times in grants.items():
+        times.sort()
+        for before, after in pairwise(times):
+            regular = 0.75 * period_ms < after - before < 1.75 * period_ms
+            if regular and not any(before - 0.25 * period_ms < end <= after for end in ends[node]):
+                found.append(float(after - before))
+    return found if len(found) >= _FEWEST_HEARTBEATS else []
+
+
+def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
+    """What the parts of this cluster took, in milliseconds: mean, median and 95th percentile.
+
+    ``node_ms``: between the nodes' heartbeats as they are set.
+    """
     tasks = [
         task for job in jobs if job.spec.kind != "spark" for task in job.record.tasks if task.outcome == "finished"
     ]
@@ -338,6 +366,8 @@ def latencies(jobs: Sequence[JobRun]) -> dict[str, Any]:
         # From the RM's grant until the master heard of it, from the task's end until it heard of that.
         "grant_heard_ms": [float(task.heard_ms - task.granted_ms) for task in tasks],
         "end_heard_ms": [float(task.told_ms - task.ended_ms) for task in tasks],
+        # From one regular heartbeat of a node to the next.
+        "between_heartbeats_ms": _between_heartbeats(tasks, node_ms),
     }
     return {
         name: {

@@ -156,6 +156,8 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysLine) -> JobLine:
     evenly over the job's containers. What heartbeats take besides on average is left out: the simulator has them too.
     """
     node_s, am_s = (delays.node_heartbeat_ms or 1000) / 2000.0, (delays.am_heartbeat_ms or 1000) / 2000.0
+    if delays.end_heartbeat_ms is not None:
+        node_s = 0.0  # no end waits for a regular heartbeat
     if line.kind == "spark":
         start_s = executor_start_s(job)
         if start_s is None or line.executors is None:

@@ -29,7 +29,7 @@ from harness.experiments.real.cluster import RealCluster, file_text
 from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of, plan_for
-from harness.experiments.real.trace import run_header, run_jobs, sizes_document
+from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jobs, sizes_document
 from harness.experiments.recording import nodes_of
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
@@ -251,7 +251,9 @@ class RealRun:
         self._check_answers()
         self._document()
         result, summary = self._write(finished=finished)
-        measured = self.directory.info["measured"] = latencies(self.jobs)
+        measured = self.directory.info["measured"] = latencies(
+            self.jobs, node_ms=node_heartbeat_ms(self.experiment, self.given)
+        )
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
         # The masters of programs act on an answer at once.
         header = run_header(

@@ -17,6 +17,12 @@ from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLi
 from harness.jobs.replay import durations_ms, stages_in_order
 
 
+def node_heartbeat_ms(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> int:
+    """The nodes' heartbeats as they were set; ``given`` as `delays_of` has it."""
+    set_ms = experiment.spec.delays.node_heartbeat_ms if given is None else whole_property(given, NODE_HEARTBEAT)
+    return set_ms or 1000
+
+
 def delays_of(
     experiment: LoadedExperiment,
     measured: Mapping[str, Mapping[str, float]],
@@ -28,29 +34,26 @@ def delays_of(
 
     ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the properties of a cluster that
     was there already and keeps its own heartbeats of nodes and updates (Hadoop's defaults where they are not known).
-    A container's start takes, in the simulator, what its end takes here: from the task's last moment until the node
-    reports it, beyond what the heartbeats explain. How long containers took to start is each task's own (`run_jobs`).
+    A node waits for the RM's answer before it waits for its next heartbeat, and sends one more when a container ends:
+    their mean time after the end is what masters heard later than half of their own heartbeat explains. How long
+    containers took to start is each task's own (`run_jobs`).
     """
-    said = experiment.spec.delays
-    node_ms = said.node_heartbeat_ms if given is None else whole_property(given, NODE_HEARTBEAT)
-    node_ms = node_ms or 1000
+    said, node_ms = experiment.spec.delays, node_heartbeat_ms(experiment, given)
     am_ms = said.am_heartbeat_ms or 1000
 
     def mean(name: str) -> float | None:
         found = measured.get(name)
         return None if found is None else found["mean"]
 
-    end = mean("end_heard_ms")
-    around = None if end is None else max(round(end - (node_ms + am_ms) / 2), 0)
-    am_start = mean("am_start_ms")
+    end, between, am_start = mean("end_heard_ms"), mean("between_heartbeats_ms"), mean("am_start_ms")
     return DelaysLine(
-        node_heartbeat_ms=node_ms,
+        node_heartbeat_ms=node_ms if between is None else round(between),
+        end_heartbeat_ms=None if end is None else max(round(end - am_ms / 2), 0),
         am_heartbeat_ms=am_ms,
         am_response_heartbeats=response_heartbeats
         if said.am_response_heartbeats is None
         else said.am_response_heartbeats,
         am_start_ms=None if am_start is None else max(round(am_start), 0),
-        container_start_ms=around,
         update_ms=said.update_ms if given is None else whole_property(given, UPDATE),
     )
 

@@ -427,14 +427,31 @@ def test_what_the_parts_took_becomes_the_simulators_delays(tmp_path: Path) -> No
     assert measured["am_start_ms"]["mean"] == 200
     assert measured["container_start_ms"]["mean"] == 200
     delays = delays_of(loaded, measured)
-    # Ends are heard of after 400 ms, of which half of each heartbeat (200 and 500 ms) explains 350.
-    assert (delays.am_start_ms, delays.container_start_ms) == (200, 50)
+    # Ends are heard of after 400 ms, of which half of a master's heartbeat (500 ms) explains 250.
+    assert (delays.am_start_ms, delays.end_heartbeat_ms, delays.container_start_ms) == (200, 150, None)
     assert (delays.node_heartbeat_ms, delays.am_heartbeat_ms, delays.am_response_heartbeats) == (200, 500, 1)
     (line,) = run_jobs([job_run()], 1)
     assert line.stages[0].tasks_s == [2.0, 2.1]
     assert line.stages[0].starts_s == [0.2, 0.2]
     assert line.spec().stages[0].duration.values_s == pytest.approx((2.2, 2.3))
     assert (line.started_s, line.finished_s) == (0.1, 8.0)
+
+
+def test_grants_show_the_time_between_a_nodes_heartbeats() -> None:
+    """What follows an end or a pause is no regular heartbeat; fewer than ten gaps tell nothing."""
+    job = job_run()
+    first = job.record.tasks[0]
+
+    def granted(at_ms: int, ended_ms: int) -> TaskRecord:
+        return replace(first, node="n:1", granted_ms=at_ms, ended_ms=ended_ms)
+
+    regular = [granted(204 * k, 9000) for k in range(11)]
+    after_an_end = [granted(5000, 9000), granted(5160, 5150)]
+    tasks = [*regular, granted(3000, 9000), *after_an_end]
+    measured = latencies([replace(job, record=replace(job.record, tasks=tasks))], node_ms=200)
+    assert measured["between_heartbeats_ms"]["mean"] == 204
+    few = latencies([replace(job, record=replace(job.record, tasks=tasks[:5]))], node_ms=200)
+    assert "between_heartbeats_ms" not in few
 
 
 def test_an_application_of_which_only_integrals_are_known() -> None:
