@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli import names
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, json_option, named_values, print_json
 
 if TYPE_CHECKING:
-    from harness.policies.ordering.jobs import MapReduceJob
+    from harness.policies.ordering.jobs import MapReduceJob, Slots
 
-ALGORITHMS = ("given", "mk_jr", "mk_tct_jr", "tct", "optimal", "worst")
+ALGORITHMS = ("given", "mk_jr", "mk_tct_jr", "tct", "optimal", "worst", "mrorder")
 MAX_SLOTS = 10**9
 
 
@@ -22,7 +22,12 @@ MAX_SLOTS = 10**9
 @click.argument("jobs_file", metavar="JOBS.csv", type=click.Path(), shell_complete=names.brought("jobs"))
 @click.option("--map-slots", type=click.IntRange(0, MAX_SLOTS), required=True, help="Map slots of the cluster.")
 @click.option("--reduce-slots", type=click.IntRange(0, MAX_SLOTS), required=True, help="Reduce slots of the cluster.")
-@click.option("--algorithm", type=click.Choice(ALGORITHMS), required=True, help="How the order is found.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    required=True,
+    help="How the order is found; mrorder: online, as jobs arrive.",
+)
 @click.option(
     "--objective",
     type=click.Choice(["makespan", "tct"]),
@@ -34,6 +39,7 @@ MAX_SLOTS = 10**9
     type=Number(0, 10**9),
     help="Seconds after which optimal settles for the best order found, and says how far it may be off. [default: 60]",
 )
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of mrorder, such as target=tct.")
 @json_option
 def order(
     jobs_file: str,
@@ -42,23 +48,58 @@ def order(
     algorithm: str,
     objective: str | None,
     time_limit_s: float | None,
+    settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """An execution order for the jobs of JOBS.csv on map and reduce slots under FIFO, and what it costs.
 
     JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns: job, maps, map_seconds, reduces, reduce_seconds.
+    Where you have them: arrival_seconds (for mrorder), map_task_seconds and reduce_task_seconds (each task's own).
     """
     from harness.model.brought import named
-    from harness.policies.ordering import GREEDY, Slots, estimate, lower_bound, upper_bound, upper_bound_as_printed
-    from harness.policies.ordering.bounds import delta, delta_as_printed
+    from harness.policies.ordering import Slots
 
-    if algorithm != "optimal":
-        for option, value in (("--objective", objective), ("--time-limit", time_limit_s)):
-            if value is not None:
-                click.echo(f"yarnfair: {option} is for --algorithm optimal, {algorithm} ignores it", err=True)
-    jobs = _read(str(named("jobs", jobs_file)))
+    for option, value, of in (
+        ("--objective", objective, "optimal"),
+        ("--time-limit", time_limit_s, "optimal"),
+        ("--set", settings or None, "mrorder"),
+    ):
+        if value is not None and algorithm != of:
+            click.echo(f"yarnfair: {option} is for --algorithm {of}, {algorithm} ignores it", err=True)
+    path = str(named("jobs", jobs_file))
+    jobs = _read(path)
     slots = Slots(map_slots, reduce_slots)
     slots.check(jobs)
+    if algorithm == "mrorder":
+        document = _online(jobs, slots, settings, path)
+        print_json(document) if as_json else _print_online(document)
+        return
+    if jobs[0].arrival_s is not None:
+        text = f"yarnfair: arrival_seconds is for --algorithm mrorder, {algorithm} takes all jobs as there at 0"
+        click.echo(text, err=True)
+    document, further = _offline(jobs, slots, algorithm, objective, time_limit_s)
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+        for line in further:
+            click.echo(line)
+
+
+def _offline(
+    jobs: tuple[MapReduceJob, ...], slots: Slots, algorithm: str, objective: str | None, time_limit_s: float | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The answer where all jobs are there at 0, and what the text has beside it."""
+    from harness.policies.ordering import (
+        GREEDY,
+        estimate,
+        executed,
+        lower_bound,
+        upper_bound,
+        upper_bound_as_printed,
+    )
+    from harness.policies.ordering.bounds import delta, delta_as_printed
+
     document: dict[str, Any] = {}
     if algorithm == "optimal":
         from harness.policies.ordering.search import optimal
@@ -84,24 +125,120 @@ def order(
     else:
         indices = GREEDY[algorithm](jobs, slots)
     ordered = [jobs[index] for index in indices]
-    found = estimate(ordered, slots)
+    found = executed(ordered, slots)
+    bounds = {
+        "lower_bound": _number(lower_bound(jobs, slots)),
+        "upper_bound": _number(upper_bound(ordered, slots)),
+    }
     document = {
         "algorithm": algorithm,
         "order": [job.name for job in ordered],
         "makespan": _number(found.makespan),
         "total_completion_time": _number(found.total_completion_time),
         "completions": {job.name: _number(end) for job, end in zip(ordered, found.completions, strict=True)},
-        "lower_bound": _number(lower_bound(jobs, slots)),
-        "upper_bound": _number(upper_bound(ordered, slots)),
+        **bounds,
         **document,
     }
-    if as_json:
-        print_json(document)
-        return
-    _print(document, _number(upper_bound_as_printed(ordered, slots)))
+    printed = _number(upper_bound_as_printed(ordered, slots))
+    upper = f"of this order          {bounds['upper_bound']:.12g} s or less (the thesis prints {printed:.12g})"
+    further = [f"makespan of any order  {bounds['lower_bound']:.12g} s or more", upper]
+    if any(job.varies for job in jobs):
+        # The bounds are proven where the tasks of a job are alike, and the search knows averages alone.
+        averages = estimate(ordered, slots)
+        document["by_averages"] = {
+            "makespan": _number(averages.makespan),
+            "total_completion_time": _number(averages.total_completion_time),
+            **bounds,
+        }
+        document |= {"lower_bound": None, "upper_bound": None}
+        by = document["by_averages"]
+        further[:0] = [
+            "by the averages, which the order goes by:",
+            f"makespan               {by['makespan']:.12g} s",
+            f"total completion time  {by['total_completion_time']:.12g} s",
+        ]
+    if "proven" in document:
+        what = {"makespan": "makespan", "tct": "total completion time"}[document["objective"]]
+        if document["proven"]:
+            further.append(f"no order has a smaller {what} ({document['nodes']} partial orders looked at)")
+        else:
+            further.append(f"no order has a {what} below {document['best_possible']:.12g} s; this may not be the best")
     if algorithm == "mk_jr":
         factors = [f"{1 + float(of(jobs, slots)):.4g}" for of in (delta, delta_as_printed)]
-        click.echo(f"over the best order's  {factors[0]} times or less (the thesis prints {factors[1]})")
+        further.append(f"over the best order's  {factors[0]} times or less (the thesis prints {factors[1]})")
+    return document, further
+
+
+def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, ...], path: str) -> dict[str, Any]:
+    """The answer where jobs arrive: MROrder's rounds, against submission as they come."""
+    from harness.base.errors import CallError, InputError
+    from harness.policies.ordering import executed
+    from harness.policies.ordering.online import dispatch
+    from harness.policies.registry import make_policy
+
+    given = named_values(settings)
+    for name, why in _NOT_HERE.items():
+        if name in given:
+            raise CallError(f"{name} has no meaning here: {why}", where="--set", mend="leave it out")
+    arrivals = [(job, job.arrival_s) for job in jobs if job.arrival_s is not None]
+    if not arrivals:
+        what = "no column arrival_seconds, and mrorder orders jobs as they arrive"
+        raise InputError(what, where=path, mend="add it, or take another --algorithm")
+    arrivals.sort(key=lambda one: one[1])
+    queue = make_policy("mrorder", given).dispatching_queue()
+    assert queue is not None  # mrorder has one
+    out = dispatch(arrivals, slots, queue.when, queue.ordering)
+    ordered = [one.job for one in out]
+    answers = []
+    for one, released in (
+        (ordered, [s.submitted_s for s in out]),
+        ([j for j, _ in arrivals], [t for _, t in arrivals]),
+    ):
+        found = executed(one, slots, released)
+        flow = [end - (job.arrival_s or 0) for job, end in zip(one, found.completions, strict=True)]
+        answers.append(
+            {
+                "makespan": _number(found.makespan),
+                "total_completion_time": _number(found.total_completion_time),
+                "total_flow_time": _number(sum(flow, Fraction(0))),
+                "completions": {job.name: _number(end) for job, end in zip(one, found.completions, strict=True)},
+            }
+        )
+    return {
+        "algorithm": "mrorder",
+        "order": [job.name for job in ordered],
+        **answers[0],
+        "arrivals": {one.job.name: _number(one.arrived_s) for one in out},
+        "submitted": {one.job.name: _number(one.submitted_s) for one in out},
+        "rounds": {one.job.name: one.round for one in out},
+        "as_they_arrive": answers[1],
+    }
+
+
+#: Settings of the policy that a file of jobs answers, or that need a cluster.
+_NOT_HERE = {
+    "eager": "it waits for jobs' ends on a real cluster",
+    "history": "the averages are the file's",
+    "map_slots": "--map-slots says it",
+    "reduce_slots": "--reduce-slots says it",
+}
+
+
+def _print_online(document: dict[str, Any]) -> None:
+    width = max(3, *(len(name) for name in document["order"]))
+    click.echo(f"{'job':<{width}}  {'round':>5}  {'arrives, s':>12}  {'submitted, s':>12}  {'ends at, s':>14}")
+    for name in document["order"]:
+        click.echo(
+            f"{name:<{width}}  {document['rounds'][name]:>5}  {document['arrivals'][name]:>12.12g}  "
+            f"{document['submitted'][name]:>12.12g}  {document['completions'][name]:>14.12g}"
+        )
+    plain = document["as_they_arrive"]
+    for key, what in (
+        ("makespan", "makespan"),
+        ("total_completion_time", "total completion time"),
+        ("total_flow_time", "from arrival to end, sum"),
+    ):
+        click.echo(f"{what:<25}{document[key]:.12g} s (submitted as they arrive: {plain[key]:.12g} s)")
 
 
 def _read(path: str) -> tuple[MapReduceJob, ...]:
@@ -125,7 +262,7 @@ def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _print(document: dict[str, Any], printed: int | float) -> None:
+def _print(document: dict[str, Any]) -> None:
     ends: dict[str, int | float] = document["completions"]
     width = max(3, *(len(name) for name in ends))
     click.echo(f"{'job':<{width}}  {'ends at, s':>14}")
@@ -133,11 +270,3 @@ def _print(document: dict[str, Any], printed: int | float) -> None:
         click.echo(f"{name:<{width}}  {end:>14.12g}")
     click.echo(f"makespan               {document['makespan']:.12g} s")
     click.echo(f"total completion time  {document['total_completion_time']:.12g} s")
-    click.echo(f"makespan of any order  {document['lower_bound']:.12g} s or more")
-    click.echo(f"of this order          {document['upper_bound']:.12g} s or less (the thesis prints {printed:.12g})")
-    if "proven" in document:
-        what = {"makespan": "makespan", "tct": "total completion time"}[document["objective"]]
-        if document["proven"]:
-            click.echo(f"no order has a smaller {what} ({document['nodes']} partial orders looked at)")
-        else:
-            click.echo(f"no order has a {what} below {document['best_possible']:.12g} s; this may not be the best")

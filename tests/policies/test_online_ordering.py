@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
 from harness.policies import make_policy
-from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, estimate_released
+from harness.policies.ordering import GREEDY, MapReduceJob, Slots, estimate, estimate_released, estimate_tasks
 from harness.policies.ordering.engines import engine, named
 from harness.policies.ordering.greedy import processing_times
 from harness.policies.ordering.online import Dispatcher, Dispatching, dispatch
@@ -150,6 +150,17 @@ def test_no_job_is_lost_or_early(
     assert all(came[one.job.name] == one.arrived_s <= one.submitted_s for one in out)
     assert [one.submitted_s for one in out] == sorted(one.submitted_s for one in out)
     assert [one.round for one in out] == sorted(one.round for one in out)
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn=JOBS)
+def test_tasks_followed_one_by_one_end_as_jobs_whose_tasks_are_alike(
+    drawn: list[tuple[tuple[int, int, int, int], int]],
+) -> None:
+    arrivals = arrivals_of(drawn)
+    jobs, times = [one for one, _ in arrivals], [at for _, at in arrivals]
+    maps, reduces = [[one.map_s] * one.maps for one in jobs], [[one.reduce_s] * one.reduces for one in jobs]
+    assert estimate_tasks(maps, reduces, SLOTS, times) == estimate_released(jobs, times, SLOTS)
 
 
 @settings(max_examples=60, deadline=None)

@@ -15,6 +15,7 @@ from harness.cli.order import order
 from harness.policies.ordering.jobs import parse_jobs
 
 HEADER = "job,maps,map_seconds,reduces,reduce_seconds\n"
+MORE = HEADER.strip() + ",arrival_seconds,map_task_seconds,reduce_task_seconds\n"
 GOOD = HEADER + "J1,10,4,2,8\nJ2,4,2,4,2\nJ3,2,6,4,10\nJ4,24,6,6,8\n"
 
 
@@ -89,6 +90,11 @@ def test_times_are_read_as_the_decimals_written() -> None:
         ("job,maps,maps,map_seconds,reduces,reduce_seconds\n", "the header has maps more than once"),
         (HEADER + "J1,10,4,2\n", "line 2: 4 fields where the header has 5"),
         (HEADER + "J1,10,4,2,8,9\n", "line 2: 6 fields where the header has 5"),
+        (MORE + "J1,1,1,1,1,,1 2,\n", "line 2: map_task_seconds has 2 times, maps is 1"),
+        (MORE + "J1,1,1,1,1,,,x\n", "line 2: reduce_task_seconds is 'x'"),
+        (MORE + "J1,1,1,1,1,-1,,\n", "line 2: arrival_seconds is '-1'"),
+        (MORE + "J1,1,1,1,1,3,,\nJ2,1,1,1,1,,,\n", "line 3: job 'J2' has no arrival_seconds"),
+        (MORE + "J1,1,,1,1,,,\n", "line 2: map_seconds is ''"),
         (HEADER + "J1,1,1,1,1\nJ1,1,1,1,1\n", "line 3: job 'J1' stands in line 2 already"),
         (HEADER + ",1,1,1,1\n", "line 2: the job has no name"),
         (HEADER + "J1,nan,1,1,1\n", "line 2: maps is 'nan'"),
@@ -144,6 +150,76 @@ def test_a_call_that_makes_no_sense(tmp_path: Path, more: tuple[str, ...]) -> No
     done = run(tmp_path, GOOD, *more)
     assert isinstance(done.exception, CallError), done.exception
     assert done.stdout == ""
+
+
+#: On 4 map and 2 reduce slots; by hand below.
+ARRIVING = MORE + "A,4,,2,8,0,3 5 4 4,\nB,8,10,2,2,1,,\nC,2,2,1,3,2,,\nD,2,2,1,3,40,1 3,\n"
+FEW = ("--map-slots", "4", "--reduce-slots", "2", "--json")
+
+
+def test_jobs_that_arrive_are_ordered_online_and_each_task_takes_its_own_time(tmp_path: Path) -> None:
+    """By hand. The first round is at 10 s: C, A, B by MK_JR. C's maps end at 12, A's at 13, 15, 16, 16, so its reduces
+    run from 16 to 24; B's eight maps end by 36. The round is estimated at 27 s, ten more without jobs: D goes at 47.
+    As they arrive: A's maps end at 3, 5, 4, 4; B's in slots free from there; C's after B's."""
+    found = json.loads(run(tmp_path, ARRIVING, "--algorithm", "mrorder", *FEW).stdout)
+    assert found["order"] == ["C", "A", "B", "D"]
+    assert found["submitted"] == {"C": 10, "A": 10, "B": 10, "D": 47}
+    assert found["rounds"] == {"C": 1, "A": 1, "B": 1, "D": 2}
+    assert found["completions"] == {"C": 15, "A": 24, "B": 38, "D": 53}
+    assert (found["makespan"], found["total_completion_time"]) == (53, 130)
+    assert found["total_flow_time"] == 130 - (0 + 1 + 2 + 40)
+    plain = found["as_they_arrive"]
+    assert plain["completions"] == {"A": 13, "B": 27, "C": 30, "D": 46}
+    assert plain["total_flow_time"] == 13 + 26 + 28 + 6
+
+
+def test_mrorder_takes_its_settings(tmp_path: Path) -> None:
+    more = ("--set", "when=pnj", "--set", "jobs=2", "--set", "ordering=given")
+    found = json.loads(run(tmp_path, ARRIVING, "--algorithm", "mrorder", *FEW, *more).stdout)
+    assert found["submitted"] == {"A": 1, "B": 1, "C": 40, "D": 40}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "says"),
+    [
+        (GOOD, (), "no column arrival_seconds"),
+        (ARRIVING, ("--set", "eager=true"), "eager has no meaning here"),
+        (ARRIVING, ("--set", "history=x"), "history has no meaning here"),
+        (ARRIVING, ("--set", "target=flow"), "target"),
+    ],
+)
+def test_what_mrorder_cannot_do_with_a_file(tmp_path: Path, text: str, more: tuple[str, ...], says: str) -> None:
+    done = run(tmp_path, text, "--algorithm", "mrorder", *more)
+    assert isinstance(done.exception, YarnfairError)
+    assert says in done.exception.line()
+
+
+def test_an_order_goes_by_averages_and_costs_what_the_tasks_take(tmp_path: Path) -> None:
+    """Fig. 3.7 on one's own jobs. A on 8 map slots: 4 s by the average, 5 s in truth."""
+    text = MORE + "A,4,,2,8,,3 5 4 4,10 6\n"
+    found = json.loads(run(tmp_path, text, "--algorithm", "mk_jr", "--json").stdout)
+    assert found["makespan"] == 15
+    assert found["by_averages"]["makespan"] == 12
+    assert found["by_averages"]["lower_bound"] == 6  # 4 x 4 s over 8 map slots, 2 x 8 s over 4 reduce slots
+    assert found["lower_bound"] is None
+    assert "by the averages" in run(tmp_path, text, "--algorithm", "mk_jr").stdout
+
+
+def test_given_averages_stand_beside_the_tasks_own_times(tmp_path: Path) -> None:
+    (job,) = parse_jobs(MORE + "A,2,7,1,8,3,3 5,\n", "jobs.csv")
+    assert (job.map_s, job.map_task_s, job.reduce_task_s, job.arrival_s) == (7, (3, 5), None, 3)
+
+
+def test_a_rule_without_arrivals_says_so(tmp_path: Path) -> None:
+    done = run(tmp_path, ARRIVING, "--algorithm", "tct", "--json")
+    assert "arrival_seconds is for --algorithm mrorder" in done.stderr
+    assert "arrivals" not in json.loads(done.stdout)
+
+
+def test_too_many_tasks_to_follow_are_a_wrong_call(tmp_path: Path) -> None:
+    done = run(tmp_path, MORE + "A,1,,1,1,,1,\nB,1000000,1,1,1,,,\n", "--algorithm", "tct")
+    assert isinstance(done.exception, CallError)
+    assert "1_000_003 tasks" in done.exception.line()
 
 
 def test_options_of_the_search_are_ignored_by_a_rule_and_this_is_said(tmp_path: Path) -> None:

@@ -14,7 +14,11 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 from math import lcm
 
+from harness.base.errors import CallError
 from harness.policies.ordering.jobs import MapReduceJob, Slots, scaled
+
+#: Tasks with times of their own are put on slots one by one.
+MAX_FOLLOWED = 10**6
 
 
 @dataclass(frozen=True)
@@ -180,19 +184,48 @@ def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], 
     return ends
 
 
+def executed(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fraction] | None = None) -> Estimate:
+    """How long the jobs take in the order given: by each task's own time where jobs have them, else by the averages.
+
+    ``released_s`` as in `estimate_released`; None: all jobs are there at 0. Raises CallError where there are too many
+    tasks to be followed one by one, and as `estimate`.
+    """
+    jobs = tuple(jobs)
+    if not any(job.varies for job in jobs):
+        return estimate(jobs, slots) if released_s is None else estimate_released(jobs, released_s, slots)
+    slots.check(jobs)
+    count = sum(job.maps + job.reduces for job in jobs)
+    if count > MAX_FOLLOWED:
+        what = f"{count:_} tasks, some with times of their own: each would be followed by itself"
+        raise CallError(what, mend=f"give at most {MAX_FOLLOWED:_} tasks, or averages alone")
+    return estimate_tasks(
+        [job.map_task_s if job.map_task_s is not None else (job.map_s,) * job.maps for job in jobs],
+        [job.reduce_task_s if job.reduce_task_s is not None else (job.reduce_s,) * job.reduces for job in jobs],
+        slots,
+        released_s,
+    )
+
+
 def estimate_tasks(
-    map_s: Sequence[Sequence[Fraction | int]], reduce_s: Sequence[Sequence[Fraction | int]], slots: Slots
+    map_s: Sequence[Sequence[Fraction | int]],
+    reduce_s: Sequence[Sequence[Fraction | int]],
+    slots: Slots,
+    released_s: Sequence[Fraction] | None = None,
 ) -> Estimate:
     """The same for tasks that differ within a job: the times in seconds of each job's maps and reduces, in order.
 
     Tasks of a job start in the order given. For the effect of varying task times (section 3.3.6.4).
+    ``released_s``: when each job is submitted, never falling (ValueError); None: all are there at 0.
     """
+    begins = [Fraction(0)] * len(map_s) if released_s is None else released_s
+    if any(later < earlier for earlier, later in pairwise(begins)):
+        raise ValueError("submissions out of order")
     maps_free = [Fraction(0)] * slots.maps
     maps_end = []
-    for tasks in map_s:
-        end = Fraction(0)
+    for tasks, begin in zip(map_s, begins, strict=True):
+        end = begin
         for time in tasks:
-            done = maps_free[0] + time
+            done = max(maps_free[0], begin) + time
             heapreplace(maps_free, done)
             end = max(end, done)
         maps_end.append(end)

@@ -16,6 +16,8 @@ from math import lcm
 from harness.base.errors import CallError, InputError
 
 COLUMNS = ("job", "maps", "map_seconds", "reduces", "reduce_seconds")
+#: When a job arrives, and each task's own seconds with spaces between. They may be left out.
+MORE_COLUMNS = ("arrival_seconds", "map_task_seconds", "reduce_task_seconds")
 
 #: More tasks or longer ones are taken for a mistake. Decimals are bounded so that exact sums stay short numbers.
 MAX_TASKS = 10**12
@@ -29,13 +31,25 @@ _DECIMAL = re.compile(r"(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?", 
 
 @dataclass(frozen=True)
 class MapReduceJob:
-    """One job: `maps` tasks of `map_s` seconds each, then `reduces` tasks of `reduce_s` seconds each (Table 3.2)."""
+    """One job: `maps` tasks of `map_s` seconds each, then `reduces` tasks of `reduce_s` seconds each (Table 3.2).
+
+    `map_task_s`, `reduce_task_s`: what each task takes, where tasks differ; an order goes by `map_s` and `reduce_s`
+    then, the averages. `arrival_s`: when the job arrives, for an order online.
+    """
 
     name: str
     maps: int
     map_s: Fraction
     reduces: int
     reduce_s: Fraction
+    arrival_s: Fraction | None = None
+    map_task_s: tuple[Fraction, ...] | None = None
+    reduce_task_s: tuple[Fraction, ...] | None = None
+
+    @property
+    def varies(self) -> bool:
+        """Whether its tasks have times of their own."""
+        return self.map_task_s is not None or self.reduce_task_s is not None
 
 
 @dataclass(frozen=True)
@@ -80,7 +94,9 @@ def scaled(jobs: tuple[MapReduceJob, ...]) -> ScaledTimes:
 def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
     """The jobs of a CSV with the columns job, maps, map_seconds, reduces, reduce_seconds, in the file's order.
 
-    The columns may stand in any order, further ones are ignored. A time may be left out where there are no tasks.
+    Columns may also be `MORE_COLUMNS`; they may stand in any order, others are ignored. A time may be left out where
+    there are no tasks, and where each task's own is given: their mean is taken. An empty cell of a task column: the
+    job's tasks are alike. An arrival is given for all jobs or for none.
     `source` is the name that errors carry. Raises InputError with the line.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
@@ -113,6 +129,14 @@ def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
         raise InputError(
             f"not CSV: {error}", where=f"{source}, line {reader.line_num}", mend=f"write {','.join(COLUMNS)}"
         ) from error
+    for job in jobs:
+        if (job.arrival_s is None) != (jobs[0].arrival_s is None):
+            late = job if job.arrival_s is None else jobs[0]
+            raise InputError(
+                f"job {late.name!r} has no arrival_seconds, and others have",
+                where=f"{source}, line {line_of[late.name]}",
+                mend="say when it arrives (0: at once), or empty the column",
+            )
     if not jobs:
         raise InputError("no jobs in it", where=source, mend=f"write {','.join(COLUMNS)} and a line for each job")
     return tuple(jobs)
@@ -125,10 +149,11 @@ def _header(row: list[str], where: str) -> dict[str, int]:
         raise InputError(
             f"the header lacks {', '.join(missing)}", where=where, mend=f"begin the file with {','.join(COLUMNS)}"
         )
-    twice = [column for column in COLUMNS if names.count(column) > 1]
+    known = [*COLUMNS, *MORE_COLUMNS]
+    twice = [column for column in known if names.count(column) > 1]
     if twice:
         raise InputError(f"the header has {', '.join(twice)} more than once", where=where, mend="leave one of them")
-    return {column: names.index(column) for column in COLUMNS}
+    return {column: names.index(column) for column in known if column in names}
 
 
 def _job(cells: dict[str, str], where: str) -> MapReduceJob:
@@ -142,13 +167,41 @@ def _job(cells: dict[str, str], where: str) -> MapReduceJob:
             mend=f"give at most {MAX_NAME} printable characters",
         )
     maps, reduces = _count(cells, "maps", where), _count(cells, "reduces", where)
+    map_task_s = _task_times(cells, "map_task_seconds", maps, "maps", where)
+    reduce_task_s = _task_times(cells, "reduce_task_seconds", reduces, "reduces", where)
     return MapReduceJob(
         name,
         maps,
-        _seconds(cells, "map_seconds", where, needed=maps > 0),
+        _average(cells, "map_seconds", where, maps, map_task_s),
         reduces,
-        _seconds(cells, "reduce_seconds", where, needed=reduces > 0),
+        _average(cells, "reduce_seconds", where, reduces, reduce_task_s),
+        _seconds(cells, "arrival_seconds", where) if cells.get("arrival_seconds") else None,
+        map_task_s,
+        reduce_task_s,
     )
+
+
+def _task_times(cells: dict[str, str], column: str, tasks: int, count: str, where: str) -> tuple[Fraction, ...] | None:
+    """The seconds of each task, None where they are not given."""
+    texts = cells.get(column, "").split()
+    if not texts:
+        return None
+    if len(texts) != tasks:
+        raise InputError(
+            f"{column} has {len(texts)} times, {count} is {tasks}",
+            where=where,
+            mend="give one time a task with spaces between, or leave the cell empty",
+        )
+    return tuple(_number(text, column, where) for text in texts)
+
+
+def _average(
+    cells: dict[str, str], column: str, where: str, tasks: int, task_s: tuple[Fraction, ...] | None
+) -> Fraction:
+    """What a task takes on average: as given, or by the tasks."""
+    if not cells[column] and (task_s is not None or tasks == 0):
+        return sum(task_s, Fraction(0)) / tasks if task_s else Fraction(0)
+    return _seconds(cells, column, where)
 
 
 def _shown(text: str) -> str:
@@ -164,10 +217,11 @@ def _count(cells: dict[str, str], column: str, where: str) -> int:
     return int(text)
 
 
-def _seconds(cells: dict[str, str], column: str, where: str, *, needed: bool) -> Fraction:
-    text = cells[column]
-    if not text and not needed:
-        return Fraction(0)
+def _seconds(cells: dict[str, str], column: str, where: str) -> Fraction:
+    return _number(cells[column], column, where)
+
+
+def _number(text: str, column: str, where: str) -> Fraction:
     mend = f"give seconds from 0 to {MAX_TASK_S:_}, with at most {MAX_DECIMALS} decimals"
     if not _DECIMAL.fullmatch(text):
         raise InputError(f"{column} is {_shown(text)}", where=where, mend=mend)
