@@ -1,7 +1,8 @@
 """Where does LTYARN's lasting loss under memoryless sharing come from? The record and the map of one search.
 
     nice -n 15 python -m studies.lasting_loss --minutes 60 -o docs/records/lasting-loss.json
-    python -m studies.lasting_loss -o docs/records/lasting-loss.json --figure docs/decisions/where-it-matters.svg
+    python -m studies.lasting_loss --map -o docs/records/lasting-loss-map.json
+    python -m studies.lasting_loss -o docs/records/lasting-loss-map.json --figure docs/decisions/where-it-matters.svg
 
 The papers leave open how long tasks take, how large containers are, how long clients wait between queries, how densely
 Facebook's jobs come, how many of them may run at once, and how many executors a Spark job holds. A point of the search
@@ -25,8 +26,9 @@ What counts as printed was written down before the first run (`CHECKS`; LTYARN s
 11. to 14. by how much: Facebook 7 %, Spark 2 %, Purdue 8 %, TPC-H 10 %
 
 The search goes from coarse to fine: points spread evenly over the whole space (a Halton sequence), then points around
-the best ones, then the best under five seeds; the map besides. Each result is kept as it comes (``--kept``): a search
-that was stopped, or has more minutes, goes on where it was.
+the best ones, then the best under five seeds; the map besides, its first seed in the search, all five by
+``--map``. Each result is kept as it comes (``--kept``): a search that was stopped, or has more minutes, goes on where
+it was.
 """
 
 from __future__ import annotations
@@ -300,6 +302,7 @@ def rank(found: Mapping[str, Any], checks: int) -> tuple[float, float]:
 #: who pause and come back. Factors.
 MAP_TASKS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 MAP_OWN = (0.25, 0.5, 1.0, 2.0)
+MAP = [(tasks, own) for tasks in MAP_TASKS for own in MAP_OWN]
 #: The finer steps around a best point, as powers of 2; how many best points each time; the seeds of the last step.
 STEPS = (1.0, 0.5, 0.25)
 BEST = 3
@@ -361,9 +364,8 @@ class Search:
     def run(self, coarse: int) -> None:
         """All of it, in the order in which it says most."""
         self.at(Point())
-        for tasks in MAP_TASKS:
-            for own in MAP_OWN:
-                self.at(_of_map(tasks, own))
+        for tasks, own in MAP:
+            self.at(_of_map(tasks, own))
         for index in range(1, coarse + 1):
             self.at(spread(index))
         for step in STEPS:
@@ -446,29 +448,26 @@ def values(search: Search) -> dict[str, Any]:
         },
         "own": _short(own[2]) if own is not None and own[2] is not None else None,
         "best": best,
-        "map": _map(search),
     }
 
 
-def _map(search: Search) -> list[dict[str, Any]]:
+def map_values(search: Search) -> dict[str, Any]:
+    """The map under all seeds: the mean losses of each, and the last loss over the makespan."""
     cells = []
-    for tasks in MAP_TASKS:
-        for own in MAP_OWN:
-            known = search.found.get(_of_map(tasks, own).key(1))
-            if known is None or known[2] is None:
-                continue
-            fair, ours = known[2]["fair"], known[2]["ltyarn"]
-            cells.append(
-                {
-                    "tasks": tasks,
-                    "own": own,
-                    "fair": fair["sharing_loss"],
-                    "ltyarn": ours["sharing_loss"],
-                    "fair_lasts": round(fair["last_loss_s"] / fair["makespan_s"], _DIGITS),
-                    "ltyarn_lasts": round(ours["last_loss_s"] / ours["makespan_s"], _DIGITS),
-                }
-            )
-    return cells
+    for tasks, own in MAP:
+        cell: dict[str, Any] = {"tasks": tasks, "own": own}
+        for policy in ("fair", "ltyarn"):
+            cell[policy], cell[f"{policy}_lasts"] = [], []
+        for seed in SEEDS:
+            found = search.at(_of_map(tasks, own), seed)
+            if found is None:
+                raise SystemExit(f"the load of factors {tasks:g} and {own:g} with seed {seed} did not end")
+            for policy in ("fair", "ltyarn"):
+                one = found[policy]
+                cell[policy].append(one["sharing_loss"])
+                cell[f"{policy}_lasts"].append(round(one["last_loss_s"] / one["makespan_s"], _DIGITS))
+        cells.append(cell)
+    return {"seeds": list(SEEDS), "map": cells}
 
 
 # --- the figure ---
@@ -478,7 +477,9 @@ _NAMES = {"fair": "Fair Scheduler (memoryless)", "ltyarn": "LTYARN (long-term)"}
 
 
 def figure(cells: Sequence[Mapping[str, Any]]) -> str:
-    """The map as SVG: a cell a load, the mean of the loss in it, darker the more; framed where it lasts to the end."""
+    """The map as SVG: a cell a load, the loss in it (mean over time and seeds), darker the more.
+
+    Framed: it lasts to the end under every seed."""
     known = {(cell["tasks"], cell["own"]): cell for cell in cells}
     panel = _CELL * len(MAP_TASKS)
     width, height = _LEFT + 2 * panel + _BETWEEN + 10, _ABOVE + _CELL * len(MAP_OWN) + 50
@@ -496,10 +497,10 @@ def figure(cells: Sequence[Mapping[str, Any]]) -> str:
             out.append(f'<text x="{x + _CELL / 2:g}" y="{_ABOVE - 8}" text-anchor="middle">{tasks:g}</text>')
             for row, own in enumerate(reversed(MAP_OWN)):
                 y, cell = _ABOVE + row * _CELL, known.get((tasks, own))
-                loss = -cell[policy] if cell else 0.0
+                loss = -math.fsum(cell[policy]) / len(cell[policy]) if cell else 0.0
                 part = min(math.sqrt(loss / 0.8), 1.0)
                 fill = f"rgb({255 - round(71 * part)},{255 - round(188 * part)},{255 - round(245 * part)})"
-                lasts = cell is not None and cell[f"{policy}_lasts"] >= 0.98 and loss >= 0.05
+                lasts = cell is not None and min(cell[f"{policy}_lasts"]) >= 0.98 and loss >= 0.05
                 border = 'stroke="#000" stroke-width="2"' if lasts else 'stroke="#bbb"'
                 size = f'width="{_CELL - 4}" height="{_CELL - 4}"'
                 out.append(f'<rect x="{x + 2}" y="{y + 2}" {size} fill="{fill}" {border}/>')
@@ -518,7 +519,7 @@ def figure(cells: Sequence[Mapping[str, Any]]) -> str:
     )
     out.append(
         f'<text x="{width / 2:g}" y="{bottom + 42}" text-anchor="middle">up: task times of TPC-H and Spark, who pause '
-        "and come back (1: 24 s and 2 s); framed: the loss lasts to the end</text>"
+        "and come back (1: 24 s and 2 s); framed: the loss lasts to the end under every seed</text>"
     )
     out.append(
         f'<text x="16" y="{middle:g}" text-anchor="middle" transform="rotate(-90 16 {middle:g})">'
@@ -531,16 +532,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.lasting_loss", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--kept", type=Path, default=Path("runs/lasting-loss.jsonl"))
+    parser.add_argument("--kept", type=Path, help="[default: runs/lasting-loss.jsonl; with --map OUT and .kept]")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--coarse", type=int, default=600, help="points of the first, even spread")
+    parser.add_argument("--map", action="store_true", help="the map under all seeds, and no search")
     parser.add_argument("--figure", type=Path, help="draw the map of the record OUT into this file, and search nothing")
     given = parser.parse_args(arguments)
     if given.figure is not None:
         write_text(given.figure, figure(read_json(given.out)["values"]["map"]))
         return 0
-    given.kept.parent.mkdir(parents=True, exist_ok=True)
-    search = Search(given.kept, time.monotonic() + given.minutes * 60)
+    kept = given.kept or (given.out.with_suffix(".kept") if given.map else Path("runs/lasting-loss.jsonl"))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    if given.map:
+        search = Search(kept, math.inf)
+        write(given.out, f"python -m studies.lasting_loss --map -o docs/records/{given.out.name}", map_values(search))
+        if given.kept is None:
+            kept.unlink()
+        return 0
+    search = Search(kept, time.monotonic() + given.minutes * 60)
     search.run(given.coarse)
     print(f"{len(search.found)} results", file=sys.stderr)
     command = f"python -m studies.lasting_loss --minutes {given.minutes:g} -o docs/records/{given.out.name}"

@@ -59,6 +59,7 @@ SIMULATED: dict[str, Recipe] = {
     "half-life": _study("half_life -o {file}"),
     "check-power": _study("check_power -o {file}"),
     "last-loss": _study("last_loss -o {file}"),
+    "lasting-loss-map": _study("lasting_loss --map -o {file}"),
     "mrorder": _run("mrorder"),
     "cloud-production": _run("cloud-production"),
     "progress-share-crypto": _run("progress-share-crypto"),
