@@ -20,13 +20,13 @@ import click
 
 from harness.base.errors import InputError, RunInvalid
 from harness.clusters.local import LocalCluster
+from harness.clusters.shared import LocalFolder
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.experiments.real.cluster import RealCluster
+from harness.experiments.real.single import Done, ProgramRunner
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.attempts import Attempt, attempts_table
-from harness.jobs.engines.base import Done, ProgramCluster, Request
-from harness.jobs.engines.runner import ProgramRunner
-from harness.yarn.http import HttpOptions
-from harness.yarn.rest import RestClient
+from harness.jobs.engines.base import Request
 from studies.estimator import most_at_once
 from studies.result import write
 
@@ -92,7 +92,9 @@ def _file(name: str) -> str:
 
 def _one(client: ProgramRunner, data: Path, output: Path, properties: Mapping[str, str]) -> Done:
     request = Request(PROGRAM, (data,), output, "root.a", MAPS, REDUCES, TASK_MB, TASK_MB, properties=properties)
-    done = client.run(request)
+    (done,) = client.run(request)
+    if done.why is not None:
+        raise RunInvalid(done.why)
     if done.verdict is not None and done.verdict.wrong is not None:
         raise RunInvalid(f"the answer of {PROGRAM} is wrong: {done.verdict.wrong}", where=str(output))
     return done
@@ -122,15 +124,15 @@ def run(out: Path, runs: int) -> None:
     spec = ClusterSpec(nodes=1, memory_mb=memory_mb, vcores=16, minimum_allocation_mb=256, allocations=str(allocations))
     try:
         status = cluster.up(spec, timeout_s=600)
-        with RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest:
-            client = ProgramRunner(ProgramCluster(rest, out, sys.executable))
-            for turn, name in left:
-                done = _one(client, out / "text", out / "outputs" / f"{_file(name)}.{turn}", TOLD[name])
-                found = figures(done.attempts, done.seconds)
-                click.echo(f"{name}: {found}", err=True)
-                part = out / f".{_file(name)}.{turn}"
-                part.write_text(json.dumps(found), encoding="utf-8")
-                os.replace(part, out / f"{_file(name)}.{turn}.json")
+        shared, user = LocalFolder(out), getpass.getuser()
+        client = ProgramRunner(RealCluster("local", status.address, None, shared, sys.executable, user=user))
+        for turn, name in left:
+            done = _one(client, out / "text", out / "outputs" / f"{_file(name)}.{turn}", TOLD[name])
+            found = figures(done.attempts, done.seconds)
+            click.echo(f"{name}: {found}", err=True)
+            part = out / f".{_file(name)}.{turn}"
+            part.write_text(json.dumps(found), encoding="utf-8")
+            os.replace(part, out / f"{_file(name)}.{turn}.json")
     finally:
         cluster.down()
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.base.errors import CallError, InputError
+from harness.base.errors import CallError, InputError, RunInvalid
 from harness.cli.output import Number, echo_wrapped, json_option, named_values, print_json
 
 if TYPE_CHECKING:
+    from harness.experiments.real.cluster import RealCluster
+    from harness.experiments.real.single import Done, ProgramRunner
     from harness.jobs.data.targets import Target
-    from harness.jobs.engines.attempts import Attempt
-    from harness.jobs.engines.base import Done, ProgramCluster, Request
-    from harness.jobs.engines.runner import ProgramRunner
+    from harness.jobs.engines.base import Request
     from harness.yarn.answers import AppStatus
 
 
@@ -107,12 +107,14 @@ def run(
 
     Exit code 4 when the job fails or its answer is wrong, 5 when it does not end in time.
     """
+    from harness.experiments.real.single import ProgramRunner, check_request, document
     from harness.jobs.engines import find, members
     from harness.jobs.engines.base import Request
-    from harness.jobs.engines.runner import ProgramRunner, check_request, document
 
     # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
-    queue = queue if queue == "root" or queue.startswith("root.") else f"root.{queue}"
+    if queue == "root":
+        raise CallError("root is not a leaf queue", where="--queue", mend="name a queue below it")
+    queue = f"root.{queue.removeprefix('root.')}"
     names, places, out = members(name), tuple(_place(text, "--input") for text in inputs), _place(output, "--output")
     if len(names) > 1 and not isinstance(out, Path):
         raise CallError(f"{name} writes folders of this machine, not HDFS", where="--output")
@@ -133,33 +135,30 @@ def run(
         named_values(properties, "--property"),
     )
     requests = []
-    for one in map(find, names):
-        to = out / one.name if len(names) > 1 and isinstance(out, Path) else out
-        requests.append(replace(asked, program=one.name, output=to))
+    for program in map(find, names):
+        to = out / program.name if len(names) > 1 and isinstance(out, Path) else out
+        requests.append(replace(asked, program=program.name, output=to))
         check_request(requests[-1])
-    documents = []
     work = out.absolute().parent if isinstance(out, Path) else Path.cwd()
     with _cluster(rm, state, backend, work, python) as cluster:
-        client = ProgramRunner(cluster)
-        measured: list[tuple[list[Attempt], int]] = []
+        client = ProgramRunner(cluster, _say)
         try:
-            for request in requests:
-                try:
-                    done = _followed(client, request)
-                finally:
-                    measured.append((client.attempts, client.zero_ms))
-                documents.append(document(request, done))
-                if not as_json:
-                    _print(documents[-1], title=len(requests) > 1)
+            found = _followed(client, requests)
         finally:
             # Of one that failed or was interrupted too.
-            if tasks is not None and any(attempts for attempts, _ in measured):
-                _write_tasks(tasks, measured)
+            if tasks is not None and client.attempts:
+                _write_tasks(tasks, client)
+    documents = [document(request, done) for request, done in zip(requests, found, strict=True) if done.why is None]
+    if not as_json:
+        for one in documents:
+            _print(one, title=len(requests) > 1)
+    if why := next((done.why for done in found if done.why is not None), None):
+        raise RunInvalid(why)
     if as_json:
         print_json(documents[0] if len(requests) == 1 else {"group": name.lower(), "runs": documents})
-    wrong = [found for found in documents if found["answer"] is not None and not found["answer"]["right"]]
-    for found in wrong:
-        click.echo(f"yarnfair: {found['output']}: the answer is wrong: {found['answer']['wrong']}", err=True)
+    wrong = [one for one in documents if one["answer"] is not None and not one["answer"]["right"]]
+    for one in wrong:
+        click.echo(f"yarnfair: {one['output']}: the answer is wrong: {one['answer']['wrong']}", err=True)
     return 4 if wrong else 0
 
 
@@ -175,30 +174,29 @@ def _say(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
 
 
-def _followed(client: ProgramRunner, request: Request) -> Done:
-    """One program to its end, with a bar on a terminal."""
+def _followed(client: ProgramRunner, requests: list[Request]) -> list[Done]:
+    """Programs to their ends, with a bar on a terminal."""
     if not sys.stderr.isatty():
-        return client.run(request)
+        return client.run(*requests)
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bars:
-        bar = bars.add_task(request.program, total=100)
+        bar = bars.add_task(requests[0].program, total=100)
 
         def step(apps: list[AppStatus]) -> None:
             if apps:
                 bars.update(bar, completed=apps[-1].progress_percent, description=apps[-1].id)
 
-        return client.run(request, step)
+        return client.run(*requests, on_step=step)
 
 
-def _write_tasks(file: Path, measured: list[tuple[list[Attempt], int]]) -> None:
-    """The attempts of all runs, in seconds since the first was submitted."""
+def _write_tasks(file: Path, client: ProgramRunner) -> None:
+    """All attempts, in seconds since the run began."""
     from harness.jobs.engines.attempts import attempts_table
 
-    zero_ms = next(zero for attempts, zero in measured if attempts)
     try:
-        attempts_table([one for attempts, _ in measured for one in attempts], zero_ms).to_parquet(file)
+        attempts_table(client.attempts, client.zero_ms).to_parquet(file)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(file)) from None
 
@@ -221,17 +219,15 @@ def _print(found: dict[str, Any], *, title: bool) -> None:
 
 
 @contextlib.contextmanager
-def _cluster(
-    rm: str | None, state: str | None, backend: str, work: Path, python: str | None
-) -> Iterator[ProgramCluster]:
+def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python: str | None) -> Iterator[RealCluster]:
     """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
     import getpass
 
     from harness.clusters.backends import backend_class, make_cluster
+    from harness.clusters.shared import LocalFolder
     from harness.clusters.state import StateFolder, default_folder
-    from harness.jobs.engines.base import ProgramCluster
-    from harness.yarn.http import HttpOptions
-    from harness.yarn.rest import RestClient
+    from harness.experiments.real.cluster import RealCluster
+    from harness.yarn.rmclient import RmAddress
 
     address, shared = rm, None
     with contextlib.ExitStack() as stack:
@@ -248,5 +244,6 @@ def _cluster(
             if not backend_class(backend).sees_files:
                 shared, _ = stack.enter_context(make_cluster(backend, own).share("yarnfair", own.folder))
         nodes_python = python or (sys.executable if shared is None else "/usr/bin/python3")
-        rest = stack.enter_context(RestClient([address], HttpOptions(user=getpass.getuser())))
-        yield ProgramCluster(rest, work, nodes_python, shared, _say)
+        document = {"rm": address, "given": True}
+        folder = shared or LocalFolder(work)
+        yield RealCluster(backend, RmAddress.of(address), None, folder, nodes_python, document, user=getpass.getuser())

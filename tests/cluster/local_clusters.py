@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clusters.local import LocalCluster
+from harness.clusters.shared import LocalFolder
 from harness.clusters.state import ClusterSpec, StateFolder
-from harness.experiments.real.cluster import cluster_spec
+from harness.experiments.real.cluster import RealCluster, cluster_spec
+from harness.experiments.real.single import ProgramRunner
 from harness.experiments.resolve import load_experiment
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
@@ -33,6 +36,12 @@ def one_queue(folder: Path, *, memory_mb: int = 3072, vcores: int = 4) -> Iterat
     finally:
         left = cluster.down()
     assert left == []
+
+
+def runner(rest: RestClient, folder: Path, python: str = sys.executable) -> ProgramRunner:
+    """Runs programs on such a cluster."""
+    address, shared = RmAddress.of(rest.http.current), LocalFolder(folder)
+    return ProgramRunner(RealCluster("local", address, None, shared, python, user=getpass.getuser()), print)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +15,14 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.jobs.data import generate as making
 from harness.jobs.data.targets import HdfsTarget, open_target
-from harness.jobs.engines.base import ProgramCluster, Request
-from harness.jobs.engines.runner import ProgramRunner
+from harness.jobs.engines.base import Request
 from harness.yarn.errors import Refused
 from harness.yarn.files import FileChanged
 from harness.yarn.http import HttpOptions
 from harness.yarn.places import WebHdfsPlace
 from harness.yarn.webhdfs import WebHdfs
 from tests.cluster.hdfs import hdfs
-from tests.cluster.local_clusters import one_queue
+from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("live-hdfs")]
 
@@ -130,12 +128,13 @@ def test_programs_read_from_hdfs_and_write_to_it(files: WebHdfs, tmp_path: Path)
     making.generate("text", 20_000, 2, text)
     making.generate("tera", 30_000, 2, tera)
     with one_queue(tmp_path, memory_mb=2048) as rest:
-        client = ProgramRunner(ProgramCluster(rest, tmp_path, sys.executable))
+        client = runner(rest, tmp_path)
         for name, data, reduces in (("sequencecount", text, 1), ("terasort", tera, 2)):
             output = open_target(place_of(files, f"/out/{name}"))
             assert isinstance(output, HdfsTarget)
             request = Request(name, (data,), output, "root.a", maps=1, reduces=reduces)
-            done = client.run(request)
+            (done,) = client.run(request)
+            assert done.why is None
             assert done.verdict is not None
             assert done.verdict.wrong is None
             assert done.verdict.records > 100

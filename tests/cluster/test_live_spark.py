@@ -6,20 +6,20 @@ in the long series.
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.base.errors import InputError, RunInvalid
-from harness.jobs.engines.base import Done, ProgramCluster, Request
-from harness.jobs.engines.runner import ProgramRunner
+from harness.base.errors import InputError
+from harness.experiments.real.single import Done, ProgramRunner
+from harness.jobs.engines.base import Request
 from harness.jobs.spark.catalogue import program
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
-from tests.cluster.local_clusters import one_queue
+from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-spark")]
 
@@ -35,7 +35,7 @@ class Cluster:
         self.folder, self.rest, self._runs, self._data_set = folder, rest, 0, data_set
 
     def client(self) -> ProgramRunner:
-        return ProgramRunner(ProgramCluster(self.rest, self.folder, sys.executable, progress=print))
+        return runner(self.rest, self.folder)
 
     def request(self, name: str, **settings: str) -> Request:
         kind = program(name).data[0]
@@ -54,7 +54,8 @@ class Cluster:
         )
 
     def run(self, name: str, **settings: str) -> Done:
-        done = self.client().run(self.request(name, **settings))
+        (done,) = self.client().run(self.request(name, **settings))
+        assert done.why is None
         assert done.verdict is not None
         assert done.verdict.wrong is None
         assert [app.final_status for app in done.apps] == ["SUCCEEDED"]
@@ -108,8 +109,8 @@ def test_als(spark: Cluster) -> None:
 def test_a_failing_one_says_why_and_what_does_not_fit_does_not_start(spark: Cluster) -> None:
     broken = replace(spark.request("tpch-q6"), properties={"spark.eventLog.dir": "file:///nosuch"})
     client = spark.client()
-    with pytest.raises(RunInvalid, match=r"tpch-q6 failed; application_\S+ FAILED: .*its log ends: .*nosuch"):
-        client.run(broken)
+    (failed,) = client.run(broken)
+    assert re.search(r"tpch-q6 failed; application_\S+ FAILED: .*its log ends: .*nosuch", failed.why or "")
     before = len(spark.rest.apps())
     with pytest.raises(InputError, match=r"hold the application master .* and 1 executor\(s\)"):
         client.run(replace(spark.request("tpch-q6"), executors=3))
@@ -125,7 +126,7 @@ def test_an_interrupted_one_is_killed(spark: Cluster) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        spark.client().run(spark.request("kmeans"), step)
+        spark.client().run(spark.request("kmeans"), on_step=step)
     assert spark.rest.app(seen[0]).state == "KILLED"
     assert not any(not app.final for app in spark.rest.apps())
 

@@ -33,6 +33,7 @@ from harness.yarn.fair.render import render_allocations
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import RmAddress
 
+USER = "yarnfair"
 #: Hadoop's own default for both, which the simulator has too.
 _MINIMUM_MB = 1024
 _INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
@@ -50,6 +51,8 @@ class RealCluster:
     document: Mapping[str, Any] = field(default_factory=dict)
     #: Whether the allocation file that it had, and will have again, has an element for the root itself.
     root_named: bool = True
+    #: Whose name the ResourceManager is asked with.
+    user: str = USER
 
 
 def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec:

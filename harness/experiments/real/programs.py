@@ -19,8 +19,10 @@ from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
 from harness.experiments.resolve import LoadedExperiment, jobs_of
 from harness.jobs.data.generate import FolderTarget, check_whole, generate, is_whole, read_manifest, read_size
+from harness.jobs.data.targets import Target, target_of
 from harness.jobs.engines import ENGINES, engine
-from harness.jobs.engines.base import EnginePrograms, ProgramJob, Site
+from harness.jobs.engines.attempts import Attempt, Verdict
+from harness.jobs.engines.base import EnginePrograms, ProgramJob, Request, Site
 from harness.jobs.engines.cluster import available_mb
 from harness.jobs.recorded import DelaysLine, JobLine
 from harness.jobs.replay import JobRecord, stages_in_order
@@ -189,8 +191,10 @@ class Programs:
 
     experiment: LoadedExperiment
     cluster: RealCluster
-    data: Mapping[DataSpec, Path]
+    data: Mapping[DataSpec, Path | Target]
     progress: Callable[[str], None]
+    #: Of programs that run by themselves: where each writes, and properties of their engine.
+    requests: Sequence[Request] = ()
 
     def load(self, rest: RestClient, seed: int, tag: str) -> ProgramLoad | None:
         """The programs of one run, ready to be submitted; None when it has none."""
@@ -206,9 +210,11 @@ class Programs:
             tag,
             self.experiment.spec.delays.am_heartbeat_ms or 1000,
             elsewhere=bool(cluster.document.get("given")) and asked not in _LOOPBACK,
+            output=self.requests[0].output if self.requests else None,
+            properties=self.requests[0].properties if self.requests else {},
             progress=self.progress,
         )
-        found = ProgramLoad(jobs)
+        found = ProgramLoad(jobs, {request.program.lower(): request.output for request in self.requests})
         try:
             for name in ENGINES:
                 if own := [job for job in jobs if job.engine == name]:
@@ -225,9 +231,13 @@ class ProgramLoad:
     """The programs of one run."""
 
     jobs: Sequence[ProgramJob]
+    #: Where programs that run by themselves write, by their names.
+    outputs: Mapping[str, Path | Target] = field(default_factory=dict)
     #: By the engine's name, in the order of `ENGINES`.
     engines: dict[str, EnginePrograms] = field(default_factory=dict)
     by_id: Mapping[str, ProgramJob] = field(default_factory=dict)
+    #: Whether answers are right, as far as they were looked at.
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.by_id = {job.spec.id: job for job in self.jobs}
@@ -256,7 +266,15 @@ class ProgramLoad:
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
         """What is known of a job's tasks; of one that failed also why. Raises InputError."""
-        return self._of(job_id).record(job_id, status)
+        own = self._of(job_id)
+        found = own.record(job_id, status)
+        if status is not None and status.final and status.final_status != "SUCCEEDED":
+            found = replace(found, why=own.why(job_id, status))
+        return found
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """What was measured of a job so far. Raises InputError."""
+        return self._of(job_id).attempts(job_id)
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran, each task with its own time."""
@@ -273,21 +291,27 @@ class ProgramLoad:
         """
         wrong: dict[str, str] = {}
         ended = [job for job in jobs if job.spec.id in self and job.ended and not job.failed]
-        ended = [job for job in ended if self.by_id[job.spec.id].sizing.answers != "leave"]
-        if ended:
-            progress(f"checking {len(ended)} answers")
+        ended = [job for job in ended if self.by_id[job.spec.id].step == self.by_id[job.spec.id].steps]
+        checked = sum(self.by_id[job.spec.id].sizing.answers != "leave" for job in ended)
+        if checked:
+            progress(f"checking {checked} answer{'s' if checked > 1 else ''}")
         for job in ended:
+            identity, one = job.spec.id, self.by_id[job.spec.id]
+            own, output = self._of(identity), self.outputs.get(one.application)
             try:
-                verdict = self._of(job.spec.id).check(job.spec.id, job.status)
-                if verdict is not None and self.by_id[job.spec.id].sizing.answers == "keep":
-                    folder = answers / job.spec.id.replace("/", "_")
-                    shutil.rmtree(folder, ignore_errors=True)
-                    self._of(job.spec.id).deliver(job.spec.id, folder)
+                verdict = None if one.sizing.answers == "leave" else own.check(identity, job.status)
+                if one.sizing.answers == "keep":
+                    output = answers / identity.replace("/", "_")
+                    shutil.rmtree(output, ignore_errors=True)
+                if output is not None:
+                    own.deliver(identity, output)
             except YarnfairError as error:
-                wrong[job.spec.id] = error.line()
+                wrong[identity] = error.line()
                 continue
-            if verdict is not None and verdict.wrong is not None:
-                wrong[job.spec.id] = f"the answer is wrong: {verdict.wrong}"
+            if verdict is not None:
+                self.verdicts[identity] = verdict
+                if verdict.wrong is not None:
+                    wrong[identity] = f"the answer is wrong: {verdict.wrong}"
         return wrong
 
     def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysLine) -> list[JobLine]:
@@ -295,12 +319,12 @@ class ProgramLoad:
         by_id = {job.spec.id: job for job in jobs}
         return [_with_overheads(line, by_id[line.job], delays) if line.job in self else line for line in lines]
 
-    def document(self, hadoop: str, data: Mapping[DataSpec, Path]) -> dict[str, Any]:
+    def document(self, hadoop: str, data: Mapping[DataSpec, Path | Target]) -> dict[str, Any]:
         """Versions and settings of the engines, and the data, for ``run.json``."""
         engines = [found.document() for found in self.engines.values()]
         sets = []
-        for folder in data.values():
-            manifest = read_manifest(FolderTarget(folder))
+        for place in data.values():
+            manifest = read_manifest(target_of(place))
             if manifest is not None:
                 document = manifest.document()
                 sets.append({key: document[key] for key in ("kind", "seed", "size", "bytes", "sha256")})

@@ -70,6 +70,8 @@ class RealRun:
         directory: RunDirectory,
         cluster: RealCluster,
         programs: Programs,
+        *,
+        tag: str | None = None,
     ) -> None:
         self.programs = programs
         #: Those of this run that compute; the other jobs are replayed.
@@ -87,7 +89,7 @@ class RealRun:
         #: Jobs that have ended, of which those that wait for them do not know yet.
         self.done: list[JobRun] = []
         self.client = client_of(cluster)
-        self.tag = f"run-{uuid.uuid4().hex[:12]}"
+        self.tag = tag or f"run-{uuid.uuid4().hex[:12]}"
         self.decisions: list[dict[str, Any]] = []
         self.weights: Mapping[str, float] = {}
         self.stop = threading.Event()
@@ -156,7 +158,7 @@ class RealRun:
         """The experiment's queues, which stay as they are. Their weights the RM does not tell. Raises InputError."""
         there = self.client.rest.scheduler().queues
         missing = [path for path in self.experiment.weights if path not in there]
-        if missing:
+        if missing and not self.programs.requests:
             raise InputError(
                 f"no queue {missing[0]}",
                 where=self.cluster.address.rest,

@@ -27,7 +27,6 @@ from harness.policies.registry import make_policy
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 
-USER = "yarnfair"
 #: So often is a job submitted whose masters get lost (harness.experiments.real.curves.LostMaster).
 MOST_TRIES = 3
 #: A machine that does much else launches slowly; a cluster that is broken is found by `doctor` sooner.
@@ -103,7 +102,7 @@ def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOption
 
 def client_of(cluster: RealCluster) -> RmClient:
     """A client of the cluster's ResourceManager, to be closed."""
-    return RmClient([cluster.address], HttpOptions(user=USER))
+    return RmClient([cluster.address], HttpOptions(user=cluster.user))
 
 
 def await_nodes(cluster: RealCluster) -> None:

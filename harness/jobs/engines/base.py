@@ -2,7 +2,7 @@
 
 An engine is a subclass of `Engine` in a room of its own and a line in `harness.jobs.engines.ENGINES`. It says which
 programs there are, makes a workload's program into jobs (`Engine.jobs`), and runs them: beside each other in an
-experiment, or one by itself (harness.jobs.engines.runner).
+experiment, or one by itself (harness.experiments.real.single).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.clusters.shared import SharedFolder
 from harness.jobs.data.targets import Target
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, on_this_machine
+from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, on_this_machine, told_by_yarn
 from harness.jobs.replay import JobRecord
 from harness.jobs.spec import DataSpec, ProgramSpec
 from harness.model.jobs import Duration, JobSpec
@@ -113,31 +113,6 @@ class Request:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of it. ``apps`` in the order of their submission; ``verdict`` None: not checked."""
-
-    apps: tuple[AppStatus, ...]
-    attempts: tuple[Attempt, ...]
-    seconds: float
-    verdict: Verdict | None
-    zero_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCluster:
-    """A cluster on which programs run one by one. ``shared`` None: its nodes see this machine's files.
-
-    ``work``: a folder for what a run needs beside its output; ``python``: the nodes'.
-    """
-
-    rest: RestClient
-    work: Path
-    python: str
-    shared: SharedFolder | None = None
-    progress: Callable[[str], None] = lambda _: None
-
-
 # --- a run ------------------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +122,7 @@ class Site:
 
     ``shared``: a folder that all nodes see; ``data``: folders of this machine, or in HDFS; ``python``: on the nodes;
     ``tag`` marks the run's applications. ``elsewhere``: the nodes are other machines, though they see the folder.
-    ``request``: of a program that runs by itself.
+    ``output``: where a program that runs by itself writes; ``properties``: more of the engine's.
     """
 
     rest: RestClient
@@ -157,18 +132,14 @@ class Site:
     tag: str
     am_heartbeat_ms: int = 1000
     elsewhere: bool = False
-    request: Request | None = None
+    output: Path | Target | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
     progress: Callable[[str], None] = lambda _: None
 
     @property
     def folders(self) -> dict[DataSpec, Path]:
         """The data of this machine."""
         return {spec: place for spec, place in self.data.items() if isinstance(place, Path)}
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """More of the engine's properties."""
-        return {} if self.request is None else self.request.properties
 
 
 class EnginePrograms(ABC):
@@ -208,8 +179,7 @@ class EnginePrograms(ABC):
 
     def why(self, job_id: str, status: AppStatus) -> str:
         """The reason of a job that failed: what YARN says, and the engine's own records and logs."""
-        told = " ".join(status.diagnostics.split())[:300] or "no reason given"
-        said = [f"{self.jobs[job_id].application} failed", f"{status.id} {status.final_status}: {told}"]
+        said = [f"{self.jobs[job_id].application} failed", told_by_yarn(status)]
         with contextlib.suppress(YarnfairError):
             said.append(self.record(job_id, status).why)
         return "; ".join(text for text in said if text)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from harness.base.errors import CallError, InputError
 from harness.jobs.engines.attempts import Attempt
+from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.errors import BadAnswer
 from harness.yarn.rest import RestClient
 
@@ -60,15 +61,25 @@ def available_mb(meminfo: str) -> int:
     raise ValueError("no MemAvailable")
 
 
+def running_nodes(rest: RestClient) -> list[NodeStatus]:
+    """The nodes that run. InputError where none does."""
+    nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
+    if not nodes:
+        raise InputError("no node is RUNNING", where=rest.http.current, mend="ask `yarnfair cluster doctor`")
+    return nodes
+
+
+def told_by_yarn(app: AppStatus) -> str:
+    """What the ResourceManager says of an application that failed."""
+    return f"{app.id} {app.final_status}: {' '.join(app.diagnostics.split())[:300] or 'no reason given'}"
+
+
 def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None:
     """Refuses what would not fit. ``free_mb``: what the machine has, where the nodes are it; None: they are others.
 
     Raises InputError: a container larger than any node's, or less memory than what runs at once really takes.
     """
-    nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
-    where = rest.http.current
-    if not nodes:
-        raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
+    nodes, where = running_nodes(rest), rest.http.current
     largest = max(node.total.memory_mb for node in nodes)
     for what, wanted in (("task", sizes.task_mb), ("application master", sizes.am_mb)):
         if wanted > largest:

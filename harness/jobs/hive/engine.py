@@ -50,7 +50,7 @@ class Hive(Engine):
         return [ProgramJob(self.name, spec, program, inputs, sizing, maps, reduces, 0, 1, 1, identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> HivePrograms:
-        here = site.request is not None or on_this_machine(site.rest)
+        here = site.output is not None or on_this_machine(site.rest)
         if not isinstance(site.shared, LocalFolder) or not here:
             raise InputError(
                 "Hive's queries run on clusters of this machine's processes",

@@ -195,12 +195,9 @@ class HivePrograms(EnginePrograms):
         return [one for one in histories(self.server.place.work / "history") if one.job == app]
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What Tez' master has written so far of a query's tasks; of one that failed also why."""
+        """What Tez' master has written so far of a query's tasks."""
         app = self._apps.get(job_id, "")
-        found = record_of(self.attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
-        if status is not None and status.final and status.final_status != "SUCCEEDED":
-            found = replace(found, why=self.why(job_id, status))
-        return found
+        return record_of(self.attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
 
     def why(self, job_id: str, status: AppStatus) -> str:
         """The reason of a query that failed: Hive's own words, YARN's, and the failed attempt's."""

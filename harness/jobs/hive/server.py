@@ -21,7 +21,7 @@ from typing import Any
 from harness.base.errors import RunInvalid, RunTimedOut, YarnfairError
 from harness.clusters import processes, site
 from harness.clusters.daemons import java_program
-from harness.jobs.engines.cluster import Sizes, container_log, last_lines, told_of
+from harness.jobs.engines.cluster import Sizes, container_log, last_lines, told_by_yarn, told_of
 from harness.jobs.hive import installation
 from harness.jobs.hive.history import histories
 from harness.jobs.hive.site import LOG4J2, Place, hive_properties, tez_properties
@@ -164,7 +164,7 @@ class HiveServer:
         with contextlib.suppress(YarnfairError):
             for app in self.apps():
                 if app.final and app.final_status != "SUCCEEDED" and only in (None, app.id):
-                    found.append(f"{app.id} {app.final_status}: {' '.join(app.diagnostics.split())[:300]}")
+                    found.append(told_by_yarn(app))
         attempts = [one for one in histories(self.place.work / "history") if only in (None, one.job)]
         failed = next((one for one in attempts if one.outcome == "failed"), None)
         if failed is not None:

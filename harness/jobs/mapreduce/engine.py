@@ -11,7 +11,7 @@ from harness.base.errors import CallError, InputError
 from harness.clusters import jars
 from harness.clusters.shared import ContainerFolder
 from harness.jobs.data.generate import read_manifest
-from harness.jobs.data.targets import HdfsTarget, target_of
+from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.base import Engine, Program, ProgramJob, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, settings_of
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
@@ -60,8 +60,8 @@ class MapReduce(Engine):
         return jobs_of(program, inputs, sizing, queue, identity, count)
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
-        if site.request is not None:
-            return self._load_one(site, site.request, jobs)
+        if site.output is not None:
+            return self._load_one(site, site.output, jobs)
         place = place_of(site.shared)
         if isinstance(place, LocalPlace) and site.elsewhere:
             place = LocalPlace(place.folder, data_as_it_is=False)
@@ -76,20 +76,19 @@ class MapReduce(Engine):
             program = program.model_copy(update={"reduces": 0})
         return program, sizing
 
-    def _load_one(self, site: Site, request: Request, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
+    def _load_one(self, site: Site, output: Path | Target, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
         """A program by itself is staged beside its output, on the output's file system; its data stay in a volume."""
         place: LocalPlace | HdfsPlace | ContainerPlace
-        properties, copied = dict(request.properties), isinstance(site.shared, ContainerFolder)
+        properties, copied = dict(site.properties), isinstance(site.shared, ContainerFolder)
         if isinstance(site.shared, ContainerFolder):
             place = ContainerPlace(site.shared.beside("yarnfair-jobs"))
-            self._check_copied(site, request, site.shared, jobs[0])
+            self._check_copied(site, site.shared, jobs[0])
         else:
-            if isinstance(request.output, HdfsTarget):
-                above = str(PurePosixPath(request.output.folder).parent)
-                place = HdfsPlace(replace(request.output, folder=above))
+            if isinstance(output, HdfsTarget):
+                place = HdfsPlace(replace(output, folder=str(PurePosixPath(output.folder).parent)))
             else:
-                assert isinstance(request.output, Path)
-                place = LocalPlace(request.output.absolute().parent)
+                assert isinstance(output, Path)
+                place = LocalPlace(output.absolute().parent)
             # The master looks for its job on the default file system alone.
             properties = {"fs.defaultFS": place.file_system, **properties}
         # The user whose name the ResourceManager is asked with: the master looks for its job below it.
@@ -97,9 +96,9 @@ class MapReduce(Engine):
         staged = Staged(place, site.data, jar, site.python, user=user, carries_jar=not copied)
         return MapReducePrograms(site.rest, staged, jobs, tag=site.tag, properties=properties)
 
-    def _check_copied(self, site: Site, request: Request, shared: ContainerFolder, job: ProgramJob) -> None:
+    def _check_copied(self, site: Site, shared: ContainerFolder, job: ProgramJob) -> None:
         """Refuses what cannot be copied into a volume, and what the containers that are nodes cannot hold."""
-        places = (*request.inputs, request.output)
+        places = (*site.data.values(), site.output)
         if not all(isinstance(one, Path) for one in places):
             raise InputError(
                 "a Docker cluster's programs read and write folders of this machine, which are copied, not HDFS",

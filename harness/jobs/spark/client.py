@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid
-from harness.jobs.engines.cluster import available_mb, last_lines, on_this_machine
+from harness.jobs.engines.cluster import available_mb, last_lines, on_this_machine, running_nodes, told_by_yarn
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
 from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkSite, check_limit, read_input
@@ -106,10 +106,7 @@ class SparkClient:
 
     def check_room(self, sizes: SparkSizes) -> None:
         """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
-        nodes = [node.total for node in self.rest.nodes() if node.state == "RUNNING"]
-        where = self.rest.http.current
-        if not nodes:
-            raise InputError("no node is RUNNING", where=where, mend="ask `yarnfair cluster doctor`")
+        nodes, where = [node.total for node in running_nodes(self.rest)], self.rest.http.current
         if (why := fits(sizes, nodes)) is not None:
             raise InputError(why, where=where, mend="ask for fewer or smaller executors, or give the nodes more")
         asked = sizes.am_mb + sizes.executors * sizes.executor_mb
@@ -128,9 +125,7 @@ class SparkClient:
 
     def why(self, submitted: Submitted, app: AppStatus) -> str:
         """The reason of a failed program: what YARN says, and its log's last lines."""
-        name = submitted.program.name
-        told = " ".join(app.diagnostics.split())[:300]
-        return f"{name} failed; {app.id} {app.final_status}: {told or 'no reason given'}; {self._log_words(submitted)}"
+        return f"{submitted.program.name} failed; {told_by_yarn(app)}; {self._log_words(submitted)}"
 
     def _log_words(self, submitted: Submitted) -> str:
         content = self.site.shared.read(submitted.plan.log)

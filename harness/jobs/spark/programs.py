@@ -106,14 +106,11 @@ class SparkPrograms(EnginePrograms):
         return self.client.why(self._submitted[job_id], status)
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What the driver has logged so far of its tasks; of one that failed also why. Raises InputError."""
+        """What the driver has logged so far of its tasks. Raises InputError."""
         submitted = self._submitted[job_id]
         lines = self.client.events(submitted)
         attempts = self._attempts[job_id] = read_events(lines)
-        found = record_of(attempts, asked_ms(lines))
-        if status is not None and status.final and status.final_status == "FAILED":
-            found = replace(found, why=self.client.why(submitted, status))
-        return found
+        return record_of(attempts, asked_ms(lines))
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran: stages in their order, with what the driver took before, between and after them."""

@@ -18,9 +18,8 @@ from harness.clusters.site import read
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import engine_of, find, members
 from harness.jobs.engines.attempts import Attempt
-from harness.jobs.engines.base import ProgramCluster, Request
+from harness.jobs.engines.base import Request
 from harness.jobs.engines.cluster import Sizes
-from harness.jobs.engines.runner import ProgramRunner
 from harness.jobs.hive.catalogue import GROUPS, programs
 from harness.jobs.hive.history import dag_started_ms, read_tez
 from harness.jobs.hive.installation import JAVA
@@ -45,6 +44,7 @@ from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
+from tests.experiments.real.stub_rm import StubRm, runner_on
 
 
 @pytest.fixture(scope="module")
@@ -226,12 +226,7 @@ def test_a_querys_vertices_as_stages_and_records(tmp_path: Path) -> None:
 
 def test_what_is_refused_before_anything_starts(tpch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.jobs.hive.installation.hive_jars", lambda _: pytest.fail("too far"))
-    size = Resource(800, 4)
-    nodes = [SimpleNamespace(state="RUNNING", total=size, used=Resource(0, 0), available=size)]
-    rest: Any = SimpleNamespace(
-        nodes=lambda: nodes, http=SimpleNamespace(current="http://rm:8088"), kill_tagged=lambda _: None
-    )
-    runner = ProgramRunner(ProgramCluster(rest, tmp_path, "python3"))
+    runner = runner_on(StubRm(Resource(800, 4)), tmp_path, monkeypatch)
     generate("text", 5000, 1, FolderTarget(tmp_path / "text"))
     (tmp_path / "there").mkdir()
     before = sorted(tmp_path.iterdir())

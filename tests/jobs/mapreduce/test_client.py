@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,23 +12,21 @@ from typing import Any, cast
 
 import pytest
 
-from harness.base.errors import CallError, InputError, RunInvalid, RunTimedOut
+from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.clusters.shared import ContainerFolder
+from harness.experiments.real.programs import program_jobs
+from harness.experiments.real.single import check_request, experiment_of
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.data.targets import HdfsTarget
 from harness.jobs.engines.attempts import attempts_table, summary
-from harness.jobs.engines.base import ProgramCluster, Request, Site
+from harness.jobs.engines.base import Request, Site
 from harness.jobs.engines.cluster import Sizes, available_mb, check_memory, last_lines
-from harness.jobs.engines.runner import ProgramRunner, check_request, jobs_of
-from harness.jobs.mapreduce import engine, programs
+from harness.jobs.mapreduce import engine
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, settings_of
 from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.storage import open_data
 from harness.model.resources import Resource
-from harness.yarn.answers import NewApplication
-from harness.yarn.errors import Unreachable
-from harness.yarn.rest import Submission
 
 
 def rest(*free_mb: int, used_mb: int = 0) -> Any:
@@ -79,15 +76,16 @@ def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: 
     (tmp_path / "words" / "part-0").write_text("a word\n")
     given = request(tmp_path, tmp_path / "words")
     assert open_data(FolderTarget(tmp_path / "words"), "text").files == {"part-0": 7}
-    (job,), places = jobs_of(given)
+    experiment, places = experiment_of([given])
+    (job,) = program_jobs(experiment, 1)
     assert places == {job.inputs[0]: tmp_path / "words"}
     volume = ContainerFolder(None, "/shared/here")
-    site = Site(rest(4096), volume, "python3", places, "t", request=given)
+    site = Site(rest(4096), volume, "python3", places, "t", output=given.output)
     with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
         engine.MapReduce().load(site, [job])
-    hdfs = replace(given, inputs=(HdfsTarget(cast(Any, SimpleNamespace(base="webhdfs://n:1")), "/words"),))
+    hdfs = HdfsTarget(cast(Any, SimpleNamespace(base="webhdfs://n:1")), "/words")
     with pytest.raises(InputError, match="read and write folders of this machine"):
-        engine.MapReduce().load(replace(site, request=hdfs), [job])
+        engine.MapReduce().load(replace(site, data={job.inputs[0]: hdfs}), [job])
 
 
 def test_data_of_another_kind_is_refused(tmp_path: Path) -> None:
@@ -182,62 +180,6 @@ def test_the_history_of_a_job() -> None:
     assert attempts_table([], 0).empty
 
 
-class Rest:
-    """A ResourceManager that takes everything; asked for an application, it raises ``error``. ``kills``: the tags."""
-
-    def __init__(self, folder: Path, error: BaseException) -> None:
-        self.folder, self.error, self.kills = folder, error, list[str]()
-        self.nodes, self.http = rest(8192).nodes, rest(8192).http
-
-    def new_application(self) -> NewApplication:
-        return NewApplication("application_1_0001", Resource(4096, 4))
-
-    def submit(self, submission: Submission, identity: str) -> str:
-        (self.place,) = self.folder.glob(".job-*")
-        (history,) = self.place.glob("*/history")
-        (history / "job_1_0001.jhist").write_text("\n".join(history_lines()))
-        return identity
-
-    def app(self, identity: str) -> Any:
-        if isinstance(self.error, RunInvalid):
-            return SimpleNamespace(id=identity, final=True, final_status="FAILED", diagnostics=str(self.error))
-        raise self.error
-
-    def kill_tagged(self, tag: str) -> None:
-        self.kills.append(tag)
-
-
-@pytest.mark.parametrize("error", [RunInvalid("join failed"), Unreachable("no answer"), KeyboardInterrupt()])
-def test_what_was_measured_of_a_run_that_fails_is_kept_and_nothing_else(
-    error: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(programs, "cluster_properties", lambda _: {})
-    jar = tmp_path / "streaming.jar"
-    jar.write_bytes(b"PK")
-    monkeypatch.setattr(engine, "streaming_jar", lambda _: jar)
-    cluster: Any = Rest(tmp_path, error)
-    for kind in ("rankings", "uservisits"):
-        generate(kind, 3000, 1, FolderTarget(tmp_path / kind))
-    # A folder of that name is nobody's but its owner's.
-    (tmp_path / "out.joined").mkdir()
-    (tmp_path / "out.joined" / "mine").write_text("kept")
-    there = sorted(path.name for path in tmp_path.iterdir())
-    runs = ProgramRunner(ProgramCluster(cluster, tmp_path, "python3"))
-    before = time.time_ns() // 1_000_000
-    given = replace(request(tmp_path, tmp_path / "rankings", tmp_path / "uservisits", name="join"), timeout_s=0.0)
-    # What asking the ResourceManager raises is no end of a run: its time is.
-    with pytest.raises(RunTimedOut if isinstance(error, Unreachable) else type(error)):
-        runs.run(given)
-    assert [one.outcome for one in runs.attempts] == ["finished", "failed"]
-    assert runs.zero_ms >= before
-    assert set(cluster.kills) == {cluster.place.name}
-    assert sorted(path.name for path in tmp_path.iterdir()) == there
-    assert (tmp_path / "out.joined" / "mine").read_text() == "kept"
-    (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match=r"out: is there already"):
-        runs.run(given)
-
-
 def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
     log = "log4j:WARN no\nTraceback\n\n  at java.lang.X\nValueError: no number\n"
     assert last_lines(log) == ["Traceback", "ValueError: no number"]
@@ -250,6 +192,7 @@ def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
         (["nosuch", "--input", "x", "--output", "y"], 2, "no application 'nosuch'"),
         (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "no setting"),
         (["wordcount", "--input", "x", "--output", "y", "--task-mb", "1"], 2, "task_mb is 1"),
+        (["wordcount", "--input", "x", "--output", "y", "--queue", "root"], 2, "root is not a leaf queue"),
         (["wordcount", "--input", "x", "--output", "y", "--state", "/nonexistent"], 1, "no local cluster there"),
     ],
 )
