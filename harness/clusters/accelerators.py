@@ -62,7 +62,7 @@ class NodeType:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class JoinedNode:
     """A node that has joined. ``host`` is its own among the RM's nodes; ``joined_s``: seconds since 1970."""
 
     name: str
@@ -95,7 +95,7 @@ class Accelerators:
             for container in _service(self.cluster.containers(client, state), "nm"):
                 _limit(container, cpus)
 
-    def grow(self, kind: NodeType, count: int, *, timeout_s: float = 120.0) -> list[Node]:
+    def grow(self, kind: NodeType, count: int, *, timeout_s: float = 120.0) -> list[JoinedNode]:
         """Adds nodes of a type and waits until the RM has them RUNNING.
 
         The CPU limit holds from then on: how long Java takes to start says nothing of a node type. RunTimedOut when
@@ -165,8 +165,8 @@ class Accelerators:
             raise InputError("the cluster has no NodeManager of its own", where=state.mark)
         return own[0]
 
-    def _wait(self, made: Sequence[Any], state: ClusterState, kind: NodeType, end: float) -> list[Node]:
-        found: dict[str, Node] = {}
+    def _wait(self, made: Sequence[Any], state: ClusterState, kind: NodeType, end: float) -> list[JoinedNode]:
+        found: dict[str, JoinedNode] = {}
         with _rest(state) as rest:
             while True:
                 by_host = {node.host: node for node in rest.nodes(("RUNNING",))}
@@ -174,7 +174,7 @@ class Accelerators:
                     name, host = container.labels[NODE_NAME], _host(container)
                     if name not in found and host in by_host:
                         _limit(container, kind.cpus)
-                        found[name] = Node(name, kind.name, host, by_host[host].id, time.time())
+                        found[name] = JoinedNode(name, kind.name, host, by_host[host].id, time.time())
                         self._progress(f"{name} joined")
                 if len(found) == len(made):
                     return [found[container.labels[NODE_NAME]] for container in made]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
+from harness.results import runs
 from harness.results.kinds import KINDS, loaded
 from harness.results.store import RunDirectory
 
@@ -182,7 +183,7 @@ class Ended:
 
 def without_seed(variant: AnyVariant) -> str:
     """The name that a variant has with any seed."""
-    return variant.name.removesuffix(f",seed={variant.seed}")
+    return runs.without_seed(variant.name, variant.seed)
 
 
 def by_variant(ended: Sequence[Ended]) -> dict[str, list[dict[str, Any]]]:

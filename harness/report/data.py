@@ -21,7 +21,7 @@ from harness.base.errors import InputError
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, json_object, parquet_table, text_of
 from harness.results.metrics import fairness_degree
-from harness.results.runs import find_runs
+from harness.results.runs import find_runs, without_seed
 
 #: Columns of allocations.parquet without which nothing can be drawn. MiB, MiB·s, seconds.
 NEEDED_COLUMNS = ("time_s", "queue", "allocated_mb", "demand_mb", "accumulated_mb_s")
@@ -212,7 +212,7 @@ class Run:
 
     def variant_without_seed(self) -> str:
         """The label without what tells seeds apart."""
-        return self.label.removesuffix(f",seed={self.seed}").removesuffix(f", seed {self.seed}")
+        return without_seed(self.label, self.seed)
 
     def is_plain(self) -> bool:
         """Whether it runs with the papers' rule (no horizon)."""

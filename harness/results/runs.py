@@ -22,6 +22,11 @@ from harness.results.catalogue import Key, flat
 DEPTH = 4
 
 
+def without_seed(name: str, seed: int | None) -> str:
+    """A variant's name, or its label on a page, without what tells its seeds apart."""
+    return name.removesuffix(f",seed={seed}").removesuffix(f", seed {seed}")
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``."""
@@ -49,7 +54,7 @@ class RunRecord:
     def variant(self) -> str:
         """The policy's name in its experiment, without what tells seeds apart."""
         name = self.info.get("variant") or self.info.get("label") or self.path.name
-        return str(name).removesuffix(f",seed={self.seed}")
+        return without_seed(str(name), self.seed)
 
     @property
     def experiment(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 from harness.base.documents import read_yaml
 from harness.base.errors import CallError, InputError
 from harness.cli import main
-from harness.clusters.accelerators import Node, NodeType
+from harness.clusters.accelerators import JoinedNode, NodeType
 from harness.experiments.kind import Ended
 from harness.experiments.resolve import experiment_path
 from harness.kinds.pools.columns import comparison_pools
@@ -82,7 +82,7 @@ def test_other_backends_and_given_clusters_are_refused(capsys: pytest.CaptureFix
 
 
 def held(joined_s: float, left_s: float | None = None) -> Held:
-    return Held(Node("small-1", "small", "h", "h:1", joined_s), SMALL, left_s)
+    return Held(JoinedNode("small-1", "small", "h", "h:1", joined_s), SMALL, left_s)
 
 
 @pytest.mark.parametrize(("left_s", "hours"), [(100.5, 1), (160.0, 1), (160.1, 2), (279.0, 3), (280.0, 3), (280.5, 4)])

@@ -30,7 +30,7 @@ from harness.yarn.queue_answers import SchedulerStatus
 from harness.yarn.rest import RestClient
 
 
-class Curves:
+class QueueCurves:
     """The queues over time, one row a look."""
 
     def __init__(self, tree: QueueTree, entitlements: Mapping[str, float], resource: str) -> None:
@@ -236,7 +236,7 @@ def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:
 
 def result_of(
     jobs: Sequence[JobRun],
-    curves: Curves,
+    curves: QueueCurves,
     *,
     zero_ms: int,
     end_s: float,

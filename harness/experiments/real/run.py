@@ -26,7 +26,7 @@ from harness.control.wall import Controller
 from harness.experiments.kind import Outcome, Step
 from harness.experiments.mrorder import Holding
 from harness.experiments.real.cluster import RealCluster, file_text
-from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, settle, tasks_table
+from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
 from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of, plan_for
 from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jobs, sizes_document
@@ -136,7 +136,7 @@ class RealRun:
         self.load = self.programs.load(rest, self.variant.seed, self.tag)
         if self.load is not None:
             self._closing.callback(self.load.close)
-        self.curves = Curves(self.tree, self.experiment.weights, self.experiment.spec.resource)
+        self.curves = QueueCurves(self.tree, self.experiment.weights, self.experiment.spec.resource)
         self.capacity = capacity
         self.alone_s = {job.spec.id: ideal_alone_s(job.spec, capacity) for job in self.jobs}
         self.directory.info["cluster"] = {

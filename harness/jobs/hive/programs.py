@@ -28,7 +28,7 @@ from harness.jobs.hive.catalogue import programs, settings_of
 from harness.jobs.hive.history import dag_started_ms, histories
 from harness.jobs.hive.records import record_of, stages_of
 from harness.jobs.hive.server import HiveServer, Shell
-from harness.jobs.hive.site import Place, hive_properties, script, tez_properties
+from harness.jobs.hive.site import HivePlace, hive_properties, script, tez_properties
 from harness.jobs.hive.tables import answer_of, columns_of, link_tables, read_tables
 from harness.jobs.replay import JobRecord
 from harness.jobs.spark.answers import check_queries
@@ -103,7 +103,7 @@ class HivePrograms(EnginePrograms):
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         self._closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
-        place = Place(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
+        place = HivePlace(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
         self.server = HiveServer(self.site.rest, place, hive, self._progress)
         first = next(iter(self.jobs.values()))
         # Java's options cannot be set in a session (the shell takes "--" for a comment): the smallest heap is for all.

@@ -24,7 +24,7 @@ from harness.clusters.daemons import java_program
 from harness.jobs.engines.cluster import Sizes, container_log, last_lines, told_by_yarn, told_of
 from harness.jobs.hive import installation
 from harness.jobs.hive.history import histories
-from harness.jobs.hive.site import LOG4J2, Place, hive_properties, tez_properties
+from harness.jobs.hive.site import LOG4J2, HivePlace, hive_properties, tez_properties
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
@@ -75,7 +75,7 @@ class HiveServer:
     """``jars``: the folder of HiveServer2's."""
 
     rest: RestClient
-    place: Place
+    place: HivePlace
     jars: Path
     progress: Callable[[str], None] = lambda _: None
     java: str = field(default_factory=java_program)
@@ -176,7 +176,7 @@ class HiveServer:
         return "; ".join(text for text in found if text)
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(place: HivePlace) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HADOOP_", "YARN_", "JAVA_TOOL", "HIVE_", "TEZ_"))}
     return {**kept, "HADOOP_CONF_DIR": str(place.work / "conf")}
 

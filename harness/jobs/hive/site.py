@@ -73,7 +73,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HivePlace:
     """Where a run keeps what it needs. ``work``: a folder that this machine and all nodes see alike.
 
     ``tez``: the folder of Tez' jars on the nodes; ``port``: HiveServer2's, of the loopback.
@@ -84,7 +84,7 @@ class Place:
     port: int
 
 
-def hive_properties(place: Place, sizes: Sizes) -> dict[str, str]:
+def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
     """hive-site.xml: HiveServer2 for one run, its metastore (Derby) inside it, nothing of it outside ``work``."""
     work, heap = place.work, int(sizes.task_mb * _HEAP)
     return {
@@ -126,7 +126,7 @@ def hive_properties(place: Place, sizes: Sizes) -> dict[str, str]:
     }
 
 
-def tez_properties(place: Place, sizes: Sizes, *, queue: str) -> dict[str, str]:
+def tez_properties(place: HivePlace, sizes: Sizes, *, queue: str) -> dict[str, str]:
     """tez-site.xml. The cluster's own Hadoop jars, Tez' beside them; history as lines of JSON below ``work``."""
     opens, heap = " ".join(JAVA), int(sizes.task_mb * _HEAP)
     return {
@@ -152,7 +152,7 @@ def tez_properties(place: Place, sizes: Sizes, *, queue: str) -> dict[str, str]:
 def service_properties() -> dict[str, dict[str, str]]:
     """The files of the compose file's service (docker/hive/conf), by name: as for one run, but that it serves everybody
     in the cluster's network, and its sessions choose their queue and how many splits and reduces they want."""
-    place, sizes = Place(Path("/shared/hive"), Path("/shared/hive/tez"), 10000), Sizes(task_mb=768, am_mb=768)
+    place, sizes = HivePlace(Path("/shared/hive"), Path("/shared/hive/tez"), 10000), Sizes(task_mb=768, am_mb=768)
     hive = hive_properties(place, sizes) | {"hive.server2.thrift.bind.host": "0.0.0.0"}
     tez = tez_properties(place, sizes, queue="root.default")
     chosen = ("mapreduce.job.reduces", "tez.grouping.split-count")

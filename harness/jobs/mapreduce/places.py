@@ -26,7 +26,7 @@ from harness.yarn.rest import LocalFile
 from harness.yarn.webhdfs import missing
 
 
-class Place(ABC):
+class StagingPlace(ABC):
     """A folder that all nodes see under the same path. Names are relative to it, with ``/``."""
 
     path: str
@@ -75,7 +75,7 @@ class Place(ABC):
         return f"{self.path}/{name}"
 
 
-def place_of(shared: SharedFolder) -> Place:
+def place_of(shared: SharedFolder) -> StagingPlace:
     """Raises CallError for a shared folder that programs are not run in."""
     if isinstance(shared, LocalFolder):
         return LocalPlace(shared.folder)
@@ -84,7 +84,7 @@ def place_of(shared: SharedFolder) -> Place:
     raise CallError("programs run on --backend local and docker", where="--backend", mend="choose one of them")
 
 
-class LocalPlace(Place):
+class LocalPlace(StagingPlace):
     """A folder of this machine."""
 
     file_system = "file:///"
@@ -150,7 +150,7 @@ def _writing(output: Path) -> Iterator[None]:
         raise InputError(f"cannot be written: {error.strerror}", where=str(output)) from None
 
 
-class HdfsPlace(Place):
+class HdfsPlace(StagingPlace):
     """A folder in HDFS, which this machine reaches by WebHDFS. Files of this machine the nodes read where they lie."""
 
     def __init__(self, target: HdfsTarget) -> None:
@@ -229,7 +229,7 @@ def _errors(where: str) -> Iterator[None]:
         raise InputError(f"Docker: {str(error)[:200]}", where=where) from None
 
 
-class ContainerPlace(Place):
+class ContainerPlace(StagingPlace):
     """A folder of a volume that all containers of a Docker cluster mount."""
 
     def __init__(self, shared: ContainerFolder) -> None:

@@ -22,7 +22,7 @@ from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, Call, HadoopJob, settings_of
 from harness.jobs.mapreduce.history import read_history, record_of
-from harness.jobs.mapreduce.places import Place
+from harness.jobs.mapreduce.places import StagingPlace
 from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
 from harness.jobs.spec import DataSpec, ProgramSpec
@@ -86,7 +86,7 @@ class Staged:
     cache.
     """
 
-    place: Place
+    place: StagingPlace
     data: Mapping[DataSpec, Path | Target]
     streaming: Path | None
     python: str

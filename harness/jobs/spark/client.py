@@ -13,7 +13,7 @@ from typing import Any
 from harness.base.errors import InputError, RunInvalid
 from harness.jobs.engines.cluster import available_mb, last_lines, on_this_machine, running_nodes, told_by_yarn
 from harness.jobs.spark.catalogue import SparkProgram, settings_of
-from harness.jobs.spark.plan import Input, Place, Plan, SparkSizes, fits, plan
+from harness.jobs.spark.plan import Input, Plan, SparkPlace, SparkSizes, fits, plan
 from harness.jobs.spark.site import SparkSite, check_limit, read_input
 from harness.jobs.submit import scheduler_address
 from harness.model.data import data_path
@@ -64,7 +64,7 @@ class SparkClient:
             self._scheduler = scheduler_address(self.rest)
         home, data = self.site.home(self._progress), self.site.data(given, self._progress)
         loopback = self.site.loopback and on_this_machine(self.rest)
-        place = Place(home, self.site.shared.path, self.site.python, self._scheduler, loopback)
+        place = SparkPlace(home, self.site.shared.path, self.site.python, self._scheduler, loopback)
         name = f"{program.name}-{uuid.uuid4().hex[:12]}"
         planned = plan(
             program,

@@ -76,7 +76,7 @@ class SparkSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SparkPlace:
     """What the nodes see. ``home``: Spark's folder; ``work``: a folder that they may write; ``python``: their Python.
 
     ``scheduler``: where masters reach the ResourceManager; ``loopback``: all nodes are one machine, by its loopback.
@@ -149,7 +149,7 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
 }
 
 
-def properties_of(program: SparkProgram, sizes: SparkSizes, place: Place, data: Input) -> dict[str, str]:
+def properties_of(program: SparkProgram, sizes: SparkSizes, place: SparkPlace, data: Input) -> dict[str, str]:
     """Spark's configuration for one run."""
     heap, rest = split_memory(sizes.executor_mb, 256)
     driver, driver_rest = split_memory(sizes.am_mb, 384)
@@ -202,7 +202,7 @@ def plan(
     program: SparkProgram,
     settings: Mapping[str, str],
     sizes: SparkSizes,
-    place: Place,
+    place: SparkPlace,
     data: Input,
     *,
     queue: str,

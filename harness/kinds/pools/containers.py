@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid, RunTimedOut, YarnfairError
-from harness.clusters.accelerators import Accelerators, Node, NodeType
+from harness.clusters.accelerators import Accelerators, JoinedNode, NodeType
 from harness.clusters.compose import DockerCluster, docker_client
 from harness.clusters.shared import ContainerFolder
 from harness.clusters.site import write
@@ -57,7 +57,7 @@ _ALLOCATIONS = """<?xml version="1.0"?>
 class Held:
     """An accelerator that is paid for. ``left_s`` None: it is still there."""
 
-    node: Node
+    node: JoinedNode
     kind: InstanceType
     left_s: float | None = None
 

@@ -67,7 +67,7 @@ class Limit(Amount):
     vcores_percent: Percent | None = None
 
 
-class QueueSpec(_Model):
+class QueueEntry(_Model):
     """One queue; names and meanings as in docs/reference/allocation-file.md."""
 
     weight: Number | None = None
@@ -89,7 +89,7 @@ class QueueSpec(_Model):
     acl_submit_reservations: StrictStr | None = None
     reservation: StrictBool = False
     #: Given, even empty, the queue is a parent.
-    children: dict[str, QueueSpec] | None = None
+    children: dict[str, QueueEntry] | None = None
 
 
 class Defaults(_Model):
@@ -145,7 +145,7 @@ class RootSpec(_Model):
 class TreeSpec(_Model):
     """The whole file."""
 
-    queues: dict[str, QueueSpec]
+    queues: dict[str, QueueEntry]
     root: RootSpec | None = None
     defaults: Defaults = Defaults()
     users: dict[str, UserSpec] = {}
@@ -262,7 +262,7 @@ class _Builder:
 
     # ---- queues
 
-    def queue(self, name: str, spec: QueueSpec, parent: str, at: KeyPath) -> None:
+    def queue(self, name: str, spec: QueueEntry, parent: str, at: KeyPath) -> None:
         path = f"{parent}.{name}"
         if bad := BAD_NAME.search(name):
             what = "a dot" if bad[0] == "." else "white space" if bad[0].isspace() else repr(bad[0])
@@ -367,7 +367,7 @@ class _Builder:
                 queue,
             )
 
-    def acls(self, spec: QueueSpec | RootSpec, at: KeyPath, queue: str) -> dict[str, str]:
+    def acls(self, spec: QueueEntry | RootSpec, at: KeyPath, queue: str) -> dict[str, str]:
         said = {}
         for key, element in ACL_KEYS.items():
             text = getattr(spec, key, None)
@@ -434,8 +434,8 @@ def _fields_at(location: KeyPath) -> list[str]:
         "reservations": ReservationSpec,
         "placement": RuleSpec,
         "parent": RuleSpec,
-        "queues": QueueSpec,
-        "children": QueueSpec,
+        "queues": QueueEntry,
+        "children": QueueEntry,
         "users": UserSpec,
         "queue_max_resources": Limit,
         "min_resources": Amount,

@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.experiments.history import History
 from harness.experiments.kind import Target, kind_of
 from harness.experiments.real.cluster import cluster_spec, file_text, open_cluster
-from harness.experiments.real.curves import Curves, JobRun, latencies, result_of, tasks_table
+from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, tasks_table
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import control_settings, real_policies, real_variants
 from harness.experiments.real.trace import delays_of, run_jobs
@@ -210,7 +210,7 @@ def status(a: tuple[int, int, int, int]) -> SchedulerStatus:
 
 def test_curves_by_steps(tmp_path: Path) -> None:
     text = '<allocations><queue name="a"/><queue name="b"><weight>3</weight></queue></allocations>'
-    curves = Curves(queue_tree(parse_allocations(text, source="x")), {"root.a": 1.0, "root.b": 3.0}, "memory")
+    curves = QueueCurves(queue_tree(parse_allocations(text, source="x")), {"root.a": 1.0, "root.b": 3.0}, "memory")
     for time_s, what in (
         (0.0, (0, 0, 0, 0)),
         (1.0, (1024, 4096, 3, 1)),
@@ -235,7 +235,7 @@ def test_curves_by_steps(tmp_path: Path) -> None:
 def test_a_container_that_comes_as_another_ends_ends_the_wait() -> None:
     """The count stays 4 from 1 to 9 s; the records have a grant at 4 s, and the master's at 6 s."""
     text = '<allocations><queue name="a"/><queue name="b"/></allocations>'
-    curves = Curves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
+    curves = QueueCurves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
     for time_s, pending, count in ((0, 0, 4), (1, 3, 4), (5, 3, 4), (9, 3, 4), (10, 3, 5), (12, 3, 5), (13, 0, 5)):
         curves.look(float(time_s), status((1024, 4096, pending, count)), {})
     curves.look(14.0, status((1024, 4096, 1, 5)), {})
@@ -290,7 +290,7 @@ def test_a_master_that_the_rm_never_takes_is_lost() -> None:
 
 def test_a_result_like_the_simulators(tmp_path: Path) -> None:
     text = '<allocations><queue name="a"/><queue name="b"/></allocations>'
-    curves = Curves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
+    curves = QueueCurves(queue_tree(parse_allocations(text, source="x")), {}, "memory")
     curves.look(0.0, status((1024, 1024, 0, 1)), {})
     curves.look(8.0, status((0, 0, 0, 0)), {})
     waiting = JobRun(job_run().spec, None)
@@ -325,7 +325,7 @@ def test_a_run_that_is_cut_ends_when_it_is_cut(
             self.jobs, self.holding, self.load, self.controller, self.decisions = [], None, None, None, []
             self.nodes, self.given = [NodeLine(memory_mb=8192, vcores=16)], None
             tree = queue_tree(allocation_file(loaded.spec))
-            self.curves = Curves(tree, loaded.weights, "memory")
+            self.curves = QueueCurves(tree, loaded.weights, "memory")
             self.curves.look(0.0, status((1024, 4096, 3, 1)), {})
             self.stop, self.began, self.zero_ms, self.ended_s, self.alone_s = Event(), 0.0, 1000, None, {}
 

@@ -29,7 +29,7 @@ from harness.jobs.hive.server import read_answer
 from harness.jobs.hive.site import (
     LOG4J2,
     TABLES,
-    Place,
+    HivePlace,
     hive_properties,
     script,
     service_properties,
@@ -84,7 +84,7 @@ def test_every_query_is_known() -> None:
 
 
 def test_what_hive_and_tez_are_told() -> None:
-    place = Place(Path("/w"), Path("/tez"), 10123)
+    place = HivePlace(Path("/w"), Path("/tez"), 10123)
     hive = hive_properties(place, Sizes(task_mb=1000, am_mb=800, maps=3, reduces=2))
     assert hive["hive.tez.container.size"] == "1000"
     assert "-Xmx600m" in hive["hive.tez.java.opts"]

@@ -18,14 +18,14 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines import every, find
 from harness.jobs.spark.catalogue import GROUPS, members, parameters, program, programs, query_sql, settings_of
 from harness.jobs.spark.client import SparkClient, driver_lines, engine_document
-from harness.jobs.spark.plan import Input, Place, SparkSizes, fits, plan, property_file, split_memory
+from harness.jobs.spark.plan import Input, SparkPlace, SparkSizes, fits, plan, property_file, split_memory
 from harness.jobs.spark.programs import SparkPrograms
 from harness.jobs.spark.site import LocalSite, read_input
 from harness.jobs.spec import DataSpec
 from harness.jobs.workloads.programs import ProgramsWorkload, jobs_of_program
 from harness.model.resources import Resource
 
-PLACE = Place("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)
+PLACE = SparkPlace("/opt/spark", "/shared/run", "/usr/bin/python3", "rm:8030", loopback=False)
 TABLES = Input("/data/t", ("region.parquet",), 10, 10_000_000, {"region": "r_regionkey bigint"})
 POINTS = Input("/data/p", ("part-00000.txt",), 8_000_000, 8_000_000)
 
