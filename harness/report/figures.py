@@ -21,6 +21,10 @@ from harness.results.metrics import sharing_benefit_and_loss
 BUCKETS = 180
 #: A curve of a smooth quantity (an integral) shows at most this many of its samples.
 POINTS = 500
+#: Of more queues than MOST_QUEUES not all are drawn, but FURTHEST.
+MOST_QUEUES, FURTHEST = 12, 8
+#: The colour of the others together.
+OTHERS = 5
 #: What is early: ratios of two small integrals there say nothing and would stretch the axis.
 EARLY = 0.05
 #: LTYARN Fig. 6 shows the first 260 s.
@@ -50,19 +54,40 @@ class Styles:
     """Numbers of colours and dashes, the same for a queue in every chart of the page."""
 
     queues: Mapping[str, int]
+    #: The leaves that are drawn.
+    drawn: frozenset[str]
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Styles:
-        """Leaves first, in the order of the first run that has them, then parents."""
+        """Leaves first, in the order of the first run that has them, then parents; leaves that are not drawn last."""
         names: dict[str, int] = {}
-        for queue in [q for run in runs for q in run.leaves] + [q for run in runs for q in run.parents]:
+        leaves = list(dict.fromkeys(q for run in runs for q in run.leaves))
+        drawn = furthest(runs, leaves)
+        first = [q for q in leaves if q in drawn]
+        for queue in [*first, *(q for run in runs for q in run.parents), *leaves]:
             names.setdefault(queue, len(names))
-        return Styles(names)
+        return Styles(names, drawn)
+
+    def leaves(self, run: Run) -> list[str]:
+        """The leaves of a run that are drawn."""
+        return [leaf for leaf in run.leaves if leaf in self.drawn]
 
     def legend(self, queues: Iterable[str]) -> Legend:
         """The legend of these queues, in the order of their numbers."""
         wanted = set(queues)
         return Legend([(short(queue), style) for queue, style in self.queues.items() if queue in wanted])
+
+
+def furthest(runs: Sequence[Run], leaves: Sequence[str]) -> frozenset[str]:
+    """All leaves, or of more than MOST_QUEUES those whose fairness degree is furthest from 1 in any run."""
+    if len(leaves) <= MOST_QUEUES:
+        return frozenset(leaves)
+
+    def distance(leaf: str) -> float:
+        degrees = [run.queue_figure(leaf, "fairness_degree") for run in runs]
+        return max((abs(degree - 1) for degree in degrees if degree is not None), default=0.0)
+
+    return frozenset(sorted(leaves, key=distance, reverse=True)[:FURTHEST])
 
 
 def _sampled(curve: Curve) -> Curve:
@@ -141,7 +166,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             run.label,
             "time (s)",
             "fairness degree \u03c1",
-            _lines(run, run.leaves, styles, degree),
+            _lines(run, styles.leaves(run), styles, degree),
             levels=((1.0, "static partition"),),
         )
         for run in runs
@@ -155,7 +180,7 @@ def fairness_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
                 "What a queue has got so far over what its own partition would have given it (LTYARN eq. 3; Figs. 7b, "
                 "7d). Above 1 the queue gains by sharing, below 1 it loses. 1 while nothing was due. Early values "
                 "beyond the axis are drawn at its border.",
-                styles.legend(q for run in runs for q in run.leaves),
+                styles.legend(q for run in runs for q in styles.leaves(run)),
                 shared(charts, y_range=late_range(charts, (0.0, 1.0))),
             )
         )
@@ -226,8 +251,8 @@ def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
 
 def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
-    width = mean_width(runs)
-    legend = styles.legend(q for run in runs for q in run.leaves)
+    width, own = mean_width(runs), styles.leaves
+    legend = styles.legend(q for run in runs for q in own(run))
 
     def means(value: Floats | None, series: Series) -> Curve | None:
         return None if value is None else bucket_means(series.time_s, value, BUCKETS)[0]
@@ -240,7 +265,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             run.label,
             "time (s)",
             "demand / own share",
-            _lines(run, run.leaves, styles, lambda s: means(_normalised(s.demand_mb, s.share_mb), s)),
+            _lines(run, styles.leaves(run), styles, lambda s: means(_normalised(s.demand_mb, s.share_mb), s)),
             y_scale="log",
             levels=((1.0, "the queue's own share"),),
         )
@@ -252,12 +277,14 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             run.label,
             "time (s)",
             "accumulated / capacity (s)",
-            _lines(run, run.leaves, styles, partial(_accumulated, run)),
+            _lines(run, styles.leaves(run), styles, partial(_accumulated, run)),
         )
         for run in runs
     ]
     quantum = [
-        LineChart(run.label, "time (s)", "Q (s)", _lines(run, run.leaves, styles, lambda s: steps_of(s.quantum_s, s)))
+        LineChart(
+            run.label, "time (s)", "Q (s)", _lines(run, styles.leaves(run), styles, lambda s: steps_of(s.quantum_s, s))
+        )
         for run in runs
     ]
     counted = [
@@ -265,7 +292,7 @@ def resource_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             run.label,
             "time (s)",
             "counted / capacity (s)",
-            _lines(run, run.leaves, styles, partial(_counted, run)),
+            _lines(run, styles.leaves(run), styles, partial(_counted, run)),
         )
         for run in runs
     ]
@@ -344,7 +371,9 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
 
     def chart(title: str, y_label: str, curve_of: Callable[[Series], Curve | None], level: float | None) -> LineChart:
         levels = ((level, "the queue's own share"),) if level is not None else ()
-        return LineChart(title, "time (s)", y_label, _lines(chosen, chosen.leaves, styles, curve_of), levels=levels)
+        return LineChart(
+            title, "time (s)", y_label, _lines(chosen, styles.leaves(chosen), styles, curve_of), levels=levels
+        )
 
     charts = [
         chart("demand (Fig. 6a)", "demand / own share", lambda s: early(_normalised(s.demand_mb, s.share_mb), s), 1.0),
@@ -366,7 +395,7 @@ def detail_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
             "detail",
             f"The first {until:.0f} seconds under {chosen.label}",
             "The window of LTYARN's Fig. 6, sample by sample: how debts arise at the start and are paid back.",
-            styles.legend(chosen.leaves),
+            styles.legend(styles.leaves(chosen)),
             [c for c in charts if c.lines],
         )
     ]
@@ -378,10 +407,22 @@ def allocation_charts(runs: Sequence[Run], styles: Styles, pick: Callable[[Run],
     charts = []
     for run in runs:
         if run.capacity_mb:
-            layers = _lines(run, pick(run), styles, partial(_held_percent, run.capacity_mb))
+            held = partial(_held_percent, run.capacity_mb)
+            picked = pick(run)
+            hidden = [queue for queue in picked if queue in run.leaves and queue not in styles.drawn]
+            layers = _lines(run, [queue for queue in picked if queue not in hidden], styles, held)
+            if hidden:
+                others = [line.curve for line in _lines(run, hidden, styles, held)]
+                layers.append(Line(f"{len(others)} other queues", _sum(others), OTHERS))
             whole = (100.0, "the whole cluster")
             charts.append(AreaChart(run.label, "time (s)", "memory held (%)", layers, whole, (0.0, end)))
     return [chart for chart in charts if chart.layers]
+
+
+def _sum(curves: Sequence[Curve]) -> Curve:
+    """The sum of curves, at the times of the one with the most points."""
+    x = max((curve.x for curve in curves), key=len)
+    return Curve(x, np.sum([np.interp(x, curve.x, curve.y, left=0.0, right=0.0) for curve in curves], axis=0))
 
 
 def _held_percent(capacity_mb: float, series: Series) -> Curve:
@@ -395,7 +436,7 @@ def weight_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
         if run.mode != "outside":
             continue
         end = run.end_s()
-        names = [*run.parents, *run.leaves]
+        names = [*run.parents, *styles.leaves(run)]
         lines = _lines(run, names, styles, partial(_weights, end))
         if lines:
             queues += names
@@ -422,7 +463,7 @@ def _weights(end_s: float, series: Series) -> Curve | None:
     return bucket_means(series.time_s, series.weight, BUCKETS)[0]
 
 
-def speedup_groups(runs: Sequence[Run]) -> list[Group]:
+def speedup_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Speed-up over static partitioning, queue by queue (Fig. 8): of the mean job and of the whole workload."""
     measures: tuple[tuple[str, Callable[[Run], dict[str, float]]], ...] = (
         ("mean completion time of a job", lambda run: run.speedups()),
@@ -433,7 +474,8 @@ def speedup_groups(runs: Sequence[Run]) -> list[Group]:
     for title, speedups_of in measures:
         found = {k: speedups_of(run) for k, run in enumerate(runs)}
         able = [k for k in found if found[k]]
-        queues = list(dict.fromkeys(queue for k in able for queue in found[k]))
+        hidden = {short(leaf) for run in runs for leaf in run.leaves if leaf not in styles.drawn}
+        queues = [q for q in dict.fromkeys(queue for k in able for queue in found[k]) if q not in hidden]
         if queues:
             shown |= {k: runs[k].label for k in able}
             values = [[found[k].get(queue) for k in able] for queue in queues]

@@ -36,9 +36,9 @@ def _running(run: Run, leaf: str) -> Series | None:
     return series if series is not None and series.running is not None and len(series.time_s) else None
 
 
-def running_groups(runs: Sequence[Run]) -> list[Group]:
+def running_groups(runs: Sequence[Run], styles: Styles) -> list[Group]:
     """Running tasks of each leaf under each policy (Figs. 10c, 11b): one chart a queue, one curve a policy."""
-    leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.leaves))
+    leaves = list(dict.fromkeys(leaf for run in runs for leaf in styles.leaves(run)))
     charts, width = [], 0.0
     end = max((run.end_s() for run in runs), default=1.0)
     for leaf in leaves:

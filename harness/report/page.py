@@ -14,6 +14,7 @@ import harness
 from harness.report import figures, hierarchy
 from harness.report.data import Run
 from harness.report.findings import Finding
+from harness.report.first import First, first_of
 from harness.report.svg import (
     AreaChart,
     BarChart,
@@ -24,6 +25,7 @@ from harness.report.svg import (
     cut_words,
     legend_swatch,
     line_chart,
+    over_time,
 )
 from harness.report.sweeps import sweep_groups
 from harness.report.tables import (
@@ -35,7 +37,7 @@ from harness.report.tables import (
     run_tables,
     wait_tables,
 )
-from harness.report.templating import page_templates
+from harness.report.templating import content_hash, page_templates
 
 #: Curves of more runs than this would not be told apart.
 MOST_DRAWN = 8
@@ -104,19 +106,30 @@ def drawn_runs(runs: Sequence[Run]) -> tuple[list[Run], str]:
     return shown, said + ". Tables and findings have all."
 
 
+def drawn_queues(runs: Sequence[Run]) -> str:
+    """What to say when a run has more queues than can be told apart; '' when every queue is drawn."""
+    most = max((len(run.leaves) for run in drawn_runs(runs)[0]), default=0)
+    if most <= figures.MOST_QUEUES:
+        return ""
+    return (
+        f"Charts show {figures.FURTHEST} of {most} queues, those whose fairness degree at the end is furthest from "
+        "1 in any run, and the others together where quantities are added up. Tables have all."
+    )
+
+
 def parts_of(runs: Sequence[Run]) -> list[Part]:
     """The sections with charts, in the order of the page; empty ones are left out."""
     drawn, _ = drawn_runs(runs)
     styles = figures.Styles.of(drawn)
     weights = figures.weight_groups(drawn, styles)
     found: list[tuple[str, str, list[figures.Group], list[Table]]] = [
-        ("speed", "Performance", figures.speedup_groups(drawn), []),
+        ("speed", "Performance", figures.speedup_groups(drawn, styles), []),
         ("settings", "Over the settings", sweep_groups(runs), []),
         ("fairness", "Fairness over time", figures.fairness_groups(drawn, styles), []),
         ("resources", "Resources over time", figures.resource_groups(drawn, styles), []),
         ("start", "The start in detail", figures.detail_groups(drawn, styles), []),
         ("hierarchy", "The hierarchy", hierarchy.hierarchy_groups(drawn, styles), []),
-        ("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn), wait_tables(runs)),
+        ("tasks", "Running tasks and waiting", hierarchy.running_groups(drawn, styles), wait_tables(runs)),
         ("control", "The controller", weights, decision_tables(drawn)),
     ]
     return [Part(ident, title, groups, tables) for ident, title, groups, tables in found if groups or tables]
@@ -131,6 +144,8 @@ class Content:
     #: Said above the charts when they do not show every run.
     drawn: str
     sources: Sequence[tuple[str, str]]
+    #: The first screen; None: the page begins with its findings.
+    first: First | None = None
 
 
 def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Sequence[Table] = ()) -> Part:
@@ -140,7 +155,8 @@ def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Seq
 
 def yarn_content(runs: Sequence[Run]) -> Content:
     """What the page of YARN's runs holds."""
-    return Content(comparison_tables(runs), parts_of(runs), drawn_runs(runs)[1], sources_of(runs))
+    said = " ".join(text for text in (drawn_runs(runs)[1], drawn_queues(runs)) if text)
+    return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), first_of(runs))
 
 
 #: The unit of the integrals, by what an experiment measures fairness in (`resource`).
@@ -204,7 +220,9 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
     if content is None:
         content = yarn_content(runs)
     title, lead = _title(runs)
-    contents = [("findings", "Findings")] if findings else []
+    script = environment.get_template("zoom.js.j2").render() if _has_times(content.parts) else ""
+    contents = [("verdict", "In short")] if content.first is not None else []
+    contents += [("findings", "Findings")] if findings else []
     contents += [("comparison", "Comparison" if len(runs) > 1 else "Figures")] if content.comparison else []
     contents += [(part.ident, part.title) for part in content.parts]
     contents += [("runs", "What was run"), ("sources", "Where the numbers come from")]
@@ -215,6 +233,9 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         contents=contents,
         warnings=_warnings(runs),
         drawn=content.drawn,
+        first=content.first,
+        script=Markup(script),
+        script_hash=Markup(f"'{content_hash(script)}'" if script else "'none'"),
         findings=findings,
         comparison=content.comparison,
         parts=content.parts,
@@ -224,6 +245,12 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         sources=content.sources,
         version=harness.__version__,
     )
+
+
+def _has_times(parts: Sequence[Part]) -> bool:
+    """Whether a chart has an axis of time, which the page's script zooms."""
+    charts = [chart for part in parts for group in part.groups for chart in group.charts]
+    return any(not isinstance(chart, BarChart) and over_time(chart) for chart in charts)
 
 
 def _warnings(runs: Sequence[Run]) -> list[str]:

@@ -6,8 +6,6 @@ policy that lets the page load nothing and run its own script only, and data for
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import ipaddress
 import json
 import re
@@ -21,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.base.errors import CallError, InputError, YarnfairError
 from harness.base.files import plain
+from harness.report.templating import content_hash
 
 #: What a browser's script sets, and a page of another origin cannot without being asked first.
 HEADER = "X-Yarnfair"
@@ -46,8 +45,7 @@ def content_policy(page: str) -> str:
 
     def hashes(tag: str) -> str:
         found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
-        each = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in found)
-        return " ".join(f"'sha256-{one}'" for one in each) or "'none'"
+        return " ".join(f"'{content_hash(text)}'" for text in found) or "'none'"
 
     return (
         f"default-src 'none'; script-src {hashes('script')}; style-src {hashes('style')}; connect-src 'self'; "

@@ -21,6 +21,8 @@ WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
 #: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
+#: About the width of a letter of a tick's text.
+_LETTER = 6.0
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")
 
 
@@ -188,6 +190,10 @@ class _Frame:
         )
         return out
 
+    def timed(self, axis: list[str], curves: list[str]) -> list[str]:
+        """The axis of x and the curves as groups of their own: what the page's script replaces and stretches."""
+        return [f'<g class="x">{"".join(axis[:-1])}</g>{axis[-1]}', f'<g class="z">{"".join(curves)}</g>']
+
     def border(self) -> str:
         return f'<path class="a" d="M{LEFT} {self.high}V{self.low}H{WIDTH - RIGHT}"/>'
 
@@ -199,9 +205,16 @@ class _Frame:
         ]
 
 
-def _wrap(ident: str, title: str, description: str, body: list[str]) -> str:
+def over_time(chart: LineChart | AreaChart) -> bool:
+    """Whether x is time in seconds, on a linear axis."""
+    return chart.x_label == "time (s)" and not (isinstance(chart, LineChart) and chart.x_scale == "log")
+
+
+def _wrap(ident: str, title: str, description: str, body: list[str], times: tuple[float, float] | None = None) -> str:
+    """``times``: the ends of the axis of time, for the page's script."""
+    data = f' data-t="{times[0]:g} {times[1]:g}"' if times is not None else ""
     head = (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{ident}-t {ident}-d" '
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{ident}-t {ident}-d"{data} '
         'xmlns="http://www.w3.org/2000/svg">'
         f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
     )
@@ -304,16 +317,17 @@ def line_chart(chart: LineChart, ident: str) -> str:
     frame = _Frame(
         x_range, chart.y_range or needed_y_range(chart), log=chart.y_scale == "log", log_x=chart.x_scale == "log"
     )
-    body = [*frame.y_axis(chart.y_label), *frame.x_axis(chart.x_label), *frame.levels(chart.levels)]
+    body: list[str] = []
     for at, text in chart.moments:
         if x_range[0] <= at <= x_range[1]:
             x = frame.px(at)
             anchor = "end" if x > WIDTH / 2 else "start"
-            body.append(f'<path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
+            body.append(f'<g class="m" data-x="{x:.1f}"><path class="v" d="M{x:.1f} {TOP}V{frame.low}"/>')
             body.append(
                 f'<text class="t" x="{x + (-4 if anchor == "end" else 4):.1f}" y="{TOP + 11}" '
-                f'text-anchor="{anchor}">{escape(text)}</text>'
+                f'text-anchor="{anchor}">{escape(text)}</text></g>'
             )
+    moments, body = body, []
     for line in chart.lines:
         inside = (line.curve.x >= x_range[0]) & (line.curve.x <= x_range[1])
         values = np.clip(line.curve.y[inside], frame.y0, frame.y1)
@@ -329,8 +343,10 @@ def line_chart(chart: LineChart, ident: str) -> str:
         if chart.marks:
             colour = COLOURS[line.style % len(COLOURS)]
             body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
-    body.append(frame.border())
-    return _wrap(ident, chart.title, describe(chart), body)
+    axis, timed = frame.x_axis(chart.x_label), over_time(chart) and not chart.marks
+    drawn_axis = frame.timed(axis, body) if timed else [*axis, *body]
+    whole = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels), *moments, *drawn_axis, frame.border()]
+    return _wrap(ident, chart.title, describe(chart), whole, x_range if timed else None)
 
 
 def area_chart(chart: AreaChart, ident: str) -> str:
@@ -340,8 +356,9 @@ def area_chart(chart: AreaChart, ident: str) -> str:
     first, last = chart.x_range or (float(x[0]), float(x[-1]))
     heights = [np.interp(x, layer.curve.x, layer.curve.y, left=0.0, right=0.0) for layer in layers]
     top = max(chart.whole[0], float(np.sum(heights, axis=0).max()) if heights else 0.0)
-    frame = _Frame((first, last if last > first else first + 1.0), (0.0, top * 1.02), log=False)
-    body = [*frame.y_axis(chart.y_label), *frame.x_axis(chart.x_label), *frame.levels([chart.whole])]
+    times = (first, last if last > first else first + 1.0)
+    frame = _Frame(times, (0.0, top * 1.02), log=False)
+    body: list[str] = []
     below = np.zeros(len(x))
     words = []
     for layer, height in zip(layers, heights, strict=True):
@@ -357,9 +374,11 @@ def area_chart(chart: AreaChart, ident: str) -> str:
         # A mean over time: the points of one curve are equally far apart.
         words.append(f"{layer.name}: {number(float(layer.curve.y.mean()))} on average")
         below = above
-    body.append(frame.border())
+    axis, timed = frame.x_axis(chart.x_label), over_time(chart)
+    drawn = frame.timed(axis, body) if timed else [*axis, *body]
+    body = [*frame.y_axis(chart.y_label), *frame.levels([chart.whole]), *drawn, frame.border()]
     text = f"{chart.y_label} over {chart.x_label}, on top of each other. {'; '.join(words) or 'no data'}."
-    return _wrap(ident, chart.title, text, body)
+    return _wrap(ident, chart.title, text, body, times if timed else None)
 
 
 def bar_chart(chart: BarChart, ident: str) -> str:
@@ -394,9 +413,11 @@ def bar_chart(chart: BarChart, ident: str) -> str:
                     f'<text class="b" x="{x + bar_width * 0.45:.1f}" y="{(top if value >= 0 else zero) - 3:.1f}" '
                     f'text-anchor="middle">{text}</text>'
                 )
+        room_for = max(int(group_width / _LETTER), 3)
+        name = group if len(group) <= room_for else f"{group[: room_for - 1]}\u2026"
         body.append(
             f'<text class="t" x="{LEFT + (g + 0.5) * group_width:.1f}" y="{HEIGHT - 12}" text-anchor="middle">'
-            f"{escape(group)}</text>"
+            f"{escape(name)}</text>"
         )
     body.append(frame.border())
     return _wrap(ident, chart.title, f"{chart.y_label}. {'; '.join(words) or 'no data'}.", body)

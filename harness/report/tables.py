@@ -46,6 +46,19 @@ def figure_text(value: float | None, digits: int = 0) -> str:
     )
 
 
+#: Of more queues than this a table has a row a queue, not a column.
+_MOST_COLUMNS = 12
+
+
+def by_queue(caption: str, queues: Sequence[str], unit: str, rows: Sequence[Sequence[str]], note: str = "") -> Table:
+    """A figure of each queue under each policy, from rows of (policy, a cell a queue): queues across, many down."""
+    names = [short(queue) for queue in queues]
+    if len(names) <= _MOST_COLUMNS:
+        return Table(caption, [Head("policy"), *(Head(name, unit) for name in names)], rows, note)
+    heads = [Head("queue"), *(Head(row[0], unit) for row in rows)]
+    return Table(caption, heads, [[name, *(row[at] for row in rows)] for at, name in enumerate(names, 1)], note)
+
+
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
     counted = [run for run in runs if run.summary]
@@ -112,7 +125,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
             continue
         if name == "jobs" and len({tuple(row[1:]) for row in rows}) == 1:
             rows = [["every policy", *rows[0][1:]]]
-        tables.append(Table(caption, [Head("policy"), *(Head(short(q), unit) for q in queues)], rows, note))
+        tables.append(by_queue(caption, queues, unit, rows, note))
     return tables + _open_table(counted) + _further_tables(counted)
 
 
@@ -130,7 +143,7 @@ def _open_table(runs: Sequence[Run]) -> list[Table]:
         "Jobs that had neither ended nor failed when the run was cut. Completion times and slowdowns are of those that "
         "had ended, which are other jobs under each policy; of a queue with open jobs there is no speed-up."
     )
-    return [Table("Open jobs", [Head("policy"), *(Head(short(queue), "") for queue in queues)], rows, note)]
+    return [by_queue("Open jobs", queues, "", rows, note)]
 
 
 #: Keys that a table or a chart of the page has already, or that say nothing about a policy.
@@ -159,11 +172,11 @@ def _further_tables(runs: Sequence[Run]) -> list[Table]:
     for name in dict.fromkeys(key.key for key in new if key.queue is not None):
         of_queues = [key for key in new if key.key == name]
         metric = of_queues[0].metric
-        heads = [Head(short(key.queue or ""), metric.unit) for key in of_queues]
         rows = [[run.label, *(_further(found[run.label], key) for key in of_queues)] for run in runs]
         better = "" if metric.better == "neither" else f", {metric.better} is better"
         caption = metric.title[:1].upper() + metric.title[1:]
-        tables.append(Table(caption, [Head("policy"), *heads], rows, f"From summary.json{better}."))
+        queues = [key.queue or "" for key in of_queues]
+        tables.append(by_queue(caption, queues, metric.unit, rows, f"From summary.json{better}."))
     return tables
 
 
@@ -295,9 +308,10 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
     rows = [[run.label, *(figure_text(run.queue_figure(q, "max_wait_s"), 1) for q in queues)] for run in runs]
     if any(cell != ABSENT for row in rows for cell in row[1:]):
         tables.append(
-            Table(
+            by_queue(
                 "Longest wait for a container",
-                [Head("policy"), *(Head(short(queue), "s") for queue in queues)],
+                queues,
+                "s",
                 rows,
                 "The longest time that a queue with pending containers went without getting one (summary.json).",
             )
@@ -312,9 +326,10 @@ def _starvation_table(runs: Sequence[Run]) -> list[Table]:
         return []
     rows = [[run.label, *(figure_text(found[q][0] if q in found else None, 0) for q in queues)] for run, found in spans]
     return [
-        Table(
+        by_queue(
             "Longest time with demand and no running task",
-            [Head("policy"), *(Head(queue, "s") for queue in queues)],
+            queues,
+            "s",
             rows,
             "From the samples: more is asked for than held, and no task runs (an application master may wait).",
         )

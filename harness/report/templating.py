@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 
 import jinja2
@@ -16,6 +18,11 @@ _PIECES = re.compile(r"[^@,=/_ ]{1,14}[@,=/_ ]*|[@,=/_ ]+")
 def breakable(name: object) -> Markup:
     """The name with places where a line may end: `ltrf@outside` not in the middle of a word."""
     return Markup("<wbr>").join(escape(piece) for piece in _PIECES.findall(str(name)))
+
+
+def content_hash(text: str) -> str:
+    """How a page's policy names a script or style that it allows."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def page_templates() -> jinja2.Environment:

@@ -38,16 +38,22 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
     is what a cluster can have. It is held against the first that does not give back and divides the cluster anew as
     demand changes; a fixed partition (no sharing at all) only where there is no other.
     """
-    with_memory = _with_memory(runs)
-    without = _without(runs)
-    if with_memory is None or without is None:
+    pair = before_and_after(runs)
+    if pair is None:
         return []
+    without, with_memory = pair
     faster, slower = _moved(without, with_memory)
     return [
         _changed(without, with_memory, faster),
         _cost(without, with_memory, slower),
         _next(name, without, with_memory, slower),
     ]
+
+
+def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
+    """The two runs that `sentences` is about, the one that does not give back first; None without such a pair."""
+    with_memory, without = _with_memory(runs), _without(runs)
+    return None if with_memory is None or without is None else (without, with_memory)
 
 
 def reference(runs: Sequence[Ran]) -> str | None:

@@ -1,0 +1,214 @@
+"""The first screen: the verdict in sentences, one chart before and after, winners and losers by queue.
+
+Of several runs: the two that the sentences of `yarnfair run` are about (harness.results.sentences). Of one run: where
+each queue stands to its due.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
+
+from harness.base.errors import YarnfairError
+from harness.policies.registry import policy_class
+from harness.report.data import Run, short
+from harness.report.svg import COLOURS, WIDTH, nice_ticks, number
+from harness.report.tables import Head, Table, figure_text
+from harness.results.comparison import over_seeds
+from harness.results.sentences import SAME, Ran, before_and_after, percent, sentences
+
+#: So many queues are drawn: those that moved most. The table has all.
+MOST_QUEUES = 14
+_NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One queue: a figure before and after. ``better``: -1 worse, 0 the same, 1 better."""
+
+    queue: str
+    before: float
+    after: float
+    better: int
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first screen. ``chart`` is an ``<svg>`` element; '' where no queue has figures."""
+
+    sentences: Sequence[str]
+    chart: Markup
+    caption: str
+    tables: Sequence[Table]
+
+
+def first_of(runs: Sequence[Run]) -> First | None:
+    """The first screen of a page about these runs (YARN's kind); None when no run counts."""
+    counted = [run for run in runs if run.counts]
+    if not counted:
+        return None
+    origin = _origin(counted[0])
+    able = [run for run in counted if _origin(run) == origin]
+    ran = _ran(able)
+    pair = before_and_after(ran)
+    if pair is not None:
+        return _two(able[0].experiment or "", ran, *pair)
+    return _one(counted[0]) if len(counted) == 1 else None
+
+
+def _origin(run: Run) -> tuple[object, ...]:
+    """What runs have in common that a sentence may compare."""
+    return run.info.get("hash"), run.info.get("backend")
+
+
+def _ran(runs: Sequence[Run]) -> list[Ran]:
+    """The variants, each over its seeds."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.variant_without_seed(), []).append(run)
+    return [
+        Ran(
+            label,
+            _gives_back(own[0].policy),
+            own[0].mode == "outside",
+            over_seeds([run.summary for run in own]),
+            "horizon_s" in own[0].settings,
+        )
+        for label, own in groups.items()
+    ]
+
+
+def _gives_back(policy: str) -> bool:
+    """Whether a policy has a memory; False for one that is not here any more (a user's own file)."""
+    try:
+        return policy_class(policy).gives_back
+    except YarnfairError:
+        return False
+
+
+def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran) -> First:
+    found = moves(before.summary, after.summary)
+    rows = [
+        [
+            short(move.queue),
+            figure_text(move.before, 1),
+            figure_text(move.after, 1),
+            figure_text((move.after / move.before - 1) * 100, 1),
+            {1: "sooner", 0: "the same", -1: "later"}[move.better],
+        ]
+        for move in found
+    ]
+    heads = [Head("queue"), Head(before.label, "s"), Head(after.label, "s"), Head("change", "%"), Head("mean job ends")]
+    note = f"Changes of up to {percent(SAME)} count as the same."
+    caption = f"Mean completion time of a job by queue: from {before.label} (ring) to {after.label} (dot)"
+    return First(
+        sentences(name, ran)[:2],
+        changes_chart(found, caption, "mean completion time (s)") if found else Markup(""),
+        _caption(caption, found),
+        [Table("Winners and losers", heads, rows, note)] if rows else [],
+    )
+
+
+def _one(run: Run) -> First | None:
+    degrees = {queue: run.queue_figure(queue, "fairness_degree") for queue in run.summary_queues()}
+    found = [
+        Move(queue, 1.0, degree, 0 if abs(degree - 1) <= SAME else 1 if degree > 1 else -1)
+        for queue, degree in degrees.items()
+        if degree is not None
+    ]
+    if not found:
+        return None
+    found.sort(key=lambda move: -abs(move.after - 1))
+    least = min(found, key=lambda move: move.after)
+    short_of = [move for move in found if move.better < 0]
+    said = (
+        f"{len(short_of)} of {len(found)} queues got less than their own partition would have given them; furthest "
+        f"behind is {short(least.queue)}, with {percent(least.after)} of its due."
+        if short_of
+        else f"Each of the {len(found)} queues got what its own partition would have given it, or more."
+    )
+    loss, last = run.figure("sharing_loss_integral"), run.figure("last_loss_s")
+    more = f"The sharing loss adds up to {loss:,.1f} s" if loss is not None else ""
+    more += f"; the last one was at {last:,.0f} s." if more and last else "." if more else ""
+    caption = "Fairness degree at the end by queue: 1 (ring) is the queue's own partition"
+    chart = changes_chart(found, caption, "fairness degree")
+    return First([said, more] if more else [said], chart, _caption(caption, found), [])
+
+
+def _caption(text: str, found: Sequence[Move]) -> str:
+    left = len(found) - MOST_QUEUES
+    return f"{text}. {MOST_QUEUES} of {len(found)} queues: those that gain and lose most." if left > 0 else f"{text}."
+
+
+def furthest(found: Sequence[Move]) -> list[Move]:
+    """At most MOST_QUEUES, of those that gain and those that lose the largest moves, as many of each as there are."""
+    gain, lose = ([move for move in found if move.better == side] for side in (1, -1))
+    half = MOST_QUEUES // 2
+    picked = gain[: max(half, MOST_QUEUES - len(lose))] + lose[: max(half, MOST_QUEUES - len(gain))]
+    return [*picked, *(move for move in found if move.better == 0)][:MOST_QUEUES]
+
+
+def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Move]:
+    """The queues whose mean completion is known in both summaries, the largest change first."""
+    found = []
+    old, new = before.get("queues"), after.get("queues")
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return []
+    for queue, own in new.items():
+        was, now = (one.get("mean_completion_s") for one in (old.get(queue) or {}, own))
+        if isinstance(was, int | float) and isinstance(now, int | float) and was > 0 and now > 0:
+            part = now / was - 1
+            found.append(Move(str(queue), float(was), float(now), 0 if abs(part) <= SAME else 1 if part < 0 else -1))
+    return sorted(found, key=lambda move: -abs(math.log(move.after / move.before)))
+
+
+def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
+    """A row a queue: a ring where it was, a dot where it is, a line between them."""
+    shown = furthest(found)
+    values = [value for move in shown for value in (move.before, move.after)]
+    logarithmic = min(values) > 0 and max(values) / min(values) > 15
+    low = math.log10(min(values) / 1.15) if logarithmic else 0.0
+    high = math.log10(max(values) * 1.15) if logarithmic else max(values) * 1.05 or 1.0
+    height = _TOP + _ROW * len(shown) + _BOTTOM
+
+    def px(value: float) -> float:
+        return _LEFT + ((math.log10(value) if logarithmic else value) - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    bottom = height - _BOTTOM
+    out = []
+    powers = [f * 10.0**k for k in range(math.floor(low), math.ceil(high) + 1) for f in (1, 3)] if logarithmic else []
+    ticks = [tick for tick in powers if low <= math.log10(tick) <= high] or nice_ticks(low, high, 4)
+    for tick in ticks:
+        out.append(f'<path class="g" d="M{px(tick):.1f} {_TOP}V{bottom}"/>')
+        out.append(f'<text class="t" x="{px(tick):.1f}" y="{bottom + 15}" text-anchor="middle">{number(tick)}</text>')
+    words = []
+    for at, move in enumerate(shown):
+        y = _TOP + _ROW * (at + 0.5)
+        colour = {1: COLOURS[2], 0: COLOURS[5], -1: COLOURS[1]}[move.better]
+        x0, x1 = px(move.before), px(move.after)
+        said = f"{short(move.queue)}: {number(float(f'{move.before:.4g}'))} to {number(float(f'{move.after:.4g}'))}"
+        words.append(said)
+        out.append(
+            f'<text class="t" x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"><title>{escape(said)}</title>'
+            f"{escape(_cut(short(move.queue)))}</text>"
+            f'<path class="c" stroke="{colour}" d="M{x0:.1f} {y:.1f}H{x1:.1f}"/>'
+            f'<circle cx="{x0:.1f}" cy="{y:.1f}" r="4" class="ring"/>'
+            f'<circle cx="{x1:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"><title>{escape(said)}</title></circle>'
+        )
+    middle = (_LEFT + WIDTH - _RIGHT) / 2
+    out.append(f'<path class="a" d="M{_LEFT} {_TOP}V{bottom}H{WIDTH - _RIGHT}"/>')
+    out.append(f'<text class="l" x="{middle:g}" y="{height - 6}" text-anchor="middle">{escape(label)}</text>')
+    return Markup(  # every text in it is escaped above
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="first-t first-d" '
+        f'xmlns="http://www.w3.org/2000/svg"><title id="first-t">{escape(title)}</title>'
+        f'<desc id="first-d">{escape("; ".join(words))}.</desc>{"".join(out)}</svg>'
+    )
+
+
+def _cut(name: str) -> str:
+    """A long name without its middle: what tells queues apart stands at its ends."""
+    return name if len(name) <= _NAMES else f"{name[: _NAMES // 2]}\u2026{name[-(_NAMES // 2) :]}"
