@@ -46,8 +46,10 @@ def test_every_chart_of_the_page_is_a_figure(three_policies: list[Path], hierarc
     for runs in (three_policies, hierarchy):
         page = render_report(runs, tmp_path / "report.html").path.read_text(encoding="utf-8")
         found = figures_of(runs).groups
+        # The first screen's chart has its figures in the table beside it.
+        charts = page.count("<figcaption>") - page.count('<figcaption>Mean completion time')
         assert list(found) == re.findall(r'<section id="([^"]+)" class="figures">', page)
-        assert sum(len(group.charts) for group in found.values()) == page.count("<figcaption>") > 10
+        assert sum(len(group.charts) for group in found.values()) == charts > 10
 
 
 def test_the_data_beside_a_figure_are_what_is_drawn(three_policies: list[Path], tmp_path: Path) -> None:
