@@ -3,7 +3,7 @@
 # make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
 # make bench-check  the engine's speed (a ratio to a calibration loop) against the last release's; outside the tests
 # make records    every simulated record in docs/records made again (ONLY=NAME: one); exit 3 when a value differs
-# make figures    the pages of figures in docs/ made from studies/pages and docs/records
+# make figures    the pages of figures and the gallery in docs/, made from studies/pages and docs/records
 # make reference  the generated parts of docs/reference made from the code (commands, settings, keys)
 # make kerberos   the extra `kerberos` into .venv (needs libkrb5-dev, python3-dev and gcc)
 # make site       docs/ as a site with search, in build/site (open index.html); its generator comes into build/site-venv

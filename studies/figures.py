@@ -12,13 +12,13 @@ A source is the page in Markdown with references in place of what was measured:
 - ``{least benchmarks/*/16/speedup:.2f}``, ``{greatest ...}``: the least or the greatest of all that fit.
 - ``{ltyarn#variants/fair/makespan_s:.0f}``: out of a record by its name, wherever it stands.
 - ``{table fig-4.10}``: a whole table, by its name in `TABLES`.
+- ``{figure qknober-6a}``: a drawing, by its name in `gallery.PANELS`; it lies in docs/gallery.
 
 With --check nothing is written; exit code 3 when a page is not what its source and the records give.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,9 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from studies import assessed_tables, dynamicmr_tables, figures_tables, ordering_tables
+from studies.gallery import PANELS, drawing
 from studies.generated import write_pages
+from studies.keys import expanded, found
 from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,28 +49,10 @@ REFERENCE = re.compile(
     r"\{(?:(?P<pick>least|greatest) )?(?:(?P<record>[\w-]+)#)?(?P<keys>[^{}]+?)(?:\*(?P<factor>-?\d+))?"
     r":(?P<form>±?,?\.\d+f)\}"
 )
+FIGURE = re.compile(r"\{figure ([\w.-]+)\}")
 TABLE = re.compile(r"\{table ([\w.-]+)\}")
 LINK = re.compile(r"\(records/([\w-]+)\.json\)")
-SERIES = re.compile(r"\[([^\[\]]*;[^\[\]]*)\]")
 NOTE = "<!-- Made by `make figures` from studies/pages/{name} and docs/records. Edit it there. -->"
-
-
-def found(values: Any, keys: str) -> Any:
-    """What stands under the keys (``a/b/0``) of a record's values. KeyError with what could have stood there."""
-    at = values
-    for part in keys.split("/"):
-        key = part.replace("~1", "/")
-        if isinstance(at, Mapping) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
-            at = at[int(key)]
-        else:
-            known = [str(name) for name in at] if isinstance(at, Mapping) else []
-            if isinstance(at, list):
-                known = [f"0 to {len(at) - 1}"]
-            near = difflib.get_close_matches(key, known, 4) or known
-            raise KeyError(f"no {key!r} in {keys} (there: {', '.join(near) or 'a value'})")
-    return at
 
 
 def every(values: Any, keys: str) -> Iterator[Any]:
@@ -82,18 +66,6 @@ def every(values: Any, keys: str) -> Iterator[Any]:
             yield from every(found(values, f"{head}/{key.replace('/', '~1')}"), rest)
         except KeyError:
             continue
-
-
-def expanded(keys: str) -> list[str]:
-    """``a/[x;y]/b`` is ``a/x/b`` and ``a/y/b``; several lists go through all of their pairs."""
-    match = SERIES.search(keys)
-    if match is None:
-        return [keys]
-    return [
-        rest
-        for one in match.group(1).split(";")
-        for rest in expanded(f"{keys[: match.start()]}{one.strip()}{keys[match.end() :]}")
-    ]
 
 
 def text_of(value: Any, form: str, factor: float) -> str:
@@ -138,7 +110,11 @@ def rendered(source: str, name: str, records: Path) -> str:
             record, make = TABLES[match[1]]
             return make(values(record))
 
+        def figure(match: re.Match[str]) -> str:
+            return f"![{PANELS[match[1]].title}](gallery/{match[1]}.svg)"
+
         try:
+            line = FIGURE.sub(figure, line)
             lines.append(TABLE.sub(table, REFERENCE.sub(reference, line)))
         except (KeyError, TypeError, ValueError) as error:
             what = error.args[0] if error.args else error
@@ -149,9 +125,18 @@ def rendered(source: str, name: str, records: Path) -> str:
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Each page of figures, and what its source and the records give."""
+    """Each page of figures and each drawing of the gallery, and what its source and the records give."""
     for path in sorted(SOURCES.glob("*.md")):
         yield DOCS / path.name, rendered(path.read_text(encoding="utf-8"), path.name, DOCS / "records")
+    sources = [path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.md"))]
+    for name in (name for source in sources for name in FIGURE.findall(source)):
+        panel = PANELS[name]
+        record = read_json(DOCS / "records" / f"{panel.record}.json", mend="make the record first")
+        try:
+            yield DOCS / "gallery" / f"{name}.svg", drawing(name, panel, record["values"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            what = str(error.args[0] if error.args else error)
+            raise InputError(what, where=f"studies/gallery.py: {name}", mend="name keys of the record") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,7 @@ def write_pages(
     stale = []
     try:
         for path, page in pages():
-            if path.read_text(encoding="utf-8") != page:
+            if not path.exists() or path.read_text(encoding="utf-8") != page:
                 stale.append(path)
                 if not given.check:
                     write_text(path, page)

@@ -47,7 +47,7 @@ def test_every_chart_of_the_page_is_a_figure(three_policies: list[Path], hierarc
         page = render_report(runs, tmp_path / "report.html").path.read_text(encoding="utf-8")
         found = figures_of(runs).groups
         # The first screen's chart has its figures in the table beside it.
-        charts = page.count("<figcaption>") - page.count('<figcaption>Mean completion time')
+        charts = page.count("<figcaption>") - page.count("<figcaption>Mean completion time")
         assert list(found) == re.findall(r'<section id="([^"]+)" class="figures">', page)
         assert sum(len(group.charts) for group in found.values()) == charts > 10
 

@@ -1,0 +1,51 @@
+"""The gallery: each drawing is what its record gives, each stands on the page with a sentence, theirs are grey."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from lxml import etree
+
+from harness.report.svg import COLOURS
+from studies.figures import DOCS, SOURCES, pages
+from studies.gallery import PANELS, THEIRS, Panel, bars, drawing
+
+
+def test_every_drawing_is_what_the_records_give_and_nothing_else_lies_there() -> None:
+    drawn = {path: text for path, text in pages() if path.suffix == ".svg"}
+    assert {path.name for path in (DOCS / "gallery").iterdir()} == {path.name for path in drawn}
+    stale = [path.name for path, text in drawn.items() if path.read_text(encoding="utf-8") != text]
+    assert stale == [], "make figures"
+
+
+def test_every_figure_stands_on_the_page_once_with_its_finding() -> None:
+    source = (SOURCES / "gallery.md").read_text(encoding="utf-8")
+    named = re.findall(r"\{figure ([\w.-]+)\}", source)
+    assert named == list(dict.fromkeys(named))
+    assert set(named) == set(PANELS)
+    for after in re.split(r"\{figure [\w.-]+\}\n\n", source)[1:]:
+        sentence = after.partition("\n\n")[0]
+        assert re.fullmatch(r"[A-Z].*\.\)?", sentence.strip(), re.S), sentence
+
+
+@pytest.mark.parametrize("name", sorted(PANELS))
+def test_a_drawing_is_well_formed_loads_nothing_and_describes_each_bar(name: str) -> None:
+    path = DOCS / "gallery" / f"{name}.svg"
+    root = etree.fromstring(path.read_bytes())
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"href|url\(|<script|@import", text)
+    (described,) = root.findall("{*}desc")
+    panel = PANELS[name]
+    for series in [*panel.ours, *(panel.theirs or {})]:
+        assert f", {series}: " in (described.text or "") or series in text
+    assert (f'fill="{COLOURS[THEIRS]}"' in text) == (panel.theirs is not None), "grey is the paper's, and nothing else"
+
+
+def test_a_bar_is_the_records_value_and_a_wrong_number_of_bars_is_an_error() -> None:
+    values = {"a": {"x": {"mean": 0.25}, "y": 0.5}}
+    panel = Panel("t", "y", "r", ("x", "y"), {"ours": "a/[x;y]"}, {"paper": (None, 3.0)}, 100.0)
+    assert bars(panel, values) == {"ours": [25.0, 50.0], "paper": [None, 3.0]}
+    assert drawing("n", panel, values).count("<title>") == 3
+    with pytest.raises(ValueError, match="1 bars of 'ours' for 2 groups"):
+        bars(Panel("t", "y", "r", ("x", "y"), {"ours": "a/x"}), values)
