@@ -335,8 +335,14 @@ def nodes(document: Any, where: str) -> list[NodeStatus]:
     return sorted(found, key=lambda node: node.id)
 
 
-def apps(document: Any, where: str) -> AppList:
+#: Applications that have ended, by id: what an RM said of each, and what that means.
+Ended = dict[str, tuple[Any, AppStatus]]
+
+
+def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
     """``/apps``, by id (which is the order of submission within one RM's life).
+
+    ``ended``: of the answer before, to which an ended application is equal as a rule; it is brought up to this one.
 
     An application that makes no sense is passed over; BadAnswer where all of them do, and where the answer has no
     ``apps`` at all (an RM without applications says null or {} there).
@@ -344,9 +350,14 @@ def apps(document: Any, where: str) -> AppList:
     found: list[AppStatus] = []
     skipped: dict[str, str] = {}
     first: BadAnswer | None = None
+    before = dict(ended or {})
+    if ended is not None:
+        ended.clear()
     for path, value in Fields(document, where, "answer").members("apps", "app", _REQUIRED):
         try:
-            found.append(_app(Fields(value, where, path), where))
+            found.append(_known(value, before) or _app(Fields(value, where, path), where))
+            if ended is not None and found[-1].final:
+                ended[found[-1].id] = (value, found[-1])
         except BadAnswer as error:
             identity = value.get("id") if isinstance(value, dict) else None
             known = isinstance(identity, str) and APPLICATION_ID.fullmatch(identity)
@@ -357,6 +368,12 @@ def apps(document: Any, where: str) -> AppList:
     if len({*skipped, *(app.id for app in found)}) != len(found) + len(skipped):
         raise BadAnswer("the same application twice", where=where)
     return AppList(sorted(found, key=lambda app: tuple(int(part) for part in app.id.split("_")[1:])), skipped)
+
+
+def _known(value: Any, known: Ended) -> AppStatus | None:
+    identity = value.get("id") if isinstance(value, dict) else None
+    before = known.get(identity) if isinstance(identity, str) else None
+    return before[1] if before is not None and before[0] == value else None
 
 
 def app(document: Any, where: str) -> AppStatus:

@@ -113,6 +113,8 @@ class RestClient:
     ) -> None:
         self.http = HttpClient(bases, options, clock=clock, sleep=sleep)
         self._sleep = sleep
+        #: Of the last answer about applications that ended of late: who looks every period is shown most of them again.
+        self._ended: answers.Ended = {}
 
     def __enter__(self) -> RestClient:
         return self
@@ -207,7 +209,7 @@ class RestClient:
         }
         params = {name: str(value) for name, value in given.items() if value is not None}
         answer = self._get(f"{_ROOT}/apps", {"deSelects": _UNUSED, **params})
-        return answers.apps(answer.document, answer.url)
+        return answers.apps(answer.document, answer.url, self._ended if finished_from_ms is not None else None)
 
     def app(self, identity: str) -> AppStatus:
         """``/apps/{id}``. Refused with status 404 when the RM does not know it (any more)."""

@@ -64,6 +64,23 @@ def test_the_applications_of_a_real_rm() -> None:
     assert answers.app(recorded("app"), "x").id == running.id
 
 
+def test_an_ended_application_is_read_once_for_as_long_as_it_is_shown_unchanged() -> None:
+    def shown(memory: Any = 900, state: str = "FINISHED") -> Any:
+        more = {"memorySeconds": memory, "state": state, "queue": "root.a", "startedTime": 1, "finishedTime": 9}
+        return {"apps": {"app": [{"id": "application_1_0001", "vcoreSeconds": 1, **more}]}}
+
+    ended: answers.Ended = {}
+    (first,) = answers.apps(shown(), "rm", ended)
+    assert list(ended) == [first.id]
+    assert answers.apps(shown(), "rm", ended)[0] is first
+    assert answers.apps(shown(901), "rm", ended)[0].memory_seconds == 901
+    assert answers.apps(shown(state="RUNNING"), "rm", ended)[0].state == "RUNNING"
+    assert ended == {}, "who is no longer shown as ended is not remembered"
+    answers.apps(shown(), "rm", ended)
+    with pytest.raises(BadAnswer):
+        answers.apps(shown("much"), "rm", ended)
+
+
 def test_metrics_and_info_of_a_real_rm() -> None:
     metrics = answers.cluster_metrics(recorded("metrics"), "x")
     assert (metrics.total, metrics.allocated) == (Resource(8192, 8), Resource(256, 1))
