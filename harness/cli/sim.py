@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032
+#: What fills the cluster is taken by a controller with a period of 1 s up to here: a figure may be 6 s older than a
+#: look (harness.ledger.accounts).
+FASTEST_ENFORCED = 7.0
 
 
 @click.group()
@@ -162,5 +165,8 @@ def serve(
             click.echo(f"rest {rest.url}  admin {admin.address}  client {client.address}")
             click.echo(f"{cluster.sim.room.file_words} {path}")
         sys.stdout.flush()
+        if speed > FASTEST_ENFORCED:
+            text = f"above --speed {FASTEST_ENFORCED:g} `enforce` doubts figures of applications that fill the cluster"
+            click.echo(f"note: {text}: by the wall clock no cluster could give so much", err=True)
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         stop.wait(for_s)

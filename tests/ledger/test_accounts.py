@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.cli.sim import FASTEST_ENFORCED
 from harness.control.look import looks_of
 from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppLook, RmAccounts
 from harness.model.resources import ZERO, Resource
@@ -517,6 +518,20 @@ def test_a_counter_that_jumps_by_more_than_the_cluster_could_give_is_refused(las
         assert bool(accounts.refused) == (30 <= second < 30 + min(lasts_s, FALLEN_S + 1))
         assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * (FALLEN_S + 2))
     assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * 3)
+
+
+@pytest.mark.parametrize(("speed", "refused"), [(FASTEST_ENFORCED, False), (FASTEST_ENFORCED + 1, True)])
+def test_how_fast_a_served_cluster_may_be_for_a_controller_with_a_period_of_a_second(
+    speed: float, refused: bool
+) -> None:
+    """Its time is virtual; what fills it is what the whole cluster can give."""
+    accounts, doubted = RmAccounts(), False
+    for second in range(20):
+        used = [round(amount * second * speed) for amount in (CAPACITY.memory_mb, CAPACITY.vcores)]
+        look = AppLook("x", "root.a", used[0], used[1], CAPACITY, False, second * speed)
+        accounts.observe(float(second), [look], capacity=CAPACITY)
+        doubted = doubted or bool(accounts.refused)
+    assert doubted == refused
 
 
 def test_a_new_application_cannot_have_used_more_than_its_age_allows() -> None:
