@@ -249,3 +249,21 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
+
+
+def test_the_sum_of_progress_shares_may_stay_below_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Section 3.1.2 says that it does not. By hand: A takes M by name, its lesser slot, B takes N1: 1 / 2.5 + 1 / 2.
+    The guarantee exchanges them: 1.5 / 2.5 + 1 / 2."""
+    scenario = tmp_path / "two-slots.yaml"
+    scenario.write_text(
+        "node_types: {M: {slots: 1}, N1: {slots: 1}}\n"
+        "jobs:\n"
+        "  A: {tasks: 20, seconds: 6, rates: {M: 1, N1: 1.5}}\n"
+        "  B: {tasks: 20, seconds: 6, rates: {M: 1, N1: 1}}\n"
+    )
+    ours = answer(capsys, scenario, "--policy", "progress-share")
+    assert ours["sum_progress_share"] == pytest.approx(0.9)
+    assert ours["progress_share"]["A"]["below_share"] == 1
+    kept = answer(capsys, scenario, "--policy", "progress-share", "--set", "guarantee=true")
+    assert kept["sum_progress_share"] == pytest.approx(1.1)
+    assert all(kept["progress_share"][job]["below_share"] == 0 for job in "AB")
