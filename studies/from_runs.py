@@ -75,6 +75,8 @@ def result(folders: Sequence[Path], view: str | None = None) -> dict[str, Any]:
                 values["running_tasks_of_TPC-H"] |= views.running_tasks(quanta, "TPC-H", "ltyarn-naive")
         if info["experiment"]["experiment"] in ("outside", "outside-60s"):
             values["loss_integral_of_the_first_100_s"] = views.early_loss(runs)
+        if {"ltyarn-in-rm", "ltrf@outside"} <= set(runs):
+            values["outside_less_inside"] = views.differences(runs, "ltrf@outside", "ltyarn-in-rm")
         if info["experiment"]["experiment"] == "quantum":
             values["counted_in_the_first_hour"] = views.falls(runs)
     found: dict[str, Any] = {"version": info["versions"]["yarnfair"], "values": values}

@@ -98,6 +98,21 @@ def _references(name: str) -> list[tuple[str, str]]:
     return found
 
 
+def differences(runs: Runs, name: str, other: str) -> dict[str, Any]:
+    """Figures of one variant less another's, run by run of the same seed, with the interval of the mean; in how many of
+    these runs the first has less loss."""
+    own, theirs = runs[name], runs[other]
+    repeats = sorted(set(own) & set(theirs))
+    found: dict[str, Any] = {
+        key: spread([own[repeat][2][key] - theirs[repeat][2][key] for repeat in repeats])
+        for key in ("sharing_loss_integral", "last_loss_s", "sharing_benefit")
+    }
+    losses = [
+        (own[repeat][2]["sharing_loss_integral"], theirs[repeat][2]["sharing_loss_integral"]) for repeat in repeats
+    ]
+    return {"runs": len(repeats), **found, "less_loss": sum(above < below for above, below in losses)}
+
+
 def _beyond(summary: Mapping[str, Any], t_wait_s: float, period_s: float) -> float:
     """The greatest excess of a leaf's longest wait over T_wait + period + mean time between container ends in its
     parent's subtree (negative: within the bound)."""

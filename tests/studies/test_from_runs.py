@@ -76,3 +76,15 @@ def test_the_same_control_on_the_fair_scheduler_is_a_reference_of_the_capacity_s
     assert on_capacity["capacity"] == "capacity,scheduler=capacity"
     assert ("fair", "fair_scheduler") in views._references("capacity,scheduler=capacity")
     assert {shown for _, shown in views._references("ltrf@outside")} == set(views.REFERENCES)
+
+
+def test_outside_is_held_against_inside_seed_by_seed(tmp_path: Path) -> None:
+    for seed, inside, outside in ((1, 20.0, 10.0), (2, 6.0, 8.0), (3, 30.0, 6.0)):
+        run(tmp_path / str(seed), "ltyarn-in-rm", inside, seed=seed)
+        run(tmp_path / str(seed), "ltrf@outside", outside, seed=seed)
+    found = result([tmp_path / str(seed) for seed in (1, 2, 3)])["values"]["outside_less_inside"]
+    assert found["runs"] == 3
+    assert found["less_loss"] == 2
+    # -10, 2, -24: mean -32 / 3, and 4.303 standard errors of three.
+    assert found["sharing_loss_integral"]["mean"] == pytest.approx(-32 / 3, abs=1e-3)
+    assert found["sharing_loss_integral"]["ci95"] == pytest.approx(4.3027 * 13.0128 / 3**0.5, abs=1e-2)
