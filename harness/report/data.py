@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from harness.base.errors import InputError
 from harness.report.curves import longest_true_s
-from harness.report.reading import Floats, column, json_object, parquet_table, text_of
+from harness.report.reading import Floats, column, json_object, parquet_table, task_lengths, text_of
 from harness.results.metrics import fairness_degree
 from harness.results.runs import find_runs, without_seed
 
@@ -35,6 +36,8 @@ POLICY_ORDER = (
 )
 #: The first lines of decisions.jsonl are shown; this many.
 SHOWN_DECISIONS = 12
+#: Of so many runs the tables are kept in memory; those of the others are read again when they are asked for.
+KEPT_RUNS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,10 @@ class Run:
     parents: tuple[str, ...]  # without root
     series: Mapping[str, Series]
     capacity_mb: float | None
-    jobs: pd.DataFrame | None
+    #: By leaf: its longest time with pending demand and no running task (`starvation`).
+    starved: Mapping[str, tuple[float, float, float]]
+    #: By leaf: the mean duration of its tasks, seconds (`mean_task_s`).
+    task_s: Mapping[str, float]
     decisions: Decisions
     problems: tuple[str, ...] = ()
     #: The experiment's ``kind`` (harness.results.kinds), which has a page of its own; None: of YARN's.
@@ -189,9 +195,7 @@ class Run:
 
         An application master that holds its container and waits does not count as running.
         """
-        return {
-            short(leaf): longest_true_s(self.series[leaf].time_s, self.series[leaf].starves()) for leaf in self.leaves
-        }
+        return dict(self.starved)
 
     def mean_running(self, queue: str, start_s: float, end_s: float) -> float | None:
         """Mean number of running tasks of a leaf (short name) over the samples of a span; None: not recorded."""
@@ -204,11 +208,7 @@ class Run:
 
     def mean_task_s(self, queue: str) -> float | None:
         """Mean duration of a leaf's (short name) tasks in seconds, from jobs.parquet; None when it is not known."""
-        if self.jobs is None or not {"queue", "tasks", "mean_task_s"} <= set(self.jobs.columns):
-            return None
-        own = self.jobs[(self.jobs["queue"].astype(str) == f"root.{queue}") & self.jobs["mean_task_s"].notna()]
-        tasks = float(own["tasks"].sum())
-        return float((own["tasks"] * own["mean_task_s"]).sum()) / tasks if tasks > 0 else None
+        return self.task_s.get(queue)
 
     def variant_without_seed(self) -> str:
         """The label without what tells seeds apart."""
@@ -260,6 +260,34 @@ def _series(table: pd.DataFrame, path: Path) -> dict[str, Series]:
             raise InputError(f"times of {queue} are not ascending numbers", where=str(path), mend="run it again")
         out[str(queue)] = Series(**columns)
     return out
+
+
+@lru_cache(maxsize=KEPT_RUNS)
+def _series_of(path: Path, _written: tuple[int, int]) -> dict[str, Series]:
+    table = parquet_table(path)
+    return {} if table is None else _series(table, path)
+
+
+class _Read(Mapping[str, Series]):
+    """The queues of one run over time, read from its table whenever they are asked for and not in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        found = path.stat() if path.exists() else None
+        #: A file that is written anew is another one.
+        self._written = (found.st_mtime_ns, found.st_size) if found is not None else (0, 0)
+
+    def _all(self) -> dict[str, Series]:
+        return _series_of(self._path, self._written)
+
+    def __getitem__(self, queue: str) -> Series:
+        return self._all()[queue]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 def _decisions(path: Path) -> Decisions:
@@ -330,8 +358,8 @@ def _capacity(series: Mapping[str, Series]) -> float | None:
     return largest if largest > 0 else None
 
 
-def load_run(path: Path) -> Run:
-    """Reads one run directory.
+def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
+    """Reads one run directory. ``known``: experiments that were read before; one that is the same is kept once.
 
     Raises
     ------
@@ -360,10 +388,12 @@ def load_run(path: Path) -> Run:
     name = text_of(described, "name") or (policy if isinstance(policy, str) else "") or "unknown policy"
     experiment = info.get("experiment")
     kind = experiment.get("kind") if isinstance(experiment, Mapping) else None
+    if known is not None and isinstance(experiment, Mapping):
+        before = known.setdefault(str(info.get("hash")), experiment)
+        info["experiment"] = before if before == experiment else experiment
     # Runs of another kind have tables of their own, which their pages read.
-    table = parquet_table(path / "allocations.parquet") if kind is None else None
-    series = _series(table, path / "allocations.parquet") if table is not None else {}
-    if table is None and kind is None:
+    series: Mapping[str, Series] = _Read(path / "allocations.parquet") if kind is None else {}
+    if kind is None and not (path / "allocations.parquet").exists():
         problems.append("allocations.parquet is missing: nothing is drawn of it.")
     decisions = _decisions(path / "decisions.jsonl")
     if decisions.unreadable:
@@ -384,7 +414,8 @@ def load_run(path: Path) -> Run:
         parents=parents,
         series=series,
         capacity_mb=_capacity(series),
-        jobs=parquet_table(path / "jobs.parquet"),
+        starved={short(leaf): longest_true_s(series[leaf].time_s, series[leaf].starves()) for leaf in leaves},
+        task_s=task_lengths(parquet_table(path / "jobs.parquet")),
         decisions=decisions,
         problems=tuple(problems),
         kind=kind if isinstance(kind, str) else None,
@@ -424,7 +455,8 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         directories += find_runs(path) if path.is_dir() else [path]
     unique = {directory.resolve(): directory for directory in reversed(directories)}
-    runs = [load_run(directory) for directory in reversed(unique.values())]
+    known: dict[str, object] = {}
+    runs = [load_run(directory, known) for directory in reversed(unique.values())]
     if len(paths) == 1:  # a folder has no order of its own: the papers', from what is known to what is new
         runs.sort(key=lambda run: (_rank(run), _natural(run.label)))
     return [replace(run, label=_unique(run, runs)) for run in runs]

@@ -41,6 +41,8 @@ from harness.report.templating import content_hash, page_templates
 
 #: Curves of more runs than this would not be told apart.
 MOST_DRAWN = 8
+#: A page about a thousand runs is read, not searched through: of longer tables and lists the first so many are shown.
+MOST_ROWS, MOST_LINES = 100, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def drawn_runs(runs: Sequence[Run]) -> tuple[list[Run], str]:
     said = f"Curves are drawn of {len(shown)} of the {len(able)} runs"
     said += f", those with seed {shown[0].seed}" if len(first) > 1 else ""
     said += f", the first {MOST_DRAWN} of them" if len(first) > 1 and len(of_one_seed) > MOST_DRAWN else ""
-    return shown, said + ". Tables and findings have all."
+    return shown, said + ". Findings are drawn from all."
 
 
 def drawn_queues(runs: Sequence[Run]) -> str:
@@ -236,12 +238,12 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
         first=content.first,
         script=Markup(script),
         script_hash=Markup(f"'{content_hash(script)}'" if script else "'none'"),
-        findings=findings,
-        comparison=content.comparison,
-        parts=content.parts,
+        findings=[replace(finding, evidence=tuple(_cut_lines(finding.evidence))) for finding in findings],
+        comparison=[_cut(table) for table in content.comparison],
+        parts=[replace(part, tables=[_cut(table) for table in part.tables]) for part in content.parts],
         show=_show,
-        run_tables=run_tables(runs),
-        experiments=experiments_of(runs),
+        run_tables=[_cut(table) for table in run_tables(runs)],
+        experiments=experiments_of(runs)[:MOST_LINES],
         sources=content.sources,
         version=harness.__version__,
     )
@@ -253,13 +255,28 @@ def _has_times(parts: Sequence[Part]) -> bool:
     return any(not isinstance(chart, BarChart) and over_time(chart) for chart in charts)
 
 
+def _cut(table: Table) -> Table:
+    """The table, or its first rows and where the others are."""
+    if len(table.rows) <= MOST_ROWS:
+        return table
+    said = f"The first {MOST_ROWS} of {len(table.rows)} rows; summary.json of each run and `yarnfair sql` have all."
+    return replace(table, rows=table.rows[:MOST_ROWS], note=f"{table.note} {said}".strip())
+
+
+def _cut_lines(lines: Sequence[str]) -> list[str]:
+    """The lines, or the first of them and how many there are."""
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], f"and {more} more"] if more > 0 else list(lines)
+
+
 def _warnings(runs: Sequence[Run]) -> list[str]:
     out = [
         f"{run.label} ({run.path.name}): {run.state}. Its figures are not to be relied on."
         for run in runs
         if run.state != "finished"
     ]
-    return out + [f"{run.label} ({run.path.name}): {problem}" for run in runs for problem in run.problems]
+    out += [f"{run.label} ({run.path.name}): {problem}" for run in runs for problem in run.problems]
+    return _cut_lines(out)
 
 
 def _title(runs: Sequence[Run]) -> tuple[str, str]:

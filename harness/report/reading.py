@@ -59,3 +59,16 @@ def text_of(info: Mapping[str, Any], *names: str, default: str = "") -> str:
         if isinstance(info.get(name), str):
             return str(info[name])
     return default
+
+
+def task_lengths(jobs: pd.DataFrame | None) -> dict[str, float]:
+    """By leaf (short name): the mean duration of its tasks in seconds, where it is known."""
+    if jobs is None or not {"queue", "tasks", "mean_task_s"} <= set(jobs.columns):
+        return {}
+    known = jobs[jobs["mean_task_s"].notna()]
+    found = {}
+    for queue, own in known.groupby(known["queue"].astype(str), sort=False):
+        tasks = float(own["tasks"].sum())
+        if tasks > 0:
+            found[str(queue).removeprefix("root.")] = float((own["tasks"] * own["mean_task_s"]).sum()) / tasks
+    return found

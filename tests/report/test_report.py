@@ -16,8 +16,9 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.report import render_report
-from harness.report.data import load_run
+from harness.report.data import KEPT_RUNS, _series_of, load_run
 from harness.report.figures import Styles, resource_groups
+from harness.report.page import MOST_ROWS
 from harness.report.svg import LineChart
 from harness.report.tables import decision_tables
 from harness.report.templating import breakable, content_hash
@@ -439,3 +440,28 @@ def test_a_users_own_experiment_is_not_judged_by_a_papers_findings(
         report = render_report(runs, tmp_path / "report.html")
         assert bool(report.findings) == judged
         assert ('id="findings"' in (tmp_path / "report.html").read_text(encoding="utf-8")) == judged
+
+
+def test_a_page_about_many_runs_stays_small_and_keeps_few_tables_in_memory(
+    write_run: Callable[..., Path], tmp_path: Path
+) -> None:
+    count = MOST_ROWS + 20
+    paths = [write_run("fair", "fair", seed=seed, seconds=4) for seed in range(count)]
+    report = render_report(paths, tmp_path / "page.html")
+    assert len(report.runs) == count
+    assert _series_of.cache_info().currsize <= KEPT_RUNS
+    text = report.path.read_text(encoding="utf-8")
+    assert f"The first {MOST_ROWS} of {count} rows" in text
+    assert text.count("<tr>") < MOST_ROWS * 25
+    # The tables have all of it: a run whose table was let go is read again.
+    first = report.runs[0]
+    assert float(first.series["root.facebook"].time_s[-1]) == 4.0
+    (finding,) = (f for f in report.findings if f.title == "Memoryless fairness keeps losing")
+    assert len(finding.evidence) == 2 * count
+
+
+def test_a_table_that_was_written_anew_is_read_anew(write_run: Callable[..., Path]) -> None:
+    short, long = write_run("fair", "fair", seconds=4), write_run("ltrf", "ltrf", seconds=9)
+    assert float(load_run(short).series["root"].time_s[-1]) == 4.0
+    (long / "allocations.parquet").replace(short / "allocations.parquet")
+    assert float(load_run(short).series["root"].time_s[-1]) == 9.0
