@@ -107,6 +107,7 @@ REAL = (
     *("cloud-small", "control-effect", "dynamicmr-outside-real", "estimator", "fawkes-real", "ltyarn-real"),
     *("ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed", "ltyarn-real-replayed", "ltyarn-real-small"),
     *("ltyarn-real-small-docker", "ltyarn-small", "ltyarn-small-docker", "others-real", "outside-real"),
+    "outside-real-short",
     *("sim-against-real", "tpch-hive"),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
