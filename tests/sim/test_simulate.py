@@ -15,8 +15,9 @@ from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage, TaskFaults
 from harness.model.plan import QueueOrder
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
-from harness.sim.setup import Delays
-from harness.sim.simulate import simulate
+from harness.sim.setup import Delays, SimSetup
+from harness.sim.simulate import Simulation, simulate
+from harness.yarn.fair.parse import parse_allocations
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "stock": {},
@@ -366,3 +367,31 @@ def test_static_shares_from_outside_grow_with_the_cluster(cases: Any) -> None:
     for begin, gib in ((15.0, 10), (60.0, 20)):
         mean_mb = (used[at[begin + 15]] - used[at[begin]]).sum() / 15
         assert 0.8 * gib < mean_mb / 1024 <= gib
+
+
+def test_a_preemption_pass_makes_room_for_its_own_records_alone() -> None:
+    """It wants one free record for every container that runs: nothing else must be doubled until it has them."""
+    nodes = tuple(NodeSpec(f"n{i}", 16 * 1024, 16) for i in range(60))
+    work = Stage("map", 100_000, Resource(1024, 1), Duration("constant", 20.0))
+    jobs = [
+        JobSpec(f"j{i}", f"root.{'ab'[i % 2]}", "mapreduce", Resource(1024, 1), (work,), submit_s=20.0 * (i % 2))
+        for i in range(8)
+    ]
+    text = (
+        '<allocations><queue name="a"/><queue name="b"/>'
+        "<defaultFairSharePreemptionTimeout>5</defaultFairSharePreemptionTimeout></allocations>"
+    )
+    setup = SimSetup(
+        nodes=nodes,
+        allocations=parse_allocations(text, source="test"),
+        jobs=jobs,
+        conf={"yarn.scheduler.fair.preemption": "true", "yarn.scheduler.fair.waitTimeBeforeKill": "2000"},
+        time_limit_s=60.0,
+    )
+    simulation = Simulation(setup)
+    simulation.run()
+    state = simulation.scheduler.S
+    running = int(state.g[0]["n_running"])
+    assert running > 900
+    assert len(state.p) > running  # a pass was made
+    assert len(state.c) <= 8 * running

@@ -189,7 +189,7 @@ class Scheduler:
 
     def _size_work(self) -> None:
         s = self.S
-        size = 4096 + 16 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
+        size = 4096 + 24 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
         if len(s.work) < size:
             # What is in line for preemption stands in the scratch array's second half.
             work = np.zeros(size, np.int64)
@@ -210,8 +210,10 @@ class Scheduler:
         )
         for which, head, count, link in pools:
             length = len(getattr(self.S, which))
-            if g[count] * 2 < length:
-                self._extend(which, head, count, link, 2 * length)
+            # A preemption pass wants a free record for every container that runs (`preempt_pass`).
+            least = int(g["n_running"]) + 1 if which == "p" and g["preemption"] else 0
+            if g[count] * 2 < length or g[count] < least:
+                self._extend(which, head, count, link, max(2 * length, 2 * least))
                 grown = True
         if any(
             s.q[leaf]["n_run"] + s.q[leaf]["n_nonrun"] + 1 > s.q[leaf]["heap_cap"] for leaf in s.leaves[: g["n_leaves"]]

@@ -44,6 +44,17 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
 
 
 @kernel
+def _free_on(s: S, ni: int) -> tuple[int, int]:
+    """What a node has free for whoever starves: neither promised nor reserved."""
+    node = s.n[ni]
+    mb, vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
+    if node.res_app >= 0:
+        mb -= node.res_mb
+        vcores -= node.res_vcores
+    return max(mb, 0), max(vcores, 0)
+
+
+@kernel
 def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
     """Containers of one node whose end would make room for (mb, vcores): (how many, AMs among them), or (-1, 0).
 
@@ -62,11 +73,7 @@ def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> 
         if s.c[w[k]].am == 1:
             w[order + n] = w[k]
             n += 1
-    have_mb, have_vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
-    if node.res_app >= 0:
-        have_mb -= node.res_mb
-        have_vcores -= node.res_vcores
-    have_mb, have_vcores = max(have_mb, 0), max(have_vcores, 0)
+    have_mb, have_vcores = _free_on(s, ni)
     taken, ams = 0, 0
     for k in range(order, order + n):
         c = w[k]
@@ -197,15 +204,91 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
+def _count_app(s: S, i: int, sign: int, room: int) -> None:
+    """Add to each node's room what application i would give first, each container looked at alone; or take it out."""
+    a, w = s.a[i], s.work
+    mb, vcores = a.usage_mb - a.preempt_mb, a.usage_vcores - a.preempt_vcores
+    if compare(s, s.q[a.q].policy, mb, vcores, a.fair_mb, a.fair_vcores, True) < 0:
+        return
+    c = a.live_head
+    while c >= 0:
+        x = s.c[c]
+        if x.node_marked == 0 and _can_take(s, c, i, 0, 0):
+            w[room + 2 * x.node] += sign * x.mb
+            w[room + 2 * x.node + 1] += sign * x.vcores
+        c = x.a_next
+
+
+@kernel
+def _most_room(s: S, room: int) -> None:
+    """What each node could have free at most if all were taken that may be: (MiB, vcores), written to work[room:].
+
+    Behind it (MiB, vcores) that each node was found to have no room for in this pass: nothing yet.
+    """
+    w = s.work
+    for ni in range(len(s.n)):
+        w[room + 2 * ni], w[room + 2 * ni + 1] = _free_on(s, ni)
+    for i in range(len(s.a)):
+        if s.a[i].alive == 1:
+            _count_app(s, i, 1, room)
+    for k in range(room + 2 * len(s.n), room + 4 * len(s.n)):
+        w[k] = _LONG_MAX
+
+
+@kernel
+def _far_above(s: S, i: int, mb: int, vcores: int) -> bool:
+    """Whether application i would give any of its containers after so much more was taken from it."""
+    g, a = s.g[0], s.a[i]
+    mb = a.usage_mb - a.preempt_mb - mb - g.conf_max_mb
+    vcores = a.usage_vcores - a.preempt_vcores - vcores - g.conf_max_vcores
+    return compare(s, s.q[a.q].policy, mb, vcores, a.fair_mb, a.fair_vcores, True) >= 0
+
+
+@kernel
+def _count_victims(s: S, at: int, n: int, sign: int, room: int) -> None:
+    """Before victims in work[at:] are marked (sign -1), and after (1): what their applications would give.
+
+    An application's victims stand together. One far above its share gives as before, but for the victims.
+    """
+    w = s.work
+    k = at
+    while k < at + n:
+        i, first, mb, vcores = s.c[w[k]].app, k, 0, 0
+        while k < at + n and s.c[w[k]].app == i:
+            mb, vcores = mb + s.c[w[k]].mb, vcores + s.c[w[k]].vcores
+            k += 1
+        if sign > 0:
+            mb, vcores = 0, 0
+        if not _far_above(s, i, mb, vcores):
+            _count_app(s, i, sign, room)
+        elif sign < 0:
+            for j in range(first, k):
+                x = s.c[w[j]]
+                w[room + 2 * x.node] -= x.mb
+                w[room + 2 * x.node + 1] -= x.vcores
+
+
+@kernel
 def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, at: int, now: int) -> int:
     """Victims for one container of application i; the number of them (they are marked, logged and will be killed)."""
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
+    room = nodes_at + n_nodes
+    failed = room + 2 * len(s.n)
     for k in range(n_nodes):
-        n, ams = _victims_on(s, w[nodes_at + k], mb, vcores, most_ams, at)
+        ni = w[nodes_at + k]
+        if mb > w[room + 2 * ni] or vcores > w[room + 2 * ni + 1]:
+            continue
+        # Who asks does not matter, and whatever is chosen leaves less to choose from: a node that could not make room
+        # for so much cannot do it later in the same pass.
+        if mb >= w[failed + 2 * ni] and vcores >= w[failed + 2 * ni + 1]:
+            continue
+        n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
+        if n < 0 and best < 0 and mb <= w[failed + 2 * ni] and vcores <= w[failed + 2 * ni + 1]:
+            w[failed + 2 * ni], w[failed + 2 * ni + 1] = mb, vcores
         if n >= 0:
             # Keep this node's victims where the next node's search does not write.
-            best, best_n, most_ams = w[nodes_at + k], n, ams
+            best, best_n, most_ams = ni, n, ams
             for j in range(n):
                 w[len(w) - 1 - j] = w[at + j]
             if ams == 0:
@@ -215,6 +298,8 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     for j in range(best_n):
         w[at + j] = w[len(w) - 1 - j]
     _by_app(s, at, best_n)
+    _count_victims(s, at, best_n, -1, room)
+    free_mb, free_vcores = _free_on(s, best)
     freed_mb, freed_vcores = 0, 0
     for k in range(at, at + best_n):
         x = s.c[w[k]]
@@ -232,14 +317,22 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
         g.kill_n += 1
     if freed_mb != 0 or freed_vcores != 0:
         _preempted_here(s, best, i, freed_mb, freed_vcores)
+    _count_victims(s, at, best_n, 1, room)
+    now_mb, now_vcores = _free_on(s, best)
+    w[room + 2 * best] += now_mb - free_mb
+    w[room + 2 * best + 1] += now_vcores - free_vcores
     return best_n
 
 
 @kernel
 def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
-    """FSPreemptionThread for one starved application, on nodes in work[nodes_at:]; scratch behind them."""
+    """FSPreemptionThread for one starved application.
+
+    On nodes in work[nodes_at:]; behind them stands what each could have free at most, what each was found to have no
+    room for in this pass, then scratch.
+    """
     x, w = s.a[i], s.work
-    base = nodes_at + n_nodes
+    base = nodes_at + n_nodes + 4 * len(s.n)
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
@@ -298,6 +391,7 @@ def preempt_pass(s: S, now: int) -> int:
     base = len(s.work) // 2
     nodes_at = base + len(s.a)
     n_nodes = _node_order(s, nodes_at)
+    _most_room(s, nodes_at + n_nodes)
     while True:
         i = poll(s, base)
         if i < 0:
