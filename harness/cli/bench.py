@@ -47,6 +47,24 @@ def table(figures: dict[str, Any]) -> str:
             f"  {label:<19} {nodes:>5,} {days:>7.3g} {row['events']:>11,} {row['wall_s']:>8.1f} "
             f"{row['events_per_s']:>9,} {row['peak_mb']:>9.0f}"
         )
+    lines += ["", "Engine by size     nodes  applications   events/s   of 100 nodes  peak MiB"]
+    for row in figures["scale"]:
+        lines.append(
+            f"  {'ltrf':<14} {row['nodes']:>8,} {row['applications']:>13,} {row['events_per_s']:>10,} "
+            f"{row['of_100_nodes']:>14.2f} {row['peak_mb']:>9.0f}"
+        )
+    first = figures["first"]
+    lines += [
+        "",
+        f"Beginning: imports {first['import_cpu_s']:.2f} s of CPU; compiling {first['compile_wall_s']:.0f} s "
+        f"({first['compile_cpu_s']:.0f} of CPU);",
+        f"  `yarnfair run demo` with its report {first['run_wall_s']:.1f} s ({first['run_cpu_s']:.1f} of CPU)",
+        "Short cells on two workers      CPU s each   wall s each   both cores busy",
+    ]
+    for place in ("processes", "dask"):
+        if row := figures["cells"].get(place):
+            cost = f"{row['cpu_s_per_cell']:>11.3f} {row['wall_s_per_cell']:>13.3f}"
+            lines.append(f"  {place:<28} {cost} {100 * row['busy']:>15.0f} %")
     sizes = [row["queues"] for row in next(iter(figures["decision"].values()))]
     lines += ["", "A decision, ms, by queues " + "".join(f"{size:>10,}" for size in sizes)]
     for name, series in figures["decision"].items():

@@ -20,6 +20,7 @@ import numpy as np
 
 from harness.base.errors import YarnfairError
 from harness.experiments.bench_control import measure_control, measure_decisions
+from harness.experiments.bench_scale import measure_cells, measure_first, memory_of
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.plan import Order, Plan
@@ -71,7 +72,7 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def calibrate(steps: int = 20_000_000) -> float:
+def calibrate(steps: int = 6_000_000) -> float:
     """Steps a second of a fixed compiled loop: a hash, a dependent access to 8 MiB, a branch. The best of three."""
     from harness.sim.durations import calibration_loop
 
@@ -88,17 +89,17 @@ def calibrate(steps: int = 20_000_000) -> float:
 # --- the engine under load ---
 
 
-def _load_of(policy: Policy | None, nodes: int, seconds: float) -> Any:
-    """160 applications that never run out of work, 16 containers a node, everything switched on."""
+def _load_of(policy: Policy | None, nodes: int, seconds: float, applications: int = 160) -> Any:
+    """Applications that never run out of work, 16 containers a node, everything switched on."""
     from harness.sim.setup import SimSetup
     from harness.yarn.fair.parse import parse_allocations
 
     large = Resource(1536, 1)
     jobs = []
-    for i in range(160):
+    for i in range(applications):
         size = large if i % 8 == 0 else ONE
         stage = Stage("map", 1_000_000, size, TASKS)
-        jobs.append(JobSpec(f"j{i}", LOADED_LEAVES[i % 4], "mapreduce", ONE, (stage,), submit_s=0.05 * i))
+        jobs.append(JobSpec(f"j{i}", LOADED_LEAVES[i % 4], "mapreduce", ONE, (stage,), submit_s=8.0 / applications * i))
     return SimSetup(
         nodes=tuple(NodeSpec(f"n{i}", 16 * 1024, 16) for i in range(nodes)),
         allocations=parse_allocations(LOADED, source="bench"),
@@ -170,7 +171,9 @@ def _many_queues(setup: Any, queues: int) -> Any:
     return replace(setup, allocations=parse_allocations(f"<allocations>{rows}{tail}", source="bench"), jobs=jobs)
 
 
-def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000) -> dict[str, Any]:
+def measure_engine(
+    policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000, applications: int = 160
+) -> dict[str, Any]:
     """Container starts and ends per second of processor time, once the cluster is full; the best of three stretches."""
     from harness.policies.registry import make_policy
     from harness.sim.simulate import Simulation
@@ -179,7 +182,7 @@ def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events:
         setup = _capacity_load(int(policy.partition("_")[2] or len(LOADED_LEAVES)), nodes, warm_s)
     else:
         name, _, queues = policy.partition("_") if policy != "user_policy" else (policy, "", "")
-        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(name, {}), nodes, warm_s)
+        setup = _load_of(ByUsage() if policy == "user_policy" else make_policy(name, {}), nodes, warm_s, applications)
         if queues:
             setup = _many_queues(setup, int(queues))
     simulation = Simulation(setup)
@@ -209,6 +212,8 @@ def measure_engine(policy: str, nodes: int = 100, warm_s: float = 120.0, events:
         "queues": len(leaves),
         "pending_applications": int((simulation.scheduler.S.a["pending_mb"] > 0).sum()),
         "nodes": nodes,
+        "peak_mb": round(peak_mb(), 1),
+        "mb_per_1000": memory_of(simulation, nodes),
     }
 
 
@@ -360,7 +365,12 @@ _PARTS: dict[str, Callable[..., Any]] = {
     "decisions": measure_decisions,
     "control": measure_control,
     "order": measure_order,
+    "first": measure_first,
+    "cells": measure_cells,
 }
+
+#: Nodes and applications of the rows of `scale`; the first is what the others are compared with.
+SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000))
 
 
 def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
@@ -416,6 +426,16 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         growth.append(measure(f"growth: {nodes} nodes", "nodes", nodes, span))
     for days in (1, 2, 5, 10) if full else (1, 10):
         growth.append(measure(f"growth: {days} day(s)", "days", days))
+    scale = []
+    for nodes, applications in SCALE:
+        label = f"scale: {nodes} nodes, {applications} applications"
+        row = measure(label, "engine", "ltrf", nodes, 120.0, 1_000_000, applications)
+        row["calibration_ratio"] = round(row["events_per_s"] / measure("calibration", "calibrate"), 6)
+        scale.append({**row, "applications": applications})
+    for row in scale:
+        row["of_100_nodes"] = round(row["calibration_ratio"] / scale[0]["calibration_ratio"], 3)
+    first = measure("a first run", "first", timeout_s=600.0)
+    cells = measure("short cells", "cells")
     names = ("static", "fair", "drf", "fifo", "ltrf", "naive-hltrf", "hltrf", "qknober")
     decision = measure("decisions", "decisions", names, (10, 100, 1000, 10000) if full else (10, 100, 1000))
     sizes = (4, 100, 1000, 10000) if full else (4, 100, 1000)
@@ -434,6 +454,9 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         "engine": engine,
         "fb_day": fb_day,
         "growth": growth,
+        "scale": scale,
+        "first": first,
+        "cells": cells,
         "decision": decision,
         "control": control,
         "order": order,

@@ -67,6 +67,11 @@ def test_the_table_fits_80_columns() -> None:
             "engine": dict.fromkeys(("fair", "ltrf", "user_policy"), engine),
             "fb_day": run,
             "growth": [run],
+            "scale": [{**run, "applications": 10_000, "of_100_nodes": 0.51}],
+            "first": dict.fromkeys(
+                ("import_cpu_s", "compile_wall_s", "compile_cpu_s", "run_wall_s", "run_cpu_s"), 99.94
+            ),
+            "cells": {"processes": dict.fromkeys(("cpu_s_per_cell", "wall_s_per_cell", "busy"), 0.934)},
             "decision": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (10, 100, 1000, 10000)]},
             "control": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (4, 100, 1000, 10000)]},
             "order": {"jobs_9_s": 1.0, "jobs_in_60_s": 15},
@@ -75,6 +80,24 @@ def test_the_table_fits_80_columns() -> None:
     )
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "1,234,567" in text
+
+
+def test_memory_by_what_it_is_for_is_of_the_state_alone() -> None:
+    few, many = (bench.measure_engine("fair", 40, 60.0, 2000, applications) for applications in (40, 400))
+    for figures in (few, many):
+        found = figures["mb_per_1000"]
+        assert set(found) == {"nodes", "applications", "containers"}
+        # A record is some hundred bytes, and arrays are at most a few times as long as what is in them.
+        assert all(0.01 < mb < 200 for mb in found.values())
+    assert many["pending_applications"] > few["pending_applications"]
+
+
+def test_the_cost_of_a_cell_is_the_difference_of_two_campaigns() -> None:
+    found = bench.measure_cells(2, 8)
+    for place in ("processes", "dask"):
+        if place in found:
+            assert found[place]["cpu_s_per_cell"] > 0
+            assert found[place]["wall_s_per_cell"] > 0
 
 
 def test_job_ordering_s_figures() -> None:

@@ -1,0 +1,154 @@
+"""What it costs to begin, to run many small simulations, and how much memory a large one takes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import YarnfairError
+
+#: Arrays of the scheduler (first) and of the world (second) that grow with nodes, with applications, with containers.
+_GROW = {
+    "nodes": (("n",), ("nodes", "ring", "ring_ms")),
+    "applications": (("a", "r", "heap"), ("jobs", "stages")),
+    "containers": (("c", "k", "log", "work"), ("runs", "heap_t", "heap_v", "redo", "scratch")),
+}
+
+
+def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
+    """MiB of the state's arrays for each thousand nodes, applications, running containers; room to grow included."""
+    S, W = simulation.scheduler.S, simulation.world
+    counts = {
+        "nodes": nodes,
+        "applications": int((S.a["alive"] == 1).sum()),
+        "containers": int(S.g[0]["n_running"]),
+    }
+    found = {}
+    for what, (scheduler, world) in _GROW.items():
+        size = sum(getattr(S, name).nbytes for name in scheduler) + sum(getattr(W, name).nbytes for name in world)
+        found[what] = round(size / 2**20 / max(counts[what], 1) * 1000, 3)
+    return found
+
+
+def measure_first() -> dict[str, float]:
+    """Seconds until the command is imported, until an engine is compiled that nobody has compiled, and of a first run.
+
+    In processes of their own: what a machine does after an installation, and what it does from then on.
+    """
+
+    def timed(*command: str, **environment: str) -> tuple[float, float]:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, *command], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        )
+        wall = time.perf_counter() - began
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise YarnfairError(f"measuring a first run failed: {last}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+        _, imported = timed("-c", "import harness.cli")
+        # A folder of the user's own choice: nothing compiled is taken from elsewhere.
+        kept = str(Path(folder, "kept"))
+        compile_ = "import harness.sim.simulate; from harness.sim.compiled import _compile_all as c; c('fair')"
+        compiled = timed("-c", compile_, NUMBA_CACHE_DIR=kept)
+        run = ("-m", "harness", "run", "demo", "--out", str(Path(folder, "out")))
+        timed(*run)  # whatever this machine has not compiled yet
+        ran = timed(*run)
+    return {
+        "import_cpu_s": round(imported, 3),
+        "compile_wall_s": round(compiled[0], 1),
+        "compile_cpu_s": round(compiled[1], 1),
+        "run_wall_s": round(ran[0], 2),
+        "run_cpu_s": round(ran[1], 2),
+    }
+
+
+def measure_cells(few: int = 40, many: int = 200) -> dict[str, Any]:
+    """Short simulations as cells of one campaign on two workers: each one's cost, by the difference of two campaigns.
+
+    What the workers take to begin is in both. `busy`: processor time of all processes over the time of two cores.
+    """
+    found: dict[str, Any] = {"cells": many - few, "workers": 2}
+    places: dict[str, Callable[[], Any]] = {"processes": _processes, "dask": _dask}
+    for place, executor in places.items():
+        costs = []
+        for count in (few, many):
+            with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
+                before = _all_cpu_s()
+                began = time.perf_counter()
+                end = executor()
+                if end is None:
+                    break
+                _run_cells(count, Path(folder), end[0])
+                end[1]()
+                costs.append((time.perf_counter() - began, _all_cpu_s() - before))
+        if len(costs) == 2:
+            wall, cpu = (costs[1][k] - costs[0][k] for k in range(2))
+            cells = many - few
+            found[place] = {
+                "cpu_s_per_cell": round(cpu / cells, 4),
+                "wall_s_per_cell": round(wall / cells, 4),
+                "busy": round(cpu / wall / 2, 3),
+            }
+    return found
+
+
+def _all_cpu_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, who))
+
+
+def _processes() -> tuple[Any, Callable[[], None]]:
+    from harness.experiments.campaign.executors import Processes
+
+    executor = Processes(2)
+    return executor, executor.close
+
+
+def _dask() -> tuple[Any, Callable[[], None]] | None:
+    """A Dask cluster of two workers on this machine; None where Dask is not installed."""
+    try:
+        import distributed
+    except ImportError:
+        return None
+    from harness.experiments.campaign.executors import Dask
+
+    make: Any = distributed.LocalCluster
+    cluster = make(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    executor = Dask(cluster.scheduler_address.replace("tcp://", "dask://"))
+
+    def end() -> None:
+        executor.close()
+        cluster.close()
+
+    return executor, end
+
+
+def _run_cells(count: int, out: Path, executor: Any) -> None:
+    """So many runs of the demo's load, 200 virtual seconds each, under one policy and so many seeds."""
+    from harness.base.documents import read_yaml
+    from harness.experiments.campaign.clusters import Place
+    from harness.experiments.campaign.run import run_campaign
+    from harness.experiments.campaign.spec import of_one
+    from harness.experiments.kind import Target, kind_of
+    from harness.experiments.resolve import experiment_path
+
+    document = read_yaml(experiment_path("demo"))
+    document.data["limits"] = {"duration_s": 200}
+    kind = kind_of(document)
+    experiment = kind.load(document)
+    seeds = range(1, count + 1)
+    variants = kind.variants(experiment, policies=["ltrf"], settings={}, seeds=seeds, real=False)
+    run_campaign(of_one(experiment, variants, Place("sim", "sim", Target())), out, executor, fresh=True, strict=True)
