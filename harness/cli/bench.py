@@ -59,12 +59,11 @@ def table(figures: dict[str, Any]) -> str:
         f"Beginning: imports {first['import_cpu_s']:.2f} s of CPU; compiling {first['compile_wall_s']:.0f} s "
         f"({first['compile_cpu_s']:.0f} of CPU);",
         f"  `yarnfair run demo` with its report {first['run_wall_s']:.1f} s ({first['run_cpu_s']:.1f} of CPU)",
-        "Short cells on two workers      CPU s each   wall s each   both cores busy",
+        "Short cells on two workers        own s each  overhead s      both busy",
     ]
     for place in ("processes", "dask"):
         if row := figures["cells"].get(place):
-            cost = f"{row['cpu_s_per_cell']:>11.3f} {row['wall_s_per_cell']:>13.3f}"
-            lines.append(f"  {place:<28} {cost} {100 * row['busy']:>15.0f} %")
+            lines.append(f"  {place:<28} {row['own_s']:>13.3f} {row['overhead_s']:>11.3f} {100 * row['busy']:>12.0f} %")
     sizes = [row["queues"] for row in next(iter(figures["decision"].values()))]
     lines += ["", "A decision, ms, by queues " + "".join(f"{size:>10,}" for size in sizes)]
     for name, series in figures["decision"].items():

@@ -14,6 +14,8 @@ from typing import Any
 
 from harness.base.errors import YarnfairError
 
+#: Cells that the workers run before anything is measured: they import, and load what is compiled.
+_BEFORE = 6
 #: Arrays of the scheduler (first) and of the world (second) that grow with nodes, with applications, with containers.
 _GROW = {
     "nodes": (("n",), ("nodes", "ring", "ring_ms")),
@@ -74,40 +76,30 @@ def measure_first() -> dict[str, float]:
     }
 
 
-def measure_cells(few: int = 40, many: int = 200) -> dict[str, Any]:
-    """Short simulations as cells of one campaign on two workers: each one's cost, by the difference of two campaigns.
+def measure_cells(cells: int = 150) -> dict[str, Any]:
+    """Short simulations as cells of one campaign on two workers that have run some before.
 
-    What the workers take to begin is in both. `busy`: processor time of all processes over the time of two cores.
+    `own_s`: a cell's own time on its worker; `overhead_s`: what the workers wait for each cell; `busy`: the part of the
+    two workers' time that cells have.
     """
-    found: dict[str, Any] = {"cells": many - few, "workers": 2}
+    found: dict[str, Any] = {"cells": cells, "workers": 2}
     places: dict[str, Callable[[], Any]] = {"processes": _processes, "dask": _dask}
-    for place, executor in places.items():
-        costs = []
-        for count in (few, many):
+    for place, make in places.items():
+        made = make()
+        if made is None:
+            continue
+        executor, end = made
+        try:
             with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-                before = _all_cpu_s()
-                began = time.perf_counter()
-                end = executor()
-                if end is None:
-                    break
-                _run_cells(count, Path(folder), end[0])
-                end[1]()
-                costs.append((time.perf_counter() - began, _all_cpu_s() - before))
-        if len(costs) == 2:
-            wall, cpu = (costs[1][k] - costs[0][k] for k in range(2))
-            cells = many - few
-            found[place] = {
-                "cpu_s_per_cell": round(cpu / cells, 4),
-                "wall_s_per_cell": round(wall / cells, 4),
-                "busy": round(cpu / wall / 2, 3),
-            }
+                own, wall = _run_cells(_BEFORE, cells, Path(folder), executor)
+        finally:
+            end()
+        found[place] = {
+            "own_s": round(own / cells, 4),
+            "overhead_s": round(max(2 * wall - own, 0.0) / cells, 4),
+            "busy": round(min(own / wall / 2, 1.0), 3),
+        }
     return found
-
-
-def _all_cpu_s() -> float:
-    """Processor time of this process and of its children that have ended."""
-    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, who))
 
 
 def _processes() -> tuple[Any, Callable[[], None]]:
@@ -136,11 +128,12 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
     return executor, end
 
 
-def _run_cells(count: int, out: Path, executor: Any) -> None:
-    """So many runs of the demo's load, 200 virtual seconds each, under one policy and so many seeds."""
+def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float, float]:
+    """Runs of the demo's load, 200 virtual seconds each, one a seed: after the first ones, (what they took on their
+    workers, what all of them took), seconds."""
     from harness.base.documents import read_yaml
     from harness.experiments.campaign.clusters import Place
-    from harness.experiments.campaign.run import run_campaign
+    from harness.experiments.campaign.run import Watch, run_campaign
     from harness.experiments.campaign.spec import of_one
     from harness.experiments.kind import Target, kind_of
     from harness.experiments.resolve import experiment_path
@@ -149,6 +142,10 @@ def _run_cells(count: int, out: Path, executor: Any) -> None:
     document.data["limits"] = {"duration_s": 200}
     kind = kind_of(document)
     experiment = kind.load(document)
-    seeds = range(1, count + 1)
+    seeds = range(1, before + count + 1)
     variants = kind.variants(experiment, policies=["ltrf"], settings={}, seeds=seeds, real=False)
-    run_campaign(of_one(experiment, variants, Place("sim", "sim", Target())), out, executor, fresh=True, strict=True)
+    ended: list[tuple[float, float]] = []
+    watch = Watch(end=lambda cell, told, state: ended.append((time.perf_counter(), told.wall_s or 0.0)))
+    campaign = of_one(experiment, variants, Place("sim", "sim", Target()))
+    run_campaign(campaign, out, executor, watch=watch, fresh=True, strict=True)
+    return sum(own for _, own in ended[before:]), ended[-1][0] - ended[before - 1][0]

@@ -71,7 +71,7 @@ def test_the_table_fits_80_columns() -> None:
             "first": dict.fromkeys(
                 ("import_cpu_s", "compile_wall_s", "compile_cpu_s", "run_wall_s", "run_cpu_s"), 99.94
             ),
-            "cells": {"processes": dict.fromkeys(("cpu_s_per_cell", "wall_s_per_cell", "busy"), 0.934)},
+            "cells": {"processes": dict.fromkeys(("own_s", "overhead_s", "busy"), 0.934)},
             "decision": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (10, 100, 1000, 10000)]},
             "control": {"naive-hltrf": [{"queues": n, "ms": 123.456} for n in (4, 100, 1000, 10000)]},
             "order": {"jobs_9_s": 1.0, "jobs_in_60_s": 15},
@@ -92,12 +92,14 @@ def test_memory_by_what_it_is_for_is_of_the_state_alone() -> None:
     assert many["pending_applications"] > few["pending_applications"]
 
 
-def test_the_cost_of_a_cell_is_the_difference_of_two_campaigns() -> None:
-    found = bench.measure_cells(2, 8)
+def test_workers_are_busy_with_cells_for_a_part_of_their_time() -> None:
+    found = bench.measure_cells(4)
     for place in ("processes", "dask"):
         if place in found:
-            assert found[place]["cpu_s_per_cell"] > 0
-            assert found[place]["wall_s_per_cell"] > 0
+            row = found[place]
+            assert row["own_s"] > 0
+            assert 0 < row["busy"] <= 1
+            assert row["overhead_s"] == pytest.approx(row["own_s"] * (1 / row["busy"] - 1), rel=0.1, abs=0.01)
 
 
 def test_job_ordering_s_figures() -> None:
