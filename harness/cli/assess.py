@@ -42,9 +42,10 @@ def assess(
 ) -> None:
     """Say whether long-term fairness would help: yes, no or unsure, who gains, who loses, the price, the settings.
 
-    TRACE (of `yarnfair record`, a real run's, SLS', Rumen's, a folder of job history files) or what the ResourceManager
-    knows is replayed under the present policy, and held against what happened; then under candidates. With a yes it
-    writes a ready enforce.yaml, which begins in mode shadow, and always a page. Nothing is overwritten.
+    It takes a TRACE (of `yarnfair record`, a real run's, SLS', Rumen's, a folder of job history files) or records a
+    ResourceManager. First it replays the load under the present policy and compares that with what happened; then it
+    plays the candidates. It always writes a page, and after a yes a ready enforce.yaml that begins in mode shadow. It
+    overwrites nothing.
     """
     from harness.control.config import read_config
     from harness.control.settings import MAX_RATIO

@@ -44,7 +44,7 @@ def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
 @click.option("--jobs", type=click.IntRange(1, 256), help="Cells side by side [one a core].")
 @json_option
 def plan(file: Path, out: Path | None, jobs: int | None, as_json: bool) -> None:
-    """List the cells of FILE and how long they may take. Nothing is run."""
+    """List the cells of FILE and how long they may take. Runs nothing."""
     import os
 
     from harness.experiments.campaign.run import estimates, folder_of, standings

@@ -15,14 +15,14 @@ from harness.cli.output import json_option, print_json
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
 @click.option("--memory-mb", type=click.IntRange(1, 2**63 - 1), help="The cluster's memory, MiB, for absolute maxima.")
 @click.option("--vcores", type=click.IntRange(1, 2**31 - 1), help="The cluster's virtual cores, for absolute maxima.")
-@click.option("--fixed-queues", is_flag=True, help="No queue is made by an application: `enforce` can steer them all.")
+@click.option("--fixed-queues", is_flag=True, help="Applications create no queues: `enforce` can steer all.")
 @json_option
 def convert(
     allocations: str, output: Path | None, memory_mb: int | None, vcores: int | None, fixed_queues: bool, as_json: bool
 ) -> None:
     """The capacity-scheduler.xml for the Fair Scheduler's file ALLOCATIONS, in weight mode, as `yarn fs2cs` makes it.
 
-    Standard error says what works otherwise afterwards, what cannot be carried over, and what yarn-site.xml needs.
+    Standard error lists what will work differently, what cannot be carried over, and what yarn-site.xml needs.
     """
     from harness.base.errors import InputError
     from harness.model.resources import Resource

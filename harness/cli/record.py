@@ -29,14 +29,23 @@ T = TypeVar("T")
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The controller's configuration.")
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [as the ResourceManager says].")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
-@click.option("--user", metavar="NAME", help="Whom to ask as [the process' user].")
+@click.option("--user", metavar="NAME", help="The user name of its requests [the process' user].")
 @access_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="File for the trace [standard output].")
 @click.option(
     "--follow", type=click.Path(path_type=Path), metavar="FILE", help="Go on recording into this file, until stopped."
 )
-@click.option("--every", "every_s", type=Number(0.2, 3600), default=10.0, show_default=True, help="... look so often.")
-@click.option("--for", "for_s", type=Span(), metavar="TIME", help="... for so long (90s, 5m, 2h, 7d), then end.")
+@click.option(
+    "--every",
+    "every_s",
+    type=Number(0.2, 3600),
+    default=10.0,
+    show_default=True,
+    help="With --follow: seconds between two looks.",
+)
+@click.option(
+    "--for", "for_s", type=Span(), metavar="TIME", help="With --follow: end after this time (90s, 5m, 2h, 7d)."
+)
 @json_option
 def record(
     rm: str | None,
@@ -51,17 +60,16 @@ def record(
     for_s: float | None,
     as_json: bool,
 ) -> None:
-    """Write what a ResourceManager knows of its applications, running and ended, as a trace for `yarnfair replay`.
+    """Record a ResourceManager's applications, running and ended, as a trace for `yarnfair replay`.
 
-    Every task of MapReduce jobs is there when the JobHistoryServer is named; other applications are cut into equal
-    tasks that use what the ResourceManager counted for them. A run on a real backend records itself, with every task:
-    its directory holds trace.jsonl.
+    With --history the trace has every task of MapReduce jobs. Other applications become equal tasks that use what the
+    ResourceManager counted. A run on a real backend records itself, with every task: see trace.jsonl in its directory.
 
-    Where a controller is at work, the weights in force are its own of the moment: give its --config, and the trace has
-    the entitlements that it works by.
+    Does a controller run there? Give its --config: the trace then has your own weights, not the controller's of the
+    moment.
 
-    --follow goes on for weeks and takes up where it stopped: it survives restarts of its own and of the
-    ResourceManager, and says what it could not know. `replay` and `assess` take the file at any time.
+    --follow goes on for weeks and takes up where it stopped. It survives its own restarts and the ResourceManager's,
+    and says what it could not know. `replay` and `assess` take the file at any time.
     """
     from harness.base.errors import CallError
     from harness.base.files import replace_file

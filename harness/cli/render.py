@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 @click.argument("queues", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
 @click.option(
-    "--scheduler", type=click.Choice(["fair", "capacity"]), default="fair", show_default=True, help="For whose RM."
+    "--scheduler",
+    type=click.Choice(["fair", "capacity"]),
+    default="fair",
+    show_default=True,
+    help="The RM's scheduler.",
 )
 @json_option
 def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> None:
     """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.
 
-    What the ResourceManager would accept and get wrong is refused; what is written has been read back and compared.
+    It refuses what the ResourceManager would accept and get wrong. It reads its own file back before it prints it.
     """
     from harness.base.documents import read_yaml
     from harness.base.errors import YarnfairError
@@ -88,9 +92,9 @@ def _capacities(file: AllocationFile) -> str:
 @click.argument("file", type=click.Path())
 @json_option
 def validate(file: str, as_json: bool) -> int:
-    """Check an allocation FILE for every mistake, above all those that the ResourceManager makes nothing of silently.
+    """Check an allocation FILE, including mistakes that the ResourceManager silently ignores.
 
-    Also capacity-scheduler.xml: which of the two it is, the file says. Exit code 1 if there is any mistake.
+    FILE may also be a capacity-scheduler.xml. Exit code 1 if there is any mistake.
     """
     from harness.yarn.capacity.validate import is_configuration, validate_properties
     from harness.yarn.fair.parse import read_bytes

@@ -34,7 +34,7 @@ def name_of(trace: Path) -> str:
     "schedulers",
     multiple=True,
     type=click.Choice(["fair", "capacity"]),
-    help="Of which scheduler; given twice, one beside the other [the trace's].",
+    help="The RM's scheduler; give both to compare them [the trace's].",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting of the policies, or period=SECONDS.")
 @seed_option("Of heartbeats' phases: a number, or a range like 1-10 [1].")

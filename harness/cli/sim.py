@@ -79,7 +79,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
     type=click.Choice(["fair", "capacity"]),
     default="fair",
     show_default=True,
-    help="Which of Hadoop's schedulers the ResourceManager has.",
+    help="The RM's scheduler.",
 )
 @click.option(
     "--store",
@@ -93,9 +93,11 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 )
 @click.option("--seed", type=click.IntRange(0), help="Of the jobs (default: 1).")
 @click.option("--allocations", "file", help="The scheduler's file; written from the experiment if it is not there.")
-@click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: a load of so many queues ...")
-@click.option("--apps", type=click.IntRange(0, 100_000), help="... and applications that never end.")
-@click.option("--for", "for_s", type=float, help="Stop after so many seconds of the wall clock.")
+@click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: the number of queues.")
+@click.option(
+    "--apps", type=click.IntRange(0, 100_000), help="With --queues: applications, which never end [ten a queue]."
+)
+@click.option("--for", "for_s", type=float, help="Stop after this time, in wall seconds.")
 @json_option
 def serve(
     experiment: str | None,
@@ -116,9 +118,10 @@ def serve(
 ) -> None:
     """A simulated cluster behind a ResourceManager's REST API and the two calls of its RPC that a controller needs.
 
-    It runs EXPERIMENT's jobs on EXPERIMENT's nodes, virtual time following the wall clock, and whatever clients submit;
-    it reads the scheduler's file when `refreshQueues` is called, the allocation file also by itself, as an RM does; the
-    Capacity Scheduler's configuration is changed over REST unless `--store file` says so. Ctrl-C ends it.
+    It runs EXPERIMENT's jobs on EXPERIMENT's nodes, and whatever clients submit. Virtual time follows the wall clock.
+    As an RM does, it reads its scheduler's file when a client calls `refreshQueues`, and the allocation file also by
+    itself. The Capacity Scheduler's configuration changes over REST, or with `--store file` by its file. Ctrl-C ends
+    it.
     """
     if (experiment is None) == (queues is None):
         raise click.UsageError("give an experiment, or --queues N --apps M")

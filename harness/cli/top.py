@@ -26,7 +26,7 @@ _WIDTH = 80
 
 @click.command()
 @source_options
-@click.option("--every", type=Number(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--every", type=Number(0.2, 3600), default=2.0, show_default=True, help="Seconds between two frames.")
 @click.option("--once", is_flag=True, help="Print one frame and end.")
 @click.option(
     "--serve",

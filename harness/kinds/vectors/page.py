@@ -45,8 +45,8 @@ SOURCES: tuple[tuple[str, str], ...] = (
     ),
     (
         "The load",
-        "SYNTHETIC, of the shape of Google's 2011 trace, unless the experiment names the trace itself; what is assumed "
-        "is said in docs/reference/vectors.md.",
+        "SYNTHETIC, of the shape of Google's 2011 trace, unless the experiment names the trace itself. "
+        "docs/reference/vectors.md lists what it assumes.",
     ),
     ("Curves", "allocations.parquet of each run directory, a sample every sample_s of virtual time."),
 )
