@@ -62,7 +62,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "A YARN cluster: up, status, doctor, down, adopt, release, grow, shrink.",
         ),
         "data": ("harness.cli.data:data", "Data sets for the papers' workloads: kinds, generate, verify."),
-        "job": ("harness.cli.job:job", "The papers' applications as programs: list, run, mix."),
+        "job": ("harness.cli.job:job", "The papers' applications as programs: list, run."),
     },
 }
 COMMANDS = {verb: place for group in GROUPS.values() for verb, place in group.items()}
