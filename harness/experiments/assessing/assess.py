@@ -41,8 +41,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """What is tried, the simplest first. `hltrf` where queues have queues below them; half-lives that the recording
     outlasts. All keep the weights within ``max_ratio``, as the configuration that is recommended does."""
-    # The simulated Capacity Scheduler takes no policy that writes minimum shares, as `hltrf` does.
-    nested = scheduler == "fair" and any(path.count(".") > 1 for path in trace.header.queues)
+    nested = any(path.count(".") > 1 for path in trace.header.queues)
     listed: list[tuple[str, dict[str, Any]]] = [("ltrf", {})]
     listed += [("ltrf", {"half_life": value}) for value in HALF_LIVES_S if value < span_s]
     listed += [("ltrf", {"horizon_s": value}) for value in HORIZONS_S]

@@ -267,6 +267,10 @@ def test_on_the_capacity_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture
     assert trace.header.scheduler == "capacity"
     assert found["verdict"] in ("yes", "no"), found["lines"]
     assert "capacity" in found["policies"]
+    # Where queues have children, what writes minimum shares (here larger capacities) is a candidate, too.
+    tried = [name for name in found["policies"] if name.startswith("hltrf@outside")]
+    assert bool(tried) == nested
+    assert all(found["policies"][name]["sharing_loss_integral"] > 0 for name in tried)
     assert found["reproduction_error"] < 0.05
     if found["recommended"]:
         config = read_config(Path(found["recommended"]["config"]))
