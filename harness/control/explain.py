@@ -151,7 +151,7 @@ def _next(view: View, row: QueueRow) -> list[str]:
     places = [rival.path for rival in waiting]
     if row.path in places:
         place = places.index(row.path) + 1
-        lead = "It is next" if place == 1 else f"It is number {place} of {len(places)}"
+        lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
     else:
         lead = "It wants nothing now"
     return [f"{lead}: the scheduler serves first who holds least for its weight ({shown})."]
