@@ -7,16 +7,15 @@ an attribute goes back to that the policy no longer declares. What the controlle
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.base.errors import InputError
 from harness.control.events import Attributes
+from harness.control.values import ATTRIBUTES, Values, checked, entitlement, finite, limit_of, resource_of, values_of
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
-from harness.model.queues import ROOT, AllocationFile, QueueSettings, ResourceLimit
-from harness.model.resources import UNBOUNDED, Resource
+from harness.model.queues import ROOT, AllocationFile
+from harness.model.resources import Resource
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
@@ -29,13 +28,10 @@ from harness.yarn.rmclient import RmClient
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
-ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
 #: So many queues that have gone are remembered.
 MOST_DEPARTED = 1000
 #: In `FileOwner.texts`, beside the attributes.
 OPENED = "element"
-#: Attribute -> value, as JSON holds it; None: the file does not say.
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +105,7 @@ class FileOwner:
         for gone in sorted(self.baseline.keys() - names):
             self._depart(gone)
         for path in sorted(names):
-            said = _values(file.settings.get(path))
+            said = values_of(file.settings.get(path))
             if path not in self.baseline:
                 self._come_back(path, said)
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
@@ -156,7 +152,7 @@ class FileOwner:
 
         Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
         """
-        baseline, ours, named, texts = _checked(document)
+        baseline, ours, named, texts = checked(document)
         if not lives:
             self._hold_against_file(baseline, ours, texts)
         self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
@@ -172,13 +168,13 @@ class FileOwner:
         """What stands in the file and was not a controller's is the administrator's."""
         file = parse_allocations(self.place.read(), source=self.place.name)
         for path in list(ours):
-            said = _values(file.settings.get(path))
+            said = values_of(file.settings.get(path))
             for attribute in [name for name, values in ours[path].items() if said[name] not in values]:
                 del ours[path][attribute]
                 baseline.get(path, {}).pop(attribute, None)
                 texts.get(path, {}).pop(attribute, None)
         for path, values in list(baseline.items()):
-            said = _values(file.settings.get(path))
+            said = values_of(file.settings.get(path))
             if "weight" not in ours.get(path, {}):
                 values["weight"] = said["weight"]
 
@@ -207,7 +203,7 @@ class FileOwner:
     def min_shares(self) -> dict[str, Resource]:
         """The administrator's minimum shares of queues of which the controller has written one."""
         return {
-            path: _resource(values["min_resources"])
+            path: resource_of(values["min_resources"])
             for path, values in self.baseline.items()
             if "min_resources" in values
         }
@@ -221,7 +217,7 @@ class FileOwner:
         found = {}
         for path, values in self.baseline.items():
             if "max_resources" in values:
-                limit = _limit(values["max_resources"]) or default
+                limit = limit_of(values["max_resources"]) or default
                 found[path] = limit.resolve(capacity)
             elif "min_resources" in values:
                 found[path] = self._file.max_resources(path).resolve(capacity)
@@ -318,7 +314,7 @@ class FileOwner:
     def _remember(self, edited: Edited) -> None:
         """What the administrator wrote, where it is being replaced for the first time."""
         for path, was in edited.was.items():
-            texts, said = self.texts.setdefault(path, {}), _values(self._file.settings.get(path))
+            texts, said = self.texts.setdefault(path, {}), values_of(self._file.settings.get(path))
             for attribute, text in was.items():
                 # What somebody else has written since is not the administrator's text.
                 if said[attribute] == self.baseline.get(path, {}).get(attribute):
@@ -370,7 +366,7 @@ class FileOwner:
         for path in {**wanted, **self.ours}:
             if path not in self._names:
                 continue
-            said = _values(self._file.settings.get(path))
+            said = values_of(self._file.settings.get(path))
             ours, known = self.ours.setdefault(path, {}), self.baseline.setdefault(path, {"weight": said["weight"]})
             new: dict[str, Any] = {}
             unset: set[Attribute] = set()
@@ -385,7 +381,7 @@ class FileOwner:
                     if value is None:
                         unset.add(attribute)
                     elif attribute == "weight":
-                        value = _finite(value)
+                        value = finite(value)
                 else:
                     continue
                 text = self.texts.get(path, {}).get(attribute)
@@ -398,57 +394,13 @@ class FileOwner:
                     new[attribute] = value
             changes[path] = Change(
                 weight=new.get("weight"),
-                min_resources=_resource(new["min_resources"]) if "min_resources" in new else None,
-                max_resources=_limit(new.get("max_resources")),
+                min_resources=resource_of(new["min_resources"]) if "min_resources" in new else None,
+                max_resources=limit_of(new.get("max_resources")),
                 scheduling_policy=new.get("scheduling_policy"),
                 unset=frozenset(unset),
                 texts=texts,
             )
         return changes
-
-
-def _checked(
-    document: Mapping[str, Any],
-) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float], dict[str, dict[str, str | None]]]:
-    """The parts of a `FileOwner.document`, copied. InputError."""
-    try:
-        baseline = {str(path): {name: values[name] for name in values} for path, values in document["baseline"].items()}
-        ours = {
-            str(path): {name: list(found) for name, found in values.items()}
-            for path, values in document["ours"].items()
-        }
-        named = {str(path): float(seen_s) for path, seen_s in document["named"].items()}
-        texts = {
-            str(path): {name: None if text is None else str(text) for name, text in values.items()}
-            for path, values in document.get("texts", {}).items()
-        }
-        for values in texts.values():
-            for text in values.values():
-                (text or "").encode("latin-1")
-        for values in (*baseline.values(), *ours.values()):
-            if not values.keys() <= set(ATTRIBUTES):
-                raise ValueError(f"no attribute {sorted(values)[0]!r}")
-        for values in baseline.values():
-            entitlement(values.get("weight"))
-            _resource(values.get("min_resources"))
-            _limit(values.get("max_resources"))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(
-            f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
-        ) from None
-    return baseline, ours, named, texts
-
-
-def entitlement(weight: Any) -> float:
-    """A weight of a file as an entitlement: finite and within the range of weights, whatever the file says."""
-    if weight is None or isinstance(weight, str) or math.isnan(weight):
-        return 1.0
-    return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
-
-
-def _finite(weight: Any) -> float:
-    """A weight of a file to go back to: as it was, but one that would hang or break the ResourceManager."""
-    return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:
@@ -481,36 +433,3 @@ def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[
         for path in level:
             found[path] = min(max(found[path] * factor, WEIGHT_MIN), WEIGHT_MAX)
     return {path: float32(weight) for path, weight in found.items()}, tuple(unnamed)
-
-
-def _values(settings: QueueSettings | None) -> Values:
-    if settings is None:
-        return dict.fromkeys(ATTRIBUTES)
-    least, most = settings.min_resources, settings.max_resources
-    limit: Any = None
-    if most is not None:
-        limit = (
-            [most.absolute.memory_mb, most.absolute.vcores]
-            if most.absolute is not None
-            else {"memory": most.memory_fraction, "vcores": most.vcores_fraction}
-        )
-    return {
-        # NaN is equal to nothing, not to itself either.
-        "weight": None if settings.weight is None else settings.weight if settings.weight == settings.weight else "NaN",
-        "min_resources": None if least is None else [least.memory_mb, least.vcores],
-        "max_resources": limit,
-        "scheduling_policy": settings.scheduling_policy,
-    }
-
-
-def _resource(value: Any) -> Resource:
-    return Resource() if value is None else Resource(int(value[0]), int(value[1]))
-
-
-def _limit(value: Any) -> ResourceLimit | None:
-    if value is None:
-        return None
-    if isinstance(value, dict):
-        return ResourceLimit(None, float(value["memory"]), float(value["vcores"]))
-    absolute = Resource(int(value[0]), int(value[1]))
-    return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)

@@ -20,7 +20,7 @@ import yaml
 
 from harness.base.errors import YarnfairError
 from harness.clusters.local import LocalCluster
-from harness.control.owner import entitlement
+from harness.control.values import entitlement
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus

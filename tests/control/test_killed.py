@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from harness.control.owner import entitlement
+from harness.control.values import entitlement
 from harness.yarn.fair.parse import parse_allocations
 from tests.cluster.enforcing import ALLOCATIONS, QUEUES, Load, Service, until
 from tests.cluster.test_live_enforce import Site

@@ -19,36 +19,32 @@ from dataclasses import replace
 from typing import Any
 
 from harness.base.errors import InputError, RunInvalid, YarnfairError
-from harness.clusters import inrm
 from harness.control.kept import decision_document
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
 from harness.experiments.kind import Outcome, Step
 from harness.experiments.mrorder import Holding
-from harness.experiments.real.cluster import RealCluster, file_text
+from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, settle, tasks_table
 from harness.experiments.real.programs import ProgramLoad, Programs
-from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of, plan_for
+from harness.experiments.real.queues import allocations_of, find_queues, put_queues
+from harness.experiments.real.start import MOST_TRIES, client_of, control_settings, options_of
 from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jobs, sizes_document
 from harness.experiments.recording import nodes_of
-from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, jobs_of
+from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
 from harness.jobs.recorded import write_trace
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
-from harness.model.queues import AllocationFile
-from harness.model.resources import Resource
 from harness.policies.registry import make_policy
 from harness.results.metrics import ideal_alone_s
 from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
-from harness.sim.attributes import with_attributes
 from harness.sim.setup import SimResult
 from harness.yarn.answers import FINAL_STATES, AppStatus
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
-from harness.yarn.files import AllocationPlace
 
 __all__ = ["RealRun"]
 
@@ -125,12 +121,14 @@ class RealRun:
                 self.given = rest.properties()
             except (Refused, BadAnswer):
                 self.given = {}
-        allocations = self._allocations(capacity)
-        self.tree = queue_tree(allocations)
-        if self.cluster.place is None:
-            self._find_queues()
+        allocations = allocations_of(self.experiment, self.variant, capacity)
+        self.tree, place = queue_tree(allocations), self.cluster.place
+        if place is None:
+            self.weights = find_queues(self.client, self.experiment, any_queue=bool(self.programs.requests))
         else:
-            self._put_queues(allocations, self.cluster.place)
+            self.weights = put_queues(
+                self.client, self.cluster, place, self.experiment, self.variant, allocations, self.tree
+            )
         options = options_of(self.experiment, scheduler_address(rest), self.variant.seed)
         self.replayer = Replayer(rest, self.cluster.shared, options, tag=self.tag, python=self.cluster.python)
         self.load = self.programs.load(rest, self.variant.seed, self.tag)
@@ -154,51 +152,10 @@ class RealRun:
         if self.variant.mode == "outside":
             self._start_controller()
 
-    def _find_queues(self) -> None:
-        """The experiment's queues, which stay as they are. Their weights the RM does not tell. Raises InputError."""
-        there = self.client.rest.scheduler().queues
-        missing = [path for path in self.experiment.weights if path not in there]
-        if missing and not self.programs.requests:
-            raise InputError(
-                f"no queue {missing[0]}",
-                where=self.cluster.address.rest,
-                mend="make it there, or give --allocations, and the run sets its queues",
-            )
-        self.weights = self.experiment.weights
-
-    def _put_queues(self, allocations: AllocationFile, place: AllocationPlace) -> None:
-        """The experiment's queues in force on the ResourceManager."""
-        text = file_text(allocations, root_named=self.cluster.root_named)
-        if self.variant.in_rm:
-            text = inrm.allocations_with(text, self.variant.policy)
-        place.write(text.encode())
-        self.client.refresh_queues()
-        if self.variant.in_rm:
-            own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
-            paths = [queue.path for queue in self.tree if queue.path not in own]
-            inrm.confirm(self.client.rest, self.variant.policy, paths)
-        self.weights = {queue.path: queue.weight for queue in self.tree}
-        self.client.confirm_weights(
-            {p: w for p, w in self.weights.items() if p in self.experiment.weights and p != "root"}
-        )
-
     def _document(self) -> None:
         if self.load is not None:
             version = self.directory.info["cluster"]["version"]
             self.directory.info["programs"] = self.load.document(version, self.programs.data)
-
-    def _allocations(self, capacity: Resource) -> AllocationFile:
-        allocations = allocation_file(self.experiment.spec)
-        if self.variant.mode == "outside" or self.variant.in_rm:
-            return allocations
-        plan = plan_for(self.variant, capacity, self.experiment.weights)
-        return with_attributes(
-            allocations,
-            weights=plan.weights,
-            min_shares=plan.min_shares,
-            max_shares=plan.max_shares,
-            scheduling_policies=plan.scheduling_policies,
-        )
 
     def _start_controller(self) -> None:
         assert self.cluster.place is not None

@@ -1,0 +1,94 @@
+"""What an allocation file says of a queue's attributes, as JSON holds it, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
+from harness.model.queues import QueueSettings, ResourceLimit
+from harness.model.resources import UNBOUNDED, Resource
+from harness.yarn.fair.edit import Attribute
+
+ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
+#: Attribute -> value, as JSON holds it; None: the file does not say.
+Values = dict[str, Any]
+
+
+def values_of(settings: QueueSettings | None) -> Values:
+    if settings is None:
+        return dict.fromkeys(ATTRIBUTES)
+    least, most = settings.min_resources, settings.max_resources
+    limit: Any = None
+    if most is not None:
+        limit = (
+            [most.absolute.memory_mb, most.absolute.vcores]
+            if most.absolute is not None
+            else {"memory": most.memory_fraction, "vcores": most.vcores_fraction}
+        )
+    return {
+        # NaN is equal to nothing, not to itself either.
+        "weight": None if settings.weight is None else settings.weight if settings.weight == settings.weight else "NaN",
+        "min_resources": None if least is None else [least.memory_mb, least.vcores],
+        "max_resources": limit,
+        "scheduling_policy": settings.scheduling_policy,
+    }
+
+
+def entitlement(weight: Any) -> float:
+    """A weight of a file as an entitlement: finite and within the range of weights, whatever the file says."""
+    if weight is None or isinstance(weight, str) or math.isnan(weight):
+        return 1.0
+    return min(max(float(weight), WEIGHT_MIN), WEIGHT_MAX)
+
+
+def finite(weight: Any) -> float:
+    """A weight of a file to go back to: as it was, but one that would hang or break the ResourceManager."""
+    return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
+
+
+def resource_of(value: Any) -> Resource:
+    return Resource() if value is None else Resource(int(value[0]), int(value[1]))
+
+
+def limit_of(value: Any) -> ResourceLimit | None:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return ResourceLimit(None, float(value["memory"]), float(value["vcores"]))
+    absolute = Resource(int(value[0]), int(value[1]))
+    return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)
+
+
+def checked(
+    document: Mapping[str, Any],
+) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float], dict[str, dict[str, str | None]]]:
+    """The parts of a `FileOwner.document`, copied. InputError."""
+    try:
+        baseline = {str(path): {name: values[name] for name in values} for path, values in document["baseline"].items()}
+        ours = {
+            str(path): {name: list(found) for name, found in values.items()}
+            for path, values in document["ours"].items()
+        }
+        named = {str(path): float(seen_s) for path, seen_s in document["named"].items()}
+        texts = {
+            str(path): {name: None if text is None else str(text) for name, text in values.items()}
+            for path, values in document.get("texts", {}).items()
+        }
+        for values in texts.values():
+            for text in values.values():
+                (text or "").encode("latin-1")
+        for values in (*baseline.values(), *ours.values()):
+            if not values.keys() <= set(ATTRIBUTES):
+                raise ValueError(f"no attribute {sorted(values)[0]!r}")
+        for values in baseline.values():
+            entitlement(values.get("weight"))
+            resource_of(values.get("min_resources"))
+            limit_of(values.get("max_resources"))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(
+            f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
+        ) from None
+    return baseline, ours, named, texts

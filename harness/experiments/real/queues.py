@@ -1,0 +1,68 @@
+"""The queues of a run on a real cluster: those of the experiment put in force, or those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.base.errors import InputError
+from harness.clusters import inrm
+from harness.experiments.real.cluster import RealCluster, file_text
+from harness.experiments.real.start import plan_for
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
+from harness.model.queues import AllocationFile, QueueTree
+from harness.model.resources import Resource
+from harness.sim.attributes import with_attributes
+from harness.yarn.files import AllocationPlace
+from harness.yarn.rmclient import RmClient
+
+
+def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Resource) -> AllocationFile:
+    """The experiment's allocation file, with what a stock policy's plan sets once."""
+    allocations = allocation_file(experiment.spec)
+    if variant.mode == "outside" or variant.in_rm:
+        return allocations
+    plan = plan_for(variant, capacity, experiment.weights)
+    return with_attributes(
+        allocations,
+        weights=plan.weights,
+        min_shares=plan.min_shares,
+        max_shares=plan.max_shares,
+        scheduling_policies=plan.scheduling_policies,
+    )
+
+
+def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bool) -> Mapping[str, float]:
+    """The experiment's queues stay as they are on the cluster; the weights that the run is said to have, which the RM
+    does not tell. InputError where one is missing, unless ``any_queue``."""
+    there = client.rest.scheduler().queues
+    missing = [path for path in experiment.weights if path not in there]
+    if missing and not any_queue:
+        raise InputError(
+            f"no queue {missing[0]}",
+            where=client.rest.http.current,
+            mend="make it there, or give --allocations, and the run sets its queues",
+        )
+    return experiment.weights
+
+
+def put_queues(
+    client: RmClient,
+    cluster: RealCluster,
+    place: AllocationPlace,
+    experiment: LoadedExperiment,
+    variant: Variant,
+    allocations: AllocationFile,
+    tree: QueueTree,
+) -> Mapping[str, float]:
+    """Puts the experiment's queues in force on the ResourceManager; their weights."""
+    text = file_text(allocations, root_named=cluster.root_named)
+    if variant.in_rm:
+        text = inrm.allocations_with(text, variant.policy)
+    place.write(text.encode())
+    client.refresh_queues()
+    if variant.in_rm:
+        own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
+        inrm.confirm(client.rest, variant.policy, [queue.path for queue in tree if queue.path not in own])
+    weights = {queue.path: queue.weight for queue in tree}
+    client.confirm_weights({p: w for p, w in weights.items() if p in experiment.weights and p != "root"})
+    return weights
