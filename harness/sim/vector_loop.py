@@ -494,9 +494,7 @@ def run_loop(  # type: ignore[no-untyped-def]
                 levels[user] = _level(user, held, weights)
                 heapq.heappush(ends, (now + duration[task], np.int64(task)))
     figures[0], figures[4] = now, waiting
-    figures[1] = soft / contended if contended else 0.0
-    figures[2] = estimated / contended if contended else 0.0
-    for k in range(m):
-        figures[5 + k] /= max(1.0, float(now))
-        figures[5 + m + k] /= max(1.0, float(last_submit))
+    figures[1], figures[2] = (soft / contended, estimated / contended) if contended else (0.0, 0.0)
+    figures[5 : 5 + m] /= max(1.0, float(now))
+    figures[5 + m : 5 + 2 * m] /= max(1.0, float(last_submit))
     return figures, wait, samples[:taken], shares[:taken]

@@ -221,18 +221,13 @@ def _count_app(s: S, i: int, sign: int, room: int) -> None:
 
 @kernel
 def _most_room(s: S, room: int) -> None:
-    """What each node could have free at most if all were taken that may be: (MiB, vcores), written to work[room:].
-
-    Behind it (MiB, vcores) that each node was found to have no room for in this pass: nothing yet.
-    """
+    """What each node could have free at most if all were taken that may be: (MiB, vcores), written to work[room:]."""
     w = s.work
     for ni in range(len(s.n)):
         w[room + 2 * ni], w[room + 2 * ni + 1] = _free_on(s, ni)
     for i in range(len(s.a)):
         if s.a[i].alive == 1:
             _count_app(s, i, 1, room)
-    for k in range(room + 2 * len(s.n), room + 4 * len(s.n)):
-        w[k] = _LONG_MAX
 
 
 @kernel
@@ -274,18 +269,11 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
     room = nodes_at + n_nodes
-    failed = room + 2 * len(s.n)
     for k in range(n_nodes):
         ni = w[nodes_at + k]
         if mb > w[room + 2 * ni] or vcores > w[room + 2 * ni + 1]:
             continue
-        # Who asks does not matter, and whatever is chosen leaves less to choose from: a node that could not make room
-        # for so much cannot do it later in the same pass.
-        if mb >= w[failed + 2 * ni] and vcores >= w[failed + 2 * ni + 1]:
-            continue
         n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
-        if n < 0 and best < 0 and mb <= w[failed + 2 * ni] and vcores <= w[failed + 2 * ni + 1]:
-            w[failed + 2 * ni], w[failed + 2 * ni + 1] = mb, vcores
         if n >= 0:
             # Keep this node's victims where the next node's search does not write.
             best, best_n, most_ams = ni, n, ams
@@ -328,11 +316,10 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     """FSPreemptionThread for one starved application.
 
-    On nodes in work[nodes_at:]; behind them stands what each could have free at most, what each was found to have no
-    room for in this pass, then scratch.
+    On nodes in work[nodes_at:]; behind them stands what each could have free at most, then scratch.
     """
     x, w = s.a[i], s.work
-    base = nodes_at + n_nodes + 4 * len(s.n)
+    base = nodes_at + n_nodes + 2 * len(s.n)
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
