@@ -66,6 +66,8 @@ class Service:
             "period_s": 1.0,
             "lease_s": 10.0,
             "mode": "full",
+            # Debts that fade may move a weight between two looks of the same state.
+            "half_life": None,
             "http": {"read_timeout_s": 2.0, "connect_timeout_s": 2.0},
         }
         self.config.write_text(yaml.safe_dump({**said, **config}))

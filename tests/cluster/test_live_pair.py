@@ -83,7 +83,7 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
         rms = [{"rest": rm.rest, "admin": str(rm.admin), "client": str(rm.client)} for rm in pair.rms]
         # Both are in the configuration: no --rm.
         # Debts that fade move the weights between two looks.
-        service = Service(tmp_path / "service", None, file, rms=rms, half_life=None)
+        service = Service(tmp_path / "service", None, file, rms=rms)
         load = Load(client, 7)
         load.submit(8, 65, 80)
         stack.callback(service.end)
@@ -97,7 +97,7 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
             pair.switch(second, active=True)
             (event, *_) = until(lambda: service.events("rm"), "the controller notices", 90)
             assert second.rest in event["text"]
-            load.wait(300)
+            load.wait(600)
             service.stop()
             service.once()
             last = service.once()
