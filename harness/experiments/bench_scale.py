@@ -30,11 +30,13 @@ def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
     counts = {
         "nodes": nodes,
         "applications": int((S.a["alive"] == 1).sum()),
-        "containers": int(S.g[0]["n_running"]),
+        "containers": int(W.g["live_runs"][0]),
     }
     found = {}
     for what, (scheduler, world) in _GROW.items():
-        size = sum(getattr(S, name).nbytes for name in scheduler) + sum(getattr(W, name).nbytes for name in world)
+        # The Capacity Scheduler has fewer of them.
+        own = sum(getattr(S, name).nbytes for name in scheduler if name in S.layout)
+        size = own + sum(getattr(W, name).nbytes for name in world)
         found[what] = round(size / 2**20 / max(counts[what], 1) * 1000, 3)
     return found
 
