@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 @click.command(short_help="Would long-term fairness help this cluster?")
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
 @click.option("--rm", metavar="URL", help="Record this ResourceManager; of a foreign TRACE: its nodes and queues.")
+@click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
+)
 @click.option("--for", "for_s", type=Span(), metavar="TIME", help="Record for so long (90s, 5m, 2h) [what it knows].")
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option(
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 def assess(
     trace: Path | None,
     rm: str | None,
+    cluster: Path | None,
     for_s: float | None,
     history: str | None,
     config: Path | None,
@@ -42,7 +49,7 @@ def assess(
 ) -> None:
     """Say whether long-term fairness would help: yes, no or unsure, who gains, who loses, the price, the settings.
 
-    It takes a TRACE (of `yarnfair record`, a real run's, SLS', Rumen's, a folder of job history files) or records a
+    It takes a TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, a folder of job history files) or records a
     ResourceManager. First it replays the load under the present policy and compares that with what happened; then it
     plays the candidates. It always writes a page, and after a yes a ready enforce.yaml that begins in mode shadow. It
     overwrites nothing.
@@ -67,13 +74,15 @@ def assess(
         raise CallError("nothing to assess", mend="give a TRACE, --rm URL, or the controller's --config FILE")
     if trace is not None and for_s is not None:
         raise click.UsageError("--for goes with --rm, not with a TRACE")
+    if cluster is not None and (trace is None or rm is not None):
+        raise click.UsageError("--cluster goes with a TRACE, and instead of --rm")
     said = None if config is None else read_config(config)
     folder = fresh_folder(out if out is not None else Path("runs") / f"assess-{_name(trace, rm)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror}", where=str(folder), mend="give another -o DIR") from None
-    found, scheduler, given = _trace_of(trace, rm, said, for_s, history, folder, access)
+    found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, folder, access)
     if isinstance(found, Lacks):
         _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
         return
@@ -124,6 +133,7 @@ def _progress(quiet: bool) -> Any:
 def _trace_of(
     trace: Path | None,
     rm: str | None,
+    cluster_at: Path | None,
     said: EnforceConfig | None,
     for_s: float | None,
     history: str | None,
@@ -132,7 +142,7 @@ def _trace_of(
 ) -> tuple[Trace | Lacks, Literal["fair", "capacity"], dict[str, Any]]:
     """The trace, what scheduler decides there, and what the cluster says for a configuration."""
     from harness.cli.record import open_recorded
-    from harness.experiments.assessing.foreign import Lacks, any_trace
+    from harness.experiments.assessing.foreign import Lacks, any_trace, cluster_file
     from harness.experiments.assessing.writing import TRACE
     from harness.experiments.following import Following, Recording, follow
     from harness.experiments.recording import NothingRan, record_rm, rm_header
@@ -141,7 +151,7 @@ def _trace_of(
     from harness.yarn.queue_answers import FAIR
 
     if trace is not None and rm is None:
-        read = any_trace(trace, None, folder / TRACE)
+        read = any_trace(trace, None if cluster_at is None else cluster_file(cluster_at), folder / TRACE)
         return read, "fair" if isinstance(read, Lacks) else read.header.scheduler or "fair", {}
     with open_recorded(rm, said, history, access=access) as (client, known, entitlements):
         scheduler: Literal["fair", "capacity"] = "fair" if client.rest.scheduler().type == FAIR else "capacity"

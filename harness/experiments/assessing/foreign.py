@@ -1,7 +1,7 @@
-"""Traces that nobody here recorded, as recordings: Hadoop's SLS traces, Rumen traces, a folder of job history files.
+"""Traces that yarnfair did not record, as recordings: Hadoop's SLS traces, Rumen traces, folders of job history files.
 
-They know their tasks, and mostly when jobs ended; what none of them knows is the queues' weights, and most say nothing
-of the cluster. `Lacks` names what is missing in one line.
+They know their tasks, and mostly when jobs ended. None of them knows the queues' weights, and most say nothing about
+the cluster: a file of the user's or a ResourceManager adds that. `Lacks` names what is missing in one line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
+from harness.experiments.assessing.simulated_run import trace_of_run
 from harness.jobs import sls
 from harness.jobs.recorded import (
     Header,
@@ -42,6 +44,11 @@ class Lacks:
     what: str
 
 
+def cluster_file(path: Path) -> Header:
+    """Nodes and queues that a user wrote down: YAML with the keys of a trace's first line. Raises InputError."""
+    return validated(Header, read_yaml(path))
+
+
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
     """A trace of ours, a run directory, or a foreign one with the nodes and queues of ``cluster`` (None: its own, if
     it says any), written as a trace of ours to ``into``.
@@ -52,11 +59,13 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
     if path.is_dir():
         if (path / "trace.jsonl").exists():
             return read_trace(path / "trace.jsonl")
+        if (path / "run.json").exists():
+            return trace_of_run(path, into)
         files = sorted(path.rglob("*.jhist"))
         if not files:
             raise InputError(
-                "no trace: neither trace.jsonl nor *.jhist in it", where=str(path), mend="give a run directory, or a "
-                "folder of MapReduce job history files"
+                "no trace: it holds no trace.jsonl, run.json or *.jhist", where=str(path), mend="give a run "
+                "directory, or a folder of MapReduce job history files"
             )  # fmt: skip
         kind, found = "job history", [job for file in files if (job := _job_history(file)) is not None]
     else:
@@ -73,8 +82,8 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
     if not found:
         return Lacks(f"the {kind} trace has no job that ended")
     if cluster is None and not nodes:
-        what = f"the {kind} trace says nothing of the cluster's nodes and the queues' weights"
-        return Lacks(f"{what}: give --rm URL of the cluster")
+        what = f"the {kind} trace says nothing about the cluster's nodes and the queues' weights"
+        return Lacks(f"{what}: give --cluster FILE, or --rm URL of the cluster")
     return _as_ours(found, nodes, cluster, f"{path} ({kind})", into)
 
 
@@ -90,16 +99,14 @@ def _as_ours(
         parts = job.queue.split(".")
         if job.queue in parents:
             raise InputError(f"its queue {job.queue} has queues below it on the cluster", where=source, mend="give the "
-                             "ResourceManager on which it was recorded")  # fmt: skip
+                             "cluster on which it was recorded")  # fmt: skip
         for depth in range(2, len(parts) + 1):
             queues.setdefault(".".join(parts[:depth]), QueueLine())
-    header = Header(
-        source=source,
-        nodes=list(nodes) if cluster is None else cluster.nodes,
-        queues=dict(sorted(queues.items(), key=lambda item: item[0].split("."))),
-        max_am_share=-1.0,
-        conf={} if cluster is None else cluster.conf,
-    )
+    ordered = dict(sorted(queues.items(), key=lambda item: item[0].split(".")))
+    if cluster is None:
+        header = Header(source=source, nodes=list(nodes), queues=ordered, max_am_share=-1.0)
+    else:
+        header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
     into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
     return read_trace(into)
 

@@ -1,1 +1,1 @@
-"""The map and reduce slots of MRv1 (the thesis; docs/reference/dynamicmr.md)."""
+"""The map and reduce slots of MRv1 (the thesis; docs/reference/experiment-file.md)."""

@@ -132,7 +132,7 @@ def test_a_folder_of_job_history_files(tmp_path: Path) -> None:
 
 def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="neither trace"):
+    with pytest.raises(InputError, match=r"holds no trace\.jsonl"):
         any_trace(tmp_path / "empty", None, tmp_path / "t")
     (tmp_path / "job-trace.json").write_text('{"jobID": "x", "mapTasks": [3]}')
     with pytest.raises(InputError, match="no job of Rumen's"):
@@ -145,10 +145,30 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
 def test_a_foreign_trace_gets_a_verdict_or_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "sls.json"
     path.write_text("\n".join(json.dumps(sls_job(n)) for n in range(30)))
-    for head, expected in (("", "nothing of the cluster's nodes"), ('{"num.nodes": 40}\n', "no")):
+    for head, expected in (("", "nothing about the cluster's nodes"), ('{"num.nodes": 40}\n', "no")):
         path.write_text(head + "\n".join(json.dumps(sls_job(n)) for n in range(30)))
         with pytest.raises(SystemExit) as stop:
             main(["assess", str(path), "-o", str(tmp_path / f"out{len(head)}"), "--jobs", "1", "--json"])
         assert not stop.value.code
         found = json.loads(capsys.readouterr().out)
         assert expected in (found["why"] if not head else found["verdict"])
+
+
+def test_nodes_and_queues_may_be_a_file_of_the_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history, cluster = tmp_path / "history", tmp_path / "cluster.yaml"
+    history.mkdir()
+    for number in range(30):
+        (history / f"{number}.jhist").write_text(jhist(number))
+    cluster.write_text("nodes: [{count: 40, memory_mb: 8192, vcores: 8}]\nqueues: {root.a: {weight: 2}, root.b: {}}\n")
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stop:
+        main(["assess", str(history), "--cluster", str(cluster), "-o", str(out), "--jobs", "1", "--json"])
+    assert not stop.value.code
+    assert json.loads(capsys.readouterr().out)["verdict"] == "no"
+    header = json.loads((out / "trace.jsonl").read_text().splitlines()[0])
+    assert (header["nodes"][0]["count"], header["queues"]["root.a"]["weight"]) == (40, 2.0)
+    cluster.write_text("nodes: [{count: 40, memory_mb: 8192, vcores: 8}]\nqueues: {a: {weight: 2}}\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["assess", str(history), "--cluster", str(cluster), "-o", str(tmp_path / "other")])
+    assert stop.value.code == 1
+    assert "cluster.yaml:2: queues: 'a' is no queue's full path" in capsys.readouterr().err
