@@ -102,7 +102,7 @@ class _Walker:
                 raise self.fail(key_node, "merge keys (<<) are not supported", "write the keys out")
             key = key_node.value
             if key in found:
-                raise self.fail(key_node, f"key {key!r} stands twice", "keep one of them")
+                raise self.fail(key_node, f"key {key!r} appears twice", "keep one of them")
             self.lines[(*path, key)] = key_node.start_mark.line + 1
             found[key] = self.build(value_node, (*path, key))
         return found

@@ -24,7 +24,7 @@ from harness.cli.output import outlive_readers
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "To begin with": {
         "demo": ("harness.cli.demo:demo", "One minute in the terminal: what a queue lent comes back."),
-        "list": ("harness.cli.list:list_", "What there is: experiments, policies, workloads, scenarios, jobs."),
+        "list": ("harness.cli.list:list_", "List experiments, policies, workloads, scenarios or jobs."),
         "run": ("harness.cli.run:run", "Run one experiment under each of its policies."),
         "report": ("harness.cli.report:report", "One self-contained HTML page from run directories."),
     },

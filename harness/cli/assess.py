@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
 )
-@click.option("--for", "for_s", type=Span(), metavar="TIME", help="Record for so long (90s, 5m, 2h) [what it knows].")
+@click.option(
+    "--for", "for_s", type=Span(), metavar="TIME", help="How long to record: 90s, 5m, 2h [only what it knows now]."
+)
 @click.option("--history", metavar="URL", help="The MapReduce JobHistoryServer: it knows tasks.")
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A controller's configuration; read only."

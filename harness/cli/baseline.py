@@ -20,7 +20,7 @@ from harness.cli.output import Number, json_option, print_json
     metavar="PART",
     help="Allow this part of the median beyond the worst recorded value (0.1: 10 %) instead of a bound by spread.",
 )
-@click.option("--add", is_flag=True, help="Keep what the file has of other experiments and policies.")
+@click.option("--add", is_flag=True, help="Keep the file's entries for other experiments and policies.")
 @json_option
 def baseline(runs: tuple[Path, ...], out: Path, margin: float | None, add: bool, as_json: bool) -> None:
     """Record bounds from runs, for `yarnfair check`.

@@ -48,13 +48,13 @@ class _HistoryTakesSeveral(click.Command):
     metavar="DIR...",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Runs of before: lasting changes.",
+    help="Earlier runs: find lasting changes.",
 )
 @click.option(
     "--acknowledge",
     "accepted",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Changes that are accepted (YAML).",
+    help="Accepted changes (YAML).",
 )
 @click.option(
     "--metrics", multiple=True, metavar="PATTERN", help="Judge these only (* and ?), as makespan_s or mean_*."
@@ -63,14 +63,14 @@ class _HistoryTakesSeveral(click.Command):
     "--tolerance",
     type=Number(0, 10),
     default=0.0,
-    help="Differences up to this part of what is recorded are fine: 0.02 is 2 %.",
+    help="Accept differences up to this part of the recorded value: 0.02 is 2 %.",
 )
 @click.option(
     "--only",
     type=click.Choice(["worse", "change", "any"]),
     default="change",
     show_default=True,
-    help="What fails: the worse; also changes of metrics without a better side; also the better.",
+    help="What fails: worse figures; also changes of metrics without a better side; also better figures.",
 )
 @click.option("--require-judged", is_flag=True, help="End with 1 when a metric could not be judged.")
 @click.option("--github", "on_github", is_flag=True, help="Also annotate for GitHub, on standard error.")

@@ -29,9 +29,7 @@ _backend = click.option(
     help="Processes of this machine, containers by Docker Compose, or other hosts.",
 )
 _inventory = click.option("--inventory", type=click.Path(), help="YAML file that names the hosts (ssh).")
-_now = click.option(
-    "--inventory", type=click.Path(), help="How its hosts are reached now, if not as when it was brought up (ssh)."
-)
+_now = click.option("--inventory", type=click.Path(), help="How to reach its hosts now, if that has changed (ssh).")
 _state = click.option(
     "--state",
     type=click.Path(),
@@ -101,7 +99,7 @@ def cluster() -> None:
     help="The RM's scheduler.",
 )
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Goes into yarn-site.xml.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Written into yarn-site.xml.")
 @click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
 @click.option("--in-rm-policy", help="ltrf, naive-hltrf or hltrf inside the Fair Scheduler (compiled with the JDK).")
 @click.option("--in-rm-set", "in_rm_settings", multiple=True, metavar="NAME=VALUE", help="A setting of that policy.")
@@ -343,7 +341,7 @@ def grow(
 @click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
 @_state
 @click.option("--type", "kind", help="Nodes of this type, instead of names: the latest ones.")
-@click.option("--count", type=click.IntRange(1, 100), help="With --type: so many of them (default: all).")
+@click.option("--count", type=click.IntRange(1, 100), help="With --type: how many (default: all).")
 @click.option(
     "--drain",
     "drain_s",

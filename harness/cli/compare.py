@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--reference",
     metavar="LABEL",
-    help="The group that the others are held against [the first; of a folder's policies fair, else static, drf, fifo, "
+    help="The group to compare with [the first; among a folder's policies: fair, else static, drf, fifo, "
     "naive-hltrf, ltrf, hltrf, else by name].",
 )
 @click.option(
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="For the number of metrics: Benjamini-Hochberg, Holm, or none.",
 )
-@click.option("--all", "everything", is_flag=True, help="Also metrics of which neither direction is better.")
+@click.option("--all", "everything", is_flag=True, help="Also metrics that have no better direction.")
 @click.option("--html", "page", type=click.Path(path_type=Path, dir_okay=False), help="Also write one HTML page.")
 @json_option
 def compare(

@@ -32,7 +32,7 @@ def kinds(as_json: bool) -> None:
 
 @data.command()
 @click.argument("kind")
-@click.option("--size", required=True, help="About so much: 10MB, 40GB.")
+@click.option("--size", required=True, help="Approximate size: 10MB, 40GB.")
 @click.option("--seed", type=click.IntRange(0, 2**40), default=1, show_default=True)
 @click.option("--out", required=True, help="A folder, or webhdfs://host:port/folder.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Parts made at once.")

@@ -34,7 +34,7 @@ _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap"})
 @click.command()
 @click.option("--rm", "rms", multiple=True, metavar="URL", help="The RM's REST address; twice for an HA pair.")
 @click.option("--config", "config_file", type=click.Path(), required=True, metavar="FILE", help="What to enforce.")
-@click.option("--once", is_flag=True, help="One control period, then end (exit code 1 when it did not succeed).")
+@click.option("--once", is_flag=True, help="One control period, then end (exit code 1 if it failed).")
 @click.option("--dry-run", is_flag=True, help="Print what would change in the allocation file; touch nothing.")
 @click.option("--release", is_flag=True, help="Give the administrator's own weights and limits back; needs no RM.")
 @click.option("--resume", is_flag=True, help="After a guard has released: tell the controller to go on, then end.")
@@ -56,9 +56,9 @@ def enforce(
 ) -> int:
     """Enforce a policy on a running cluster by rewriting its queue weights, until stopped."""
     if once and (dry_run or release):
-        raise click.UsageError("--once and --dry-run or --release exclude one another")
+        raise click.UsageError("--once does not go with --dry-run or --release")
     if resume and (once or dry_run or release or as_json):
-        raise click.UsageError("--resume stands alone with --config: it only tells the controller to go on")
+        raise click.UsageError("--resume goes with --config alone: it only tells the controller to go on")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
     from harness.control.config import read_config
@@ -207,7 +207,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
                 except Unreachable as error:
                     log("warning", "observation", error.line())
             else:
-                log("warning", "observation", "no ResourceManager is named: none is told to read the file")
+                log("warning", "observation", "no ResourceManager given: none was told to read the file")
         log("info", "release", put_in_force(owner, prepared, client, config.control_settings()))
         if spare:
             what = (

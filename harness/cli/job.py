@@ -55,9 +55,7 @@ def list_them(as_json: bool) -> None:
 @click.option(
     "--input", "inputs", multiple=True, required=True, help="A data set: a folder, or webhdfs://host:port/..."
 )
-@click.option(
-    "--output", required=True, help="A folder that is not there yet (MapReduce: also webhdfs://host:port/...)."
-)
+@click.option("--output", required=True, help="A new folder (MapReduce: also webhdfs://host:port/...).")
 @click.option("--rm", help="Another ResourceManager's address, http://host:port; its nodes see this folder.")
 @click.option("--state", help="The cluster's folder, as for `yarnfair cluster up`.")
 @click.option(
@@ -65,8 +63,8 @@ def list_them(as_json: bool) -> None:
 )
 @click.option("--python", help="The nodes' Python (default: this one; in containers /usr/bin/python3).")
 @click.option("--queue", default="default", show_default=True)
-@click.option("--maps", default=4, show_default=True, help="About so many maps (Spark: tasks that read).")
-@click.option("--reduces", default=2, show_default=True, help="So many reduces (Spark: partitions after a shuffle).")
+@click.option("--maps", default=4, show_default=True, help="About how many maps (Spark: tasks that read).")
+@click.option("--reduces", default=2, show_default=True, help="How many reduces (Spark: partitions after a shuffle).")
 @click.option("--task-mb", type=int, help="A task's container, MiB [default: 512]; Spark: an executor's [1024].")
 @click.option("--am-mb", type=int, help="The application master's, MiB [default: 512]; Spark: and driver's [1024].")
 @click.option("--executors", default=2, show_default=True, help="Spark: how many, held until the end.")
@@ -75,7 +73,7 @@ def list_them(as_json: bool) -> None:
 @click.option(
     "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of the job (-D, --conf)."
 )
-@click.option("--no-check", is_flag=True, help="Leave the answer unchecked (it is checked in this machine's memory).")
+@click.option("--no-check", is_flag=True, help="Do not check the answer (the check needs this machine's memory).")
 @click.option("--tasks", type=click.Path(path_type=Path), help="Write the task attempts' times there, as parquet.")
 @click.option("--timeout", default=1800.0, type=Number(1, 864000), show_default=True, help="Seconds.")
 @json_option

@@ -10,7 +10,7 @@ from harness.cli.output import echo_wrapped, json_option, print_json
 WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
 
 
-@click.command("list", short_help="What there is: experiments, policies, workloads, scenarios, jobs.")
+@click.command("list", short_help="List experiments, policies, workloads, scenarios or jobs.")
 @click.argument("what", type=click.Choice(WHAT))
 @json_option
 def list_(what: str, as_json: bool) -> None:

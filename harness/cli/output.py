@@ -102,7 +102,7 @@ def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             shown = pair if len(pair) <= 60 else pair[:57] + "..."
-            raise CallError(f"{shown!r} is no setting", where=where, mend="write name=value")
+            raise CallError(f"{shown!r} is not a setting", where=where, mend="write name=value")
         if name.strip() in found:
             raise CallError(f"{name.strip()!r} is given twice", where=where, mend="give it once")
         found[name.strip()] = value.strip()
@@ -136,7 +136,7 @@ class Span(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", str(value).strip())
         if found is None or not float(found[1]):
-            return self.fail(f"{str(value)[:40]!r} is no time: give seconds, or 90s, 5m, 2h, 7d.", param, ctx)
+            return self.fail(f"{str(value)[:40]!r} is not a time: give seconds, or 90s, 5m, 2h, 7d.", param, ctx)
         return float(found[1]) * self._UNITS[found[2]]
 
 
@@ -148,7 +148,9 @@ class Seeds(click.ParamType[list[int]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
         first, dash, last = str(value).partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            self.fail(f"{str(value)[:40]!r} is no seed; write a whole number from 0, or a range like 1-10.", param, ctx)
+            self.fail(
+                f"{str(value)[:40]!r} is not a seed; write a whole number from 0, or a range like 1-10.", param, ctx
+            )
         low, high = int(first), int(last) if dash else int(first)
         if high < low or high - low >= MOST_SEEDS or high >= 2**63:
             self.fail(f"{value} is not a range of 1 to {MOST_SEEDS:,} seeds below 2**63.", param, ctx)

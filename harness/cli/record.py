@@ -79,7 +79,7 @@ def record(
     from harness.jobs.recorded import Detail, write_trace
 
     if follow is not None and out is not None:
-        raise click.UsageError("--follow FILE and --out exclude one another")
+        raise click.UsageError("give either --follow FILE or --out")
     if follow is None and for_s is not None:
         raise click.UsageError("--for goes with --follow")
     if rm is None and config is None:

@@ -58,7 +58,7 @@ def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json
 
 def _trace(runs: tuple[Path, ...], out: Path | None, trace: Path, as_json: bool) -> None:
     if len(runs) > 1 or out is not None:
-        raise CallError("--trace is of one RUN, without -o", mend="give one run; make the page by a call of its own")
+        raise CallError("--trace takes one RUN and no -o", mend="give one run, and make the page by a second call")
     from harness.report.trace import write_trace
 
     events = write_trace(runs[0], trace)

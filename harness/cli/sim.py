@@ -91,7 +91,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 @click.option(
     "--policy", shell_complete=names.policies, help="What decides in the scheduler (default: the scheduler's own)."
 )
-@click.option("--seed", type=click.IntRange(0), help="Of the jobs (default: 1).")
+@click.option("--seed", type=click.IntRange(0), help="The jobs' seed (default: 1).")
 @click.option("--allocations", "file", help="The scheduler's file; written from the experiment if it is not there.")
 @click.option("--queues", type=click.IntRange(1, 10_000), help="Without EXPERIMENT: the number of queues.")
 @click.option(
@@ -170,6 +170,6 @@ def serve(
         sys.stdout.flush()
         if speed > FASTEST_ENFORCED:
             text = f"above --speed {FASTEST_ENFORCED:g} `enforce` doubts figures of applications that fill the cluster"
-            click.echo(f"note: {text}: by the wall clock no cluster could give so much", err=True)
+            click.echo(f"note: {text}: by the wall clock no cluster could give that much", err=True)
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         stop.wait(for_s)

@@ -50,7 +50,7 @@ def top(
 ) -> None:
     """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
     if serve is not None and once:
-        raise click.UsageError("--serve and --once exclude one another")
+        raise click.UsageError("give either --serve or --once")
     source = Source(rms, config_file, ledger, run_folder, at_s, access)
     try:
         if serve is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--export", type=click.Path(path_type=Path), metavar="FILE", help="Write the page as one file that works offline."
 )
-@click.option("--state", default="", metavar="STATE", help="With --export: what stands in a page's address behind #.")
+@click.option("--state", default="", metavar="STATE", help="With --export: the part of a page's address after #.")
 @json_option
 def whatif(what: str, serve: str, export: Path | None, state: str, as_json: bool) -> None:
     """Drag weights, horizon, half-life, T_wait of an EXPERIMENT or a TRACE; two policies side by side, computed anew.

@@ -48,7 +48,7 @@ class NodeType:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", self.name):
             raise CallError(
-                f"{self.name[:60]!r} is no node type's name", mend="use letters, digits, and . _ - in between"
+                f"{self.name[:60]!r} is not a node type's name", mend="use letters, digits, and . _ - in between"
             )
         if self.cpus is not None and not (math.isfinite(self.cpus) and LEAST_CPUS <= self.cpus <= 1024):
             raise CallError(f"{self.cpus:g} CPUs", mend=f"give a number from {LEAST_CPUS:g} to 1024")

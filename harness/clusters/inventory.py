@@ -66,7 +66,7 @@ class InventorySpec(Strict):
         for name, host in self.hosts.items():
             jump = host.jump or self.defaults.jump
             if jump is not None and jump not in self.hosts:
-                raise ValueError(f"{name} is reached through {jump}, which is no host of the inventory")
+                raise ValueError(f"{name} is reached through {jump}, which is not a host of the inventory")
             if jump == name and host.jump is not None:
                 raise ValueError(f"{name} is reached through itself")
             if jump is not None and jump != name and self._jump_of(jump) is not None:

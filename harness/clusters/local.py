@@ -112,7 +112,7 @@ def examine_jars() -> Finding:
         return Finding("jars", "fine", "Hadoop's jars are in the cache")
     if shutil.which("mvn") is None:
         return Finding("jars", "problem", "no Maven on the PATH, and no jars yet", "install maven, or set HADOOP_LIB")
-    return Finding("jars", "fine", "Maven will resolve Hadoop's jars at the first start")
+    return Finding("jars", "fine", "Maven will fetch Hadoop's jars at the first start")
 
 
 class LocalCluster(Cluster):

@@ -124,13 +124,13 @@ class Remote:
             connection.open()
         except paramiko.BadHostKeyException:
             raise Refused(
-                "the host shows another key than known_hosts has",
+                "the host's key differs from the one in known_hosts",
                 where=where,
                 mend="find out why before you trust it (a new machine? an attack?), then ssh-keygen -R and ssh-keyscan",
             ) from None
         except paramiko.AuthenticationException as error:
             raise Refused(
-                f"not let in: {reason(error)}",
+                f"login refused: {reason(error)}",
                 where=where,
                 mend="give a key that the host accepts (`key:` in the inventory, or ssh-add)",
             ) from None

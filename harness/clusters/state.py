@@ -128,7 +128,7 @@ class StateFolder:
     def lock(self) -> Iterator[None]:
         """One command at a time: InputError when another one is at work. Makes the folder."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise CallError(f"{self.folder} is no folder", mend="give another --state")
+            raise CallError(f"{self.folder} is not a folder", mend="give another --state")
         ours = any(self.path(name).exists() for name in (_FILE, _OWN))
         if self.folder.is_dir() and not ours and any(self.folder.iterdir()):
             raise CallError(f"{self.folder} holds other things", mend="give an empty or new folder as --state")
@@ -157,7 +157,7 @@ class StateFolder:
         except FileNotFoundError:
             return None
         except NotADirectoryError:
-            raise CallError(f"{self.folder} is no folder", mend="give another --state") from None
+            raise CallError(f"{self.folder} is not a folder", mend="give another --state") from None
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, CallError) as error:
             raise InputError(
                 f"no usable cluster state ({type(error).__name__})",

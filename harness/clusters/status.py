@@ -209,7 +209,7 @@ def wait_for_nodes(
                 problem = f"the ResourceManager does not answer: {error.what}"
             if time.monotonic() >= end:
                 raise RunTimedOut(
-                    f"the cluster is not up in time: {problem}",
+                    f"the cluster did not come up in time: {problem}",
                     where=rest_address,
                     mend="allow more with --timeout, or ask `yarnfair cluster doctor`",
                 )

@@ -54,7 +54,7 @@ class Tunnel:
                     opened: paramiko.Channel = transport.open_channel("direct-tcpip", target, origin, timeout=_OPEN_S)
                     return opened
                 except paramiko.ChannelException as error:
-                    raise InputError(f"nobody answers there: {error}", where=f"{target[0]}:{target[1]}") from None
+                    raise InputError(f"no answer from there: {error}", where=f"{target[0]}:{target[1]}") from None
                 except (paramiko.SSHException, EOFError, OSError) as error:
                     self._remote.close()
                     if attempt == 2:

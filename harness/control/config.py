@@ -162,8 +162,8 @@ class EnforceConfig(Strict):
     """Whether to read containers given and given back from the RM's `/jmx`: the mean task length (for `horizon_s:
     auto`) and waits."""
     ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
-    """What took the RM so long (applications, `/jmx`) is asked for again after so many times as long; 0: every
-    period."""
+    """After a slow answer (applications, `/jmx`) the controller waits this many times as long before it asks again; 0:
+    every period."""
     ad_hoc: Literal["scale", "name"] = "scale"
     """Queues that the RM made by itself. `scale`: they keep the weight 1, and their siblings' weights are scaled.
     `name`: they stand in the file, with their parent's limits and weights of their own, until a minute after their
@@ -177,16 +177,17 @@ class EnforceConfig(Strict):
     """`shadow`: accounts, decides, says what it would write, and writes nothing. `bounded`: weights within
     `max_ratio` of the entitlements. `full`: as the policy wants them."""
     max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
-    """Of siblings with equal entitlements no weight is more than so many times another's ([what each bound
+    """Of siblings with equal entitlements no weight is more than this many times another's ([what each bound
     costs](../decisions/bounded-weights.md))."""
     half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
-    """What was used so long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
+    """What was used this long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
     A `half_life`, `window` or `round` in `settings` stands in its place; the `decay-...` policies have their own."""
     guards: GuardsSpec = Field(default_factory=GuardsSpec)
     """Past one of these limits the controller gives the file back and stays released until `--resume`
     ([how](../how-to/enforce.md))."""
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
-    """After so long without a sign of life another controller may take over. 0: no lease; else at least two periods."""
+    """Another controller may take over after this time without a sign of life. 0: no lease; else two periods at
+    least."""
     http: HttpSpec = Field(default_factory=HttpSpec)
     """How REST, RPC and WebHDFS are asked."""
     metrics: MetricsSpec | None = None

@@ -106,7 +106,7 @@ class ControlCore:
         if type(event) is ObservationFailed:
             self.observing_since_s = None
             return [RaiseAlarm("observation", event.reason)]
-        raise TypeError(f"{type(event).__name__} is no event of the control core")
+        raise TypeError(f"{type(event).__name__} is not an event of the control core")
 
     def consumed(self) -> Mapping[str, Usage]:
         """What each leaf's counter showed when it was last accounted for; `resume` takes it."""
@@ -311,7 +311,7 @@ def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
     queues = snapshot.queues
     for queue, weight in wanted.weights.items():
         if queue not in queues:
-            return wanted, f"a weight for {queue}, which is no queue"
+            return wanted, f"a weight for {queue}, which is not a queue"
         known = type(weight) is float or isinstance(weight, int | float)
         if not known or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
             return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"

@@ -49,7 +49,7 @@ def from_table(
     if at_s is not None:
         table = table[table["time_s"] <= at_s]
     if not len(table):
-        raise InputError("no sample so early", where=path or source, mend="give a later --at")
+        raise InputError("no sample that early", where=path or source, mend="give a later --at")
     time_s = float(table["time_s"].iloc[-1])
     rows = {str(row.queue): row for row in table[table["time_s"] == time_s].itertuples()}
     names = set(rows)

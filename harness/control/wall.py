@@ -221,7 +221,7 @@ class Controller(Tenure):
             self._in_force, self._verified_s = {}, -math.inf
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
-            self._alarm("app", f"{len(skipped)} of the RM's applications make no sense and are passed over: {shown}")
+            self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")
         actions = [*self._settle(), *self._handle(observed)]
         if not any(isinstance(action, Write) for action in actions):
             self._keep()

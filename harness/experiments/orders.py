@@ -48,7 +48,7 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
             if queue.scheduling_policy == "ltrf" and not by_levels:
                 raise refuse("its children cannot be divided by ltrf", "take naive-hltrf or hltrf, inside")
             if queue.scheduling_policy and policy.ignores_tree and variant.mode == "inside":
-                raise refuse("the policy orders leaves against each other, whatever stands above", "take naive-hltrf")
+                raise refuse("the policy orders leaves against each other, whatever is above them", "take naive-hltrf")
             if own and (not by_levels or queue.scheduling_policy in ("fair", "drf")):
                 raise refuse("quantum_s and round_s are of long-term sharing", "leave them out")
             if queue.application_weights:

@@ -155,7 +155,7 @@ class PolicyUse(Strict):
             raise ValueError("poll is for a policy from outside")
         both = sorted(set(self.settings) & set(self.vary))
         if both:
-            raise ValueError(f"{both[0]} stands in settings and in vary")
+            raise ValueError(f"{both[0]} is in both settings and vary")
         if self.mode == "inside" and (self.period_s is not None or "period_s" in self.vary):
             raise ValueError("period_s is the control period from outside; it has no meaning inside")
         return self
@@ -187,7 +187,7 @@ class DelaysSpec(Strict):
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     """A master's heartbeats."""
     am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
-    """A master acts on a response so many heartbeats after it came."""
+    """A master acts on a response this many heartbeats after it came."""
     am_start_ms: Milliseconds | None = None
     """From the grant of a master's container to its first heartbeat."""
     container_start_ms: Milliseconds | None = None
@@ -210,7 +210,7 @@ class FaultsSpec(Strict):
     speculation: bool = False
     """Whether slow tasks are copied (with `slots`: by LATE)."""
     speculation_factor: Factor = 2.0
-    """Copied after so many times the mean."""
+    """A task is copied after this many times the mean."""
 
 
 class ShuffleSpec(Strict):
@@ -226,7 +226,7 @@ class ShuffleSpec(Strict):
 
 
 class SlotsSpec(Strict):
-    """The cluster as MRv1 has it: every node with so many map and reduce slots (harness.sim.slots)."""
+    """The cluster as MRv1 has it: every node has this many map and reduce slots (harness.sim.slots)."""
 
     map: int = Field(ge=0, le=10_000)
     """Map slots of a node."""
@@ -239,7 +239,7 @@ class SlotsSpec(Strict):
     heartbeat_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
     """A tasktracker's period; 0: slots are given out at once."""
     locality_delay_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.5
-    """Delay scheduling: wait so long for a node-local slot, then for a rack-local one; 0: not at all."""
+    """Delay scheduling: how long to wait for a node-local slot, then for a rack-local one; 0: not at all."""
     replicas: int = Field(default=3, ge=0, le=100)
     """Of each map's block, placed as HDFS does; 0: locality does not matter."""
     rack_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
@@ -259,7 +259,7 @@ class LimitsSpec(Strict):
     by then has timed out (exit code 5). Virtual time."""
 
     duration_s: Positive | None = None
-    """The run is watched so long and then cut, as meant; none: to the end."""
+    """The run is cut after this time, as intended; none: it runs to its end."""
     time_limit_s: Positive = 1e6
     """A run that has not ended by then has timed out (exit code 5), virtual time."""
 

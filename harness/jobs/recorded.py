@@ -87,17 +87,17 @@ class Header(Strict):
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
     """As in an [experiment file](experiment-file.md)."""
     conf: dict[str, str] = Field(default_factory=dict)
-    """As there. Of a run on a [cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)
-    it is empty."""
+    """As in an experiment file. Empty for a run
+    [on a cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)."""
     scheduler: Literal["fair", "capacity"] | None = None
     """`fair` or `capacity`; none: taken for the Fair Scheduler."""
     capacity: dict[str, str] | None = None
     """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
     delays: DelaysLine = DelaysLine()
-    """As there, where set or measured. On a cluster that is there heartbeats and updates are taken to be Hadoop's
-    defaults."""
+    """As in an experiment file, where set or measured. On a cluster that is there heartbeats and updates are taken to
+    be Hadoop's defaults."""
     zero_ms: int | None = Field(default=None, ge=0)
-    """Of `--follow`: when its time began, ms since 1970."""
+    """Of `record --follow`: when its time began, ms since 1970."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -107,10 +107,10 @@ class Header(Strict):
         for path in self.queues:
             parts = path.split(".")
             if parts[0] != "root" or len(parts) < 2 or any(not part.strip() for part in parts):
-                raise ValueError(f"{path!r} is no queue's full path (root.a.b)")
+                raise ValueError(f"{path!r} is not a queue's full path (root.a.b)")
             above = ".".join(parts[:-1])
             if above not in before:
-                raise ValueError(f"{path!r} stands there without {above!r} before it")
+                raise ValueError(f"{path!r} comes without {above!r} before it")
             before.add(path)
         return self
 
@@ -160,7 +160,7 @@ class StageLine(Strict):
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
     """The part of these that must have ended."""
     priority: int = Field(default=20, ge=0, le=10**6)
-    """Of its asks."""
+    """The priority of its asks."""
 
     def held_s(self) -> tuple[float, ...]:
         """How long each task keeps its container."""
@@ -211,9 +211,9 @@ class JobLine(Strict):
     user: Name = "yarnfair"
     """Its user."""
     after_job: Name | None = None
-    """Submitted after that job's end instead (it stands on an earlier line)."""
+    """Submitted after that job's end instead (on an earlier line)."""
     think_s: Seconds = 0.0
-    """So long after it."""
+    """How long after it."""
     executors: ExecutorsLine | None = None
     """Of `spark`."""
     am_start_s: Seconds | None = None
@@ -421,7 +421,9 @@ def read_trace(path: Path) -> Trace:
     leaves = set(header.leaves())
     for job, where in jobs:
         if job.queue not in leaves:
-            raise InputError(f"its queue {job.queue!r} is no leaf of the first line", where=where, mend="add it there")
+            raise InputError(
+                f"its queue {job.queue!r} is not a leaf of the first line", where=where, mend="add it there"
+            )
     listed = [job for job, _ in jobs]
     if header.zero_ms is not None:
         listed.sort(key=lambda job: (job.submit_s, job.job))
@@ -461,8 +463,8 @@ def _no_constant(name: str) -> float:
 
 def _check(job: JobLine, seen: set[str], where: str) -> None:
     if job.job in seen:
-        raise InputError(f"job {job.job!r} stands there twice", where=where, mend="rename one")
+        raise InputError(f"job {job.job!r} appears twice", where=where, mend="rename one")
     if job.after_job is not None and job.after_job not in seen:
         raise InputError(
-            f"it comes after job {job.after_job!r}, which stands on no earlier line", where=where, mend="sort the lines"
+            f"it follows job {job.after_job!r}, which no earlier line has", where=where, mend="sort the lines"
         )

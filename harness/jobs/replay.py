@@ -217,7 +217,7 @@ def read_records(text: str, where: str) -> JobRecord:
                 raise ValueError(kind)
         except (ValueError, IndexError):
             raise InputError(
-                f"{' '.join(words)[:60]!r} is no record of the replayed load",
+                f"{' '.join(words)[:60]!r} is not a record of the replayed load",
                 where=f"{where}:{line}",
                 mend="the file is damaged",
             ) from None

@@ -76,7 +76,7 @@ def objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except json.JSONDecodeError as error:
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
                 raise InputError(
-                    "the trace ends within the object that begins here", where=place, mend="the file is truncated"
+                    "the trace ends inside the object that begins here", where=place, mend="the file is truncated"
                 ) from None
             raise InputError(
                 f"not JSON: {error.msg}", where=f"{path}:{error.lineno}", mend="mend the syntax there"
@@ -204,7 +204,7 @@ def load_jobs(path: str | Path, *, queue_prefix: str = "root.") -> list[JobSpec]
             name = _text(item, "job.id", place, None) if given else str(numbered)
             numbered += 1
             if name in seen:
-                raise InputError(f"job.id {name!r} stands at {seen[name]} too", where=place, mend="rename one")
+                raise InputError(f"job.id {name!r} also appears at {seen[name]}", where=place, mend="rename one")
             seen[name] = place
             jobs.append(
                 JobSpec(

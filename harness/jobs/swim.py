@@ -94,7 +94,7 @@ def read_swim(path: Path) -> Iterator[SwimRow]:
                 what = f"submission time {submit} s comes before the previous line's {before} s"
                 raise InputError(what, where=where, mend="sort the trace by its second column")
             if not fields[0] or fields[0] in seen:
-                what = f"job id {fields[0][:40]!r} is empty or stands twice"
+                what = f"job id {fields[0][:40]!r} is empty or appears twice"
                 raise InputError(what, where=where, mend="give each job an id of its own")
             seen.add(fields[0])
             before = submit

@@ -303,7 +303,7 @@ class Ledger:
     def _measure(self, usage: tuple[float, float]) -> float:
         memory, vcores = usage
         if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
-            raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds cannot be")
+            raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds is out of range")
         resource = self.settings.resource
         if resource == "memory":
             return memory

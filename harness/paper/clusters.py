@@ -119,7 +119,7 @@ def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
     found = []
     for name, (key, body) in reader.mapping(top["clusters"][1], "clusters").items():
         if not name or not name.isprintable() or len(name) > 100:
-            raise reader.fail(key, f"{shown(name)} is no MR-cluster's name", "give 1 to 100 printable characters")
+            raise reader.fail(key, f"{shown(name)} is not an MR-cluster's name", "give 1 to 100 printable characters")
         given = reader.mapping(body, f"MR-cluster {shown(name)}")
         _known(reader, given, _CLUSTER, f"MR-cluster {shown(name)}")
         if "core" not in given:

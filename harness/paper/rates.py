@@ -69,7 +69,7 @@ def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list
     rates: dict[str, Fraction] = {}
     for kind, (kind_key, value) in reader.mapping(fields["rates"][1], f"rates of {shown(name)}").items():
         if kind not in {node_type.name for node_type in types}:
-            raise reader.fail(kind_key, f"{shown(kind)} is no node type", "name those of node_types")
+            raise reader.fail(kind_key, f"{shown(kind)} is not a node type", "name those of node_types")
         rates[kind] = above_zero(f"the rate on {kind}", value)
     missing = [kind.name for kind in types if kind.name not in rates]
     if missing:

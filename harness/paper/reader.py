@@ -57,7 +57,7 @@ class Reader:
             if key.tag == "tag:yaml.org,2002:merge":
                 raise self.fail(key, "merge keys (<<) are not read", "write the values out")
             if key.value in found:
-                raise self.fail(key, f"{shown(key.value)} stands twice in {what}")
+                raise self.fail(key, f"{shown(key.value)} appears twice in {what}")
             found[key.value] = (key, value)
         return found
 

@@ -135,7 +135,7 @@ def _queues(reader: Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, 
     found = []
     for name, (key, body) in reader.mapping(node, what).items():
         if not name or "." in name:
-            raise reader.fail(key, f"{shown(name)} is no queue name", "a name is not empty and has no dot")
+            raise reader.fail(key, f"{shown(name)} is not a queue name", "a name is not empty and has no dot")
         fields = reader.mapping(body, f"queue {shown(name)}")
         for field, (field_key, _) in fields.items():
             if field not in ("weight", "children"):
@@ -170,7 +170,7 @@ def _arrivals(reader: Reader, node: yaml.Node, leaves: dict[str, None]) -> tuple
         for name, (key, value) in reader.mapping(item, f"arrivals of step {position + 1}").items():
             if name not in leaves:
                 offer = ", ".join(list(leaves)[:8]) + (", ..." if len(leaves) > 8 else "")
-                raise reader.fail(key, f"arrivals for {shown(name)}, which is no leaf queue", f"leaves: {offer}")
+                raise reader.fail(key, f"arrivals for {shown(name)}, which is not a leaf queue", f"leaves: {offer}")
             step[name] = reader.whole(value, f"arrivals of {shown(name)} in step {position + 1}", least=0)
         found.append(step)
     return tuple(found)

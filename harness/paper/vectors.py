@@ -33,7 +33,9 @@ def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
     capacity = {}
     for name, (key, value) in reader.mapping(top["capacity"][1], "capacity").items():
         if not name or name in TAKEN:
-            raise reader.fail(key, f"{shown(name)} is no resource name", "the answer uses it: call it something else")
+            raise reader.fail(
+                key, f"{shown(name)} is not a resource name", "the answer uses it: call it something else"
+            )
         capacity[name] = reader.number(value, f"the capacity of {shown(name)}")
         if capacity[name] <= 0:
             raise reader.fail(value, f"the capacity of {shown(name)} is {shown(value.value)}", "capacities are above 0")
@@ -44,7 +46,7 @@ def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
     users = []
     for name, (key, body) in reader.mapping(top["queues"][1], "queues").items():
         if not name or "." in name:
-            raise reader.fail(key, f"{shown(name)} is no queue name", "a name is not empty and has no dot")
+            raise reader.fail(key, f"{shown(name)} is not a queue name", "a name is not empty and has no dot")
         users.append(_user(reader, name, key, body, list(capacity)))
     if not users:
         raise reader.fail(top["queues"][1], "no queues", "name at least one")

@@ -29,7 +29,7 @@ class DecaySettings:
     """Settings of every policy of this family."""
 
     resource: str = word("vcores", "memory", "vcores", "dominant", doc="whose usage is remembered")
-    half_life: float = number(DAY_S, above=0, doc="what was used so long ago counts half")
+    half_life: float = number(DAY_S, above=0, doc="what was used this long ago counts half")
 
 
 class DecayPolicy(Policy):

@@ -44,7 +44,9 @@ class DecaySlurm(DecayPolicy):
         names = [name.strip() for name in self.settings.parent.split(",") if name.strip()]
         for name in names:
             if tree.index.get(name, 0) == 0:
-                raise CallError(f"parent names {name!r}, which is no queue", where="--set", mend="give root.a,root.b.c")
+                raise CallError(
+                    f"parent names {name!r}, which is not a queue", where="--set", mend="give root.a,root.b.c"
+                )
         return frozenset(tree.index[name] for name in names)
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:

@@ -40,7 +40,7 @@ class SlotSettings:
     sepb_mode: str = word("globallevel", "globallevel", "poollevel", doc="whose jobs are checked before a copy")
     sepb: float = number(0.0, at_least=0, at_most=1, doc="part of the cluster's jobs that are checked; 0: no SEPB")
     sepb_pool: float = number(0.0, at_least=0, at_most=1, doc="part of the pool's jobs that are checked; 0: no SEPB")
-    kill_factor: float = number(2.0, at_least=0, doc="SEPB kills what runs so many times its job's average; 0: never")
+    kill_factor: float = number(2.0, at_least=0, doc="SEPB kills what runs this many times its job's average; 0: never")
     prescheduling: bool = flag(False, doc="Slot PreScheduling: local maps on slots that load balancing would deny")
     borrowable: float = number(100_000, at_least=0, doc="most reduce slots that PreScheduling has lent at once")
     delay_scheduling: bool = flag(True, doc="wait for a node with the block, as long as the cluster says")

@@ -47,10 +47,10 @@ class LongTermSettings:
         math.inf, above=0, infinite=True, doc="L of eq. 5.12: accumulation starts anew every L; inf: never"
     )
     half_life: float = number(
-        math.inf, above=0, infinite=True, doc="what was used so long ago counts half; inf: memory does not fade"
+        math.inf, above=0, infinite=True, doc="what was used this long ago counts half; inf: memory does not fade"
     )
     window: float = number(
-        math.inf, above=0, infinite=True, doc="only what was used within the last so many counts (sliding)"
+        math.inf, above=0, infinite=True, doc="only what was used within this time counts (a sliding window)"
     )
     pseudo: bool = flag(doc="pseudo accumulated resources for late arrivals, eq. 5.10, frozen at the arrival")
     horizon_s: float | str = number(

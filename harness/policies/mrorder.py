@@ -29,10 +29,10 @@ class MROrderSettings:
         "tp-ati", "pnj", "tp-fti", "tp-ati", doc="when to order: by number of jobs, fixed, adaptive interval"
     )
     interval_s: float = number(10.0, at_least=0.001, at_most=1e9, doc="Delta t: the (least) time between two rounds")
-    jobs: float = number(7, at_least=1, at_most=1e6, doc="pnj: order as soon as so many jobs wait")
+    jobs: float = number(7, at_least=1, at_most=1e6, doc="pnj: order as soon as this many jobs wait")
     most: float = number("inf", at_least=1, infinite=True, doc="most jobs a round")
     threshold: float = number(
-        7, at_least=0, at_most=20, doc="up to so many jobs the best order is searched; then MK_JR, TCT"
+        7, at_least=0, at_most=20, doc="up to this many jobs the best order is searched; then MK_JR, TCT"
     )
     ordering: str = text("auto", doc="auto, a rule of yarnfair order, order:JOB,JOB,..., or path/to/file.py:function")
     history: str = text("", doc="earlier runs or traces that estimates come from; none: the declared mean times")

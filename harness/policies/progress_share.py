@@ -30,7 +30,7 @@ class ProgressShareSettings:
         1.75,
         at_least=1,
         infinite=True,
-        doc="a rate so many times the chosen job's is significantly higher",
+        doc="a rate this many times the chosen job's is significantly higher",
     )
     guarantee: bool = flag(doc="a slot passes nobody who could no longer get its fair share with the slots left")
     calibrate: bool = flag(doc="rates are not given: each job is measured with a task on each node type first")

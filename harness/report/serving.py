@@ -36,7 +36,7 @@ def address_of(text: str) -> tuple[str, int]:
         host, port = ("", text) if text.isdigit() else (text, "0")
     host = host.strip("[]") or "127.0.0.1"
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or re.search(r"[\s/]", host):
-        raise CallError(f"{text[:60]!r} is no HOST:PORT", mend="give 127.0.0.1:8090, for example")
+        raise CallError(f"{text[:60]!r} is not a HOST:PORT", mend="give 127.0.0.1:8090, for example")
     return host, int(port)
 
 

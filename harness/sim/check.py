@@ -21,7 +21,7 @@ def check_setup(setup: SimSetup) -> None:
     for node in setup.nodes:
         where = f"node {node.name!r}"
         if node.name in names:
-            raise InputError("a node of this name stands before", where=where, mend="rename one")
+            raise InputError("an earlier node has this name", where=where, mend="rename one")
         names.add(node.name)
         if not (0 <= node.memory_mb < 1 << 40 and 0 <= node.vcores < 1 << 30):
             raise InputError(
@@ -41,17 +41,17 @@ def check_setup(setup: SimSetup) -> None:
     if not -1 <= delays.end_heartbeat_ms <= 10**9:
         raise refuse(f"end_heartbeat_ms is {delays.end_heartbeat_ms!r}", "give milliseconds, or -1 for none")
     if not (0 <= delays.am_response_heartbeats <= 1 and delays.am_start_ms >= 0 and delays.container_start_ms >= 0):
-        raise refuse("delays of AMs cannot be", "am_response_heartbeats is 0 or 1, times are at least 0")
+        raise refuse("delays of AMs are out of range", "am_response_heartbeats is 0 or 1, times are at least 0")
     if not (0 <= faults.failure <= 1 and 0 <= faults.straggler <= 1 and 1 <= faults.max_attempts <= 255):
-        raise refuse("probabilities of faults cannot be", "give 0 to 1, and 1 to 255 attempts")
+        raise refuse("probabilities of faults are out of range", "give 0 to 1, and 1 to 255 attempts")
     if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):
-        raise refuse("factors of faults cannot be", "give numbers above 0")
+        raise refuse("factors of faults are out of range", "give numbers above 0")
     if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
-        raise refuse("sample_s, time_limit_s and period_s have to be above 0", "mend them")
+        raise refuse("sample_s, time_limit_s and period_s must be above 0", "mend them")
     if setup.max_ratio is not None and not 1 <= setup.max_ratio < 1e12:
-        raise refuse("max_ratio cannot be", "give a number of at least 1")
+        raise refuse("max_ratio is out of range", "give a number of at least 1")
     if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):
-        raise refuse("delays of actuation have to be at least 0", "mend them")
+        raise refuse("delays of actuation must be at least 0", "mend them")
 
 
 def check_capacity(plan: Plan | None, mode: str) -> None:

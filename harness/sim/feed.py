@@ -112,7 +112,7 @@ class Feed:
         where = f"job {job.id!r}"
         stages = self._check(job, where)
         if job.id in self._slot or job.id in self._ended_ms:
-            raise InputError("a job of this id stands in the input before", where=where, mend="rename one")
+            raise InputError("an earlier job in the input has this id", where=where, mend="rename one")
         world = with_jobs(world, stages=len(stages))
         g = world.g
         slot = int(g["job_free"][0])
@@ -190,7 +190,7 @@ class Feed:
             push(world, max(due, int(g["now"][0])), E_ARRIVE, gen, slot)
         else:
             raise InputError(
-                f"it comes after job {job.after_job!r}, which is not in the input before it",
+                f"it follows job {job.after_job!r}, which is not in the input before it",
                 where=where,
                 mend="name a job that comes earlier",
             )
@@ -306,7 +306,7 @@ class Feed:
             raise refuse(f"slow_start of {label} is {stage.slow_start!r}", "give a fraction from 0 to 1")
         for other in stage.after:
             if other not in names:
-                raise refuse(f"{label} comes after {other!r}, which is no stage of the job", "mend `after`")
+                raise refuse(f"{label} comes after {other!r}, which is not a stage of the job", "mend `after`")
         duration = stage.duration
         if duration.kind not in KINDS:
             raise refuse(f"durations of {label} are of the kind {duration.kind!r}", f"one of {', '.join(KINDS)}")
@@ -376,7 +376,7 @@ def _in_order(jobs: Sequence[JobSpec]) -> list[JobSpec]:
             first.append(job)
         elif job.after_job not in known:
             raise InputError(
-                f"it comes after job {job.after_job!r}, which is not in the input",
+                f"it follows job {job.after_job!r}, which is not in the input",
                 where=f"job {job.id!r}",
                 mend="name a job of the input",
             )

@@ -82,7 +82,7 @@ class Simulation:
         for queue in setup.entitlements:
             if queue not in self.tree:
                 raise InputError(
-                    f"an entitlement for {queue!r}, which is no queue", mend="name queues of the allocation file"
+                    f"an entitlement for {queue!r}, which is not a queue", mend="name queues of the allocation file"
                 )
         self.plan = self._first_plan()
         self._steering: Steering
@@ -162,7 +162,7 @@ class Simulation:
     def _calls(self, conf: Mapping[str, str]) -> Calls:
         if self._order_mode() != STOCK or self._ltrf_leaves():
             raise InputError(
-                "a run whose order is not Hadoop's is no decision script",
+                "a run whose order is not Hadoop's is not a decision script",
                 where="record_script",
                 mend="record a policy from outside, or static, fair or drf",
             )

@@ -384,7 +384,7 @@ def app(document: Any, where: str) -> AppStatus:
 def _app(fields: Fields, where: str) -> AppStatus:
     identity = fields.text("id")
     if not APPLICATION_ID.fullmatch(identity):
-        raise BadAnswer(f"{identity[:60]!r} is no application's id", where=where)
+        raise BadAnswer(f"{identity[:60]!r} is not an application's id", where=where)
     return AppStatus(
         id=identity,
         user=_spare(fields.text, "user", ""),
@@ -414,7 +414,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
 def possible_queue(name: str, where: str) -> str:
     """A queue's name or path as it is; BadAnswer for what no scheduler takes as one."""
     if any(not part or part != part.strip() for part in name.split(".")):
-        raise BadAnswer(f"{name[:60]!r} is no queue", where=where)
+        raise BadAnswer(f"{name[:60]!r} is not a queue", where=where)
     return name
 
 
@@ -441,5 +441,5 @@ def new_application(document: Any, where: str) -> NewApplication:
     fields = Fields(document, where, "answer")
     identity = fields.text("application-id")
     if not APPLICATION_ID.fullmatch(identity):
-        raise BadAnswer(f"{identity[:60]!r} is no application's id", where=where)
+        raise BadAnswer(f"{identity[:60]!r} is not an application's id", where=where)
     return NewApplication(identity, fields.resource("maximum-resource-capability"))

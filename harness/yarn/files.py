@@ -59,7 +59,7 @@ class AllocationPlace(ABC):
             raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
         if before is not None and self.read() != before:
             raise FileChanged(
-                "the allocation file was changed by somebody else",
+                "somebody else changed the allocation file",
                 where=self.name,
                 mend="look at what changed; the next round starts from it",
             )

@@ -108,15 +108,15 @@ def base_url(text: str) -> str:
         parts = urlsplit(given)
         port = parts.port
     except ValueError as error:
-        raise CallError(f"{text!r} is no address: {error}", mend=mend) from None
+        raise CallError(f"{text!r} is not an address: {error}", mend=mend) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise CallError(f"{text!r} is no address of a ResourceManager", mend=mend)
+        raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
     if parts.username is not None or parts.password is not None:
         raise CallError("an address with a user or password in it", where=parts.hostname, mend=mend)
     if parts.path.rstrip("/") not in ("", "/ws/v1/cluster", "/cluster") or parts.query or parts.fragment:
         raise CallError(f"{text!r} has more than a host and a port", mend=mend)
     if not re.fullmatch(r"[A-Za-z0-9_.:%-]+", parts.hostname) or port == 0:
-        raise CallError(f"{text!r} is no address of a ResourceManager", mend=mend)
+        raise CallError(f"{text!r} is not an address of a ResourceManager", mend=mend)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port or (8090 if parts.scheme == 'https' else 8088)}"
 

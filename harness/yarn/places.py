@@ -73,7 +73,7 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise CallError(f"{text!r} is no place: {error}", mend=mend) from None
+        raise CallError(f"{text!r} is not a place: {error}", mend=mend) from None
     path = unquote(parts.path)
     if parts.password is not None:
         what = "a password in the address of an allocation file"
@@ -89,4 +89,4 @@ def open_place(text: str, options: HttpOptions | None = None) -> AllocationPlace
         if parts.username:
             given = replace(given, user=parts.username)
         return WebHdfsPlace(f"{scheme}://{host}:{port or usual}", path, given)
-    raise CallError(f"{text!r} is no place for an allocation file", mend=mend)
+    raise CallError(f"{text!r} is not a place for an allocation file", mend=mend)

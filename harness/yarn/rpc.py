@@ -151,7 +151,7 @@ class RpcAddress:
             host, port = given.strip(), str(default_port)
         host = host.strip("[]")
         if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536 or "/" in host:
-            raise CallError(f"{given!r} is no address", mend="give it as HOST:PORT")
+            raise CallError(f"{given!r} is not an address", mend="give it as HOST:PORT")
         return cls(host, int(port))
 
 
@@ -175,7 +175,7 @@ def call(
     if not 0 < timeout_s <= 86_400:
         raise CallError(f"timeout_s is {timeout_s}", mend="give seconds between 0 and 86400")
     if not user or len(user) > 256:
-        raise CallError(f"{user[:40]!r} is no user's name")
+        raise CallError(f"{user[:40]!r} is not a user's name")
     end = time.monotonic() + timeout_s
     client = uuid.uuid4().bytes
     where = f"{address} {method}"

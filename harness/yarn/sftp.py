@@ -99,10 +99,10 @@ class SftpPlace(AllocationPlace):
                 )
                 session = client.open_sftp()
             except paramiko.BadHostKeyException:
-                raise Refused("the host key is another than known_hosts has", where=self.name) from None
+                raise Refused("the host's key differs from the one in known_hosts", where=self.name) from None
             except paramiko.AuthenticationException as error:
                 mend = "give a key that the host accepts (ssh-add, ~/.ssh/config)"
-                raise Refused(f"not let in: {reason(error)}", where=self.name, mend=mend) from None
+                raise Refused(f"login refused: {reason(error)}", where=self.name, mend=mend) from None
             except (paramiko.SSHException, OSError, EOFError, ValueError) as error:
                 mend = "check host, port and ~/.ssh/known_hosts (ssh-keyscan)"
                 words = proxy.words() if proxy is not None else ""

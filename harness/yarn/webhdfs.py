@@ -338,11 +338,11 @@ def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, s
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise CallError(f"{text[:80]!r} is no place: {error}", mend=mend) from None
+        raise CallError(f"{text[:80]!r} is not a place: {error}", mend=mend) from None
     path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
     usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)
     if usual is None or not parts.hostname or path in ("", "/") or parts.password is not None or parts.query:
-        raise CallError(f"{text[:80]!r} is no place", mend=mend)
+        raise CallError(f"{text[:80]!r} is not a place", mend=mend)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     given = options or HttpOptions()
     if parts.username:

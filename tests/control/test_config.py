@@ -93,7 +93,7 @@ def test_queues_may_be_named_without_root(tmp_path: Path) -> None:
         ("lease_s: 3\n", "two periods"),
         ("metrics: {port: 70000}\n", "metrics.port"),
         ("rms: [{adress: x}]\n", "rms"),
-        ("ledger: [l]\n", "stands twice"),
+        ("ledger: [l]\n", "appears twice"),
     ],
 )
 def test_mistakes_are_one_line_with_a_place(tmp_path: Path, more: str, said: str) -> None:

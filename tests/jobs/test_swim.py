@@ -65,7 +65,7 @@ def test_the_day_is_streamed_in_order_and_complete() -> None:
         (GOOD + "job2\t200\t9\t1_0\t0\t1\n", 3, "'1_0'"),
         (GOOD + "job2\t200\t9\t" + "9" * 30 + "\t0\t1\n", 3, "beyond"),
         (GOOD + "job2\t100\t9\t1\t0\t1\n", 3, "before the previous"),
-        (GOOD + "job1\t200\t9\t1\t0\t1\n", 3, "stands twice"),
+        (GOOD + "job1\t200\t9\t1\t0\t1\n", 3, "appears twice"),
         (GOOD + "\n", 3, "1 tab-separated"),
     ],
 )

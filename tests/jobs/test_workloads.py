@@ -137,7 +137,7 @@ HEAD = f"kind: sequence\nam: {{memory_mb: 1024}}\nsubmission: {{every_s: 1}}\nta
         ("kind: dance\n", 1, "'dance'"),
         ("a: [1\nkind: sequence\n", 2, "not valid YAML"),
         ("a: &x\n  b: *x\n", 1, "contains itself"),
-        ("kind: sequence\nkind: bins\n", 2, "stands twice"),
+        ("kind: sequence\nkind: bins\n", 2, "appears twice"),
         ("? [a, b]\n: c\n", 1, "not text"),
         ("kind: !!python/object:os.system x\n", 1, "python/object"),
         (HEAD + "jobs: [{name: a, maps: 1}]\nspeed: 2\n", 8, "speed: unknown key"),

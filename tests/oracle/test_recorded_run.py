@@ -59,5 +59,5 @@ def test_hadoops_class_decides_a_simulated_run_alike(policy: str, tmp_path: Path
 
 
 def test_an_order_that_is_not_hadoops_is_no_script() -> None:
-    with pytest.raises(InputError, match="is no decision script"):
+    with pytest.raises(InputError, match="is not a decision script"):
         recorded("ltrf", 10.0)

@@ -204,7 +204,7 @@ def test_users_own_ordering(tmp_path: Path) -> None:
     queue = policy.dispatching_queue()
     assert queue is not None
     assert queue.ordering(FOUR, SLOTS) == (2, 1, 0, 3)
-    for name, message in (("wrong", "is no order"), ("broken", "KeyError")):
+    for name, message in (("wrong", "is not an order"), ("broken", "KeyError")):
         with pytest.raises(InputError, match=message):
             named(f"{path}:{name}")(FOUR, SLOTS)
     for name, message in (("number", "not a function"), ("missing", "has no function")):

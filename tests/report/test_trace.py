@@ -116,4 +116,4 @@ def test_a_page_beside_it_is_a_wrong_call(more: tuple[str, ...], run: Path, caps
         main(["report", str(run), "--trace", "t.json", *more])
     assert caught.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "--trace is of one RUN, without -o" in line
+    assert "--trace takes one RUN and no -o" in line

@@ -125,6 +125,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert answer["root.default"]["instantaneous"] == {"memory_mb": 500, "vcores": 5}
     done = yarnfair(file, *size, "--active", "c")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("yarnfair: --active names 'c', which is no leaf queue")
+    assert done.stderr.startswith("yarnfair: --active names 'c', which is not a leaf queue")
     done = yarnfair(tmp_path / "none.xml", *size)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

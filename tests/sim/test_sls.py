@@ -60,7 +60,7 @@ def test_nodes(tmp_path: Path) -> None:
     [
         ("", 0, "empty"),
         ("  \n", 0, "empty"),
-        (TRACE[:300], 2, "ends within"),
+        (TRACE[:300], 2, "ends inside"),
         (TRACE + '{"job.queue.name": "q"}', 12, "job.tasks"),
         ('{"job.queue.name": "q", "job.tasks": [{"duration.ms": -5}]}', 1, "duration.ms"),
         ('{"job.queue.name": "q", "job.tasks": [{"duration.ms": NaN}]}', 1, "NaN"),
@@ -78,7 +78,7 @@ def test_nodes(tmp_path: Path) -> None:
         ('{"job.queue.name": "q",\n\n "job.tasks": [,]}', 3, "JSON"),
         ("[1, 2]", 1, "object"),
         ('{"a":' * 3000, 1, ""),
-        ('{"job.queue.name":"q","job.id":"x","job.tasks":[{"duration.ms":1}]}' * 2, 1, "stands at"),
+        ('{"job.queue.name":"q","job.id":"x","job.tasks":[{"duration.ms":1}]}' * 2, 1, "also appears at"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, text: str, line: int, says: str) -> None:

@@ -108,7 +108,7 @@ def test_an_application_of_a_queue_that_cannot_be_is_passed_over(queue: str) -> 
     document["apps"]["app"][0]["queue"] = queue
     found = answers.apps(document, "x")
     assert len(found) == len(document["apps"]["app"]) - 1
-    assert "is no queue" in next(iter(found.skipped.values()))
+    assert "is not a queue" in next(iter(found.skipped.values()))
     tree = recorded("scheduler")
     tree["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]["queue"][0]["queueName"] = f"root.{queue}"
     with pytest.raises(BadAnswer):

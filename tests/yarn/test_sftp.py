@@ -197,7 +197,7 @@ def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> Non
     (tmp_path / "empty").write_text("")
     with pytest.raises(Unreachable, match="known_hosts"):
         replace(sftp, known_hosts=str(tmp_path / "empty")).read()
-    with pytest.raises(Refused, match="not let in"):
+    with pytest.raises(Refused, match="login refused"):
         replace(sftp, user="root").read()
     with pytest.raises(InputError, match="no usable key"):
         replace(sftp, key_file=str(tmp_path / "empty")).read()

@@ -53,7 +53,7 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
             mend = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
             raise CallError(what, where=variant.name, mend=mend)
         if variant.scheduler == "capacity":
-            what = "experiments bring up clusters with the Fair Scheduler alone"
+            what = "experiments only bring up clusters with the Fair Scheduler"
             raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=_SIM)
         if variant.mode == "outside":
             check_counting(make_policy(variant.policy, variant.settings))

@@ -43,7 +43,7 @@ def read_size(text: str) -> int:
     try:
         size = float(digits) * UNITS[unit]
     except (ValueError, KeyError):
-        raise CallError(f"{text[:40]!r} is no size", where="--size", mend="write 10MB, 40GB or bytes") from None
+        raise CallError(f"{text[:40]!r} is not a size", where="--size", mend="write 10MB, 40GB or bytes") from None
     if not 1 <= size <= 10**14:
         raise CallError(f"{text[:40]!r} is out of range", where="--size", mend="1 byte to 100 TB")
     return int(size)

@@ -183,7 +183,7 @@ class MRExperiment(Strict):
     sample_s: Annotated[float, Field(ge=0.1, le=1e5, allow_inf_nan=False)] = 10.0
     """Period of the samples; at most the policies' `period`."""
     reference_nodes: Nodes = 10
-    """Slowdowns are over a job's time alone on so many core nodes."""
+    """Slowdowns are over a job's time alone on this many core nodes."""
     applications: Name | None = None
     """A file beside the experiment instead of `workloads/fawkes/applications.yaml`."""
     constants: ConstantsSpec = ConstantsSpec()

@@ -134,7 +134,7 @@ class CloudExperiment(Strict):
     instance_types: str | dict[str, InstanceSpec] = "ec2-2011"
     """A table in `workloads/cloud/` (`ec2-2011` is the paper's Table 1), or your own: name → instance type."""
     period_h: Number
-    """The queries come every so many hours."""
+    """Hours from one arrival of the queries to the next."""
     queries: dict[Slug, QuerySpec] = Field(min_length=1, max_length=1000)
     """Name → query."""
     configurations: dict[Slug, CloudConfiguration] = Field(min_length=1, max_length=1000)

@@ -62,7 +62,7 @@ class VectorExperiment(Strict):
     users: Users | Annotated[list[Users], Field(min_length=1, max_length=100)] = 100
     """Number of users, or a list."""
     machines: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Servers; of a `trace` so many of its machines, drawn by the seed (none given: all)."""
+    """Servers; of a `trace` this many of its machines, drawn by the seed (none given: all)."""
     hours: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 24.0
     """Length of the load; of a `trace` the length of its window (none given: all)."""
     start_h: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 0.0
@@ -75,7 +75,7 @@ class VectorExperiment(Strict):
     """`static`, `drf`, `{policy: tetris, settings: {f: 0.2, remaining: 1}}`, `{policy: qknober, vary: {rho: [0, 0.5,
     1]}}`."""
     window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
-    """Pending tasks that each user shows: so many of the oldest, `all` as QKnober's C3 has it, or a list of these."""
+    """How many pending tasks each user shows, the oldest first; `all` as QKnober's C3 has it, or a list of these."""
     sample_s: Positive = 600.0
     """How often the state is noted, virtual seconds."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1

@@ -91,7 +91,9 @@ def _checked(found: Any, where: str) -> Ordering:
         except Exception as error:
             raise InputError(f"failed: {type(error).__name__}: {error}", where=where) from error
         if sorted(answer) != list(range(len(jobs))):
-            raise InputError(f"is no order of {len(jobs)} jobs: {str(answer)[:80]}", where=where, mend="return indices")
+            raise InputError(
+                f"is not an order of {len(jobs)} jobs: {str(answer)[:80]}", where=where, mend="return indices"
+            )
         return answer
 
     return order

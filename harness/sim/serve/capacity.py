@@ -335,5 +335,5 @@ def _entries(params: Any) -> Iterable[tuple[str, str | None]]:
     for one in _list(params.get("entry") if isinstance(params, dict) else None):
         key, value = one.get("key"), one.get("value")
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
-            raise InputError("an entry without a key, or with a value that is no text", mend='write {"key", "value"}')
+            raise InputError("an entry without a key, or with a value that is not text", mend='write {"key", "value"}')
         yield key, value or None

@@ -26,7 +26,7 @@ _KINDS = ("mapreduce", "spark", "dag", "service")
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{what} is no object", where="the submission")
+        raise InputError(f"{what} is not an object", where="the submission")
     return value
 
 
@@ -45,7 +45,7 @@ def _stage(given: Any, at: int, size: Resource) -> Stage:
     durations = fields.get("durations_s")
     if durations is not None:
         if not isinstance(durations, list) or not durations:
-            raise InputError(f"durations_s of {where} is no list", where=JOB_VARIABLE)
+            raise InputError(f"durations_s of {where} is not a list", where=JOB_VARIABLE)
         values = tuple(float(_number(value, f"a duration of {where}", 0, 1e9)) for value in durations)
         duration, tasks = Duration("listed", values_s=values), len(values)
     else:
@@ -54,7 +54,7 @@ def _stage(given: Any, at: int, size: Resource) -> Stage:
         tasks = int(_number(fields.get("tasks", 1), f"tasks of {where}", 0, 1 << 30))
     after = fields.get("after", [])
     if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
-        raise InputError(f"after of {where} is no list of names", where=JOB_VARIABLE)
+        raise InputError(f"after of {where} is not a list of names", where=JOB_VARIABLE)
     return Stage(
         name=str(fields.get("name", f"s{at}")),
         tasks=tasks,
@@ -82,7 +82,7 @@ def _described(text: str, base: JobSpec) -> JobSpec:
         raise InputError(f"no kind {str(kind)[:40]!r}", where=JOB_VARIABLE, mend=f"one of {', '.join(_KINDS)}")
     stages = fields.get("stages", [])
     if not isinstance(stages, list):
-        raise InputError("stages is no list", where=JOB_VARIABLE)
+        raise InputError("stages is not a list", where=JOB_VARIABLE)
     executor = _object(fields.get("executor", {}), "executor")
     lifetime = fields.get("lifetime_s")
     return JobSpec(

@@ -81,7 +81,7 @@ def read_capacity(text: str | None, where: str) -> Capacity:
     if found := _PERCENT.fullmatch(words):
         return _bounded("percent", found[1], 100.0, text, where)
     raise InputError(
-        f"capacity {text[:60]!r} is no weight, percentage or absolute resource",
+        f"capacity {text[:60]!r} is not a weight, percentage or absolute resource",
         where=where,
         mend="write 2w, 40, or [memory=8192,vcores=8]",
     )

@@ -151,7 +151,7 @@ def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
     queues: dict[str, list[dict[str, str | None]]] = {}
     for name, value in changes.items():
         if not name.startswith(f"{PREFIX}root."):
-            raise InputError(f"{name} is no property of a queue")
+            raise InputError(f"{name} is not a property of a queue")
         path, _, key = name.removeprefix(PREFIX).rpartition(".")
         queues.setdefault(path, []).append({"key": key, "value": value})
     return {"update-queue": [{"queue-name": path, "params": {"entry": found}} for path, found in queues.items()]}

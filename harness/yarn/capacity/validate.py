@@ -197,7 +197,7 @@ class _Check(ValueCheck):
             return
         key = name.removeprefix(PREFIX)
         if key in self.values:
-            self.error(item.line, None, f"{name[:80]} stands twice, the last counts", "remove one")
+            self.error(item.line, None, f"{name[:80]} appears twice, the last counts", "remove one")
         self.values[key] = (said["value"], item.line)
 
     def text(self, key: str, default: str = "") -> str:
@@ -218,7 +218,7 @@ class _Check(ValueCheck):
             if not name:
                 self.error(line, path, "an empty name in its list of queues", "remove the comma")
             elif "." in name or names.count(name) > 1:
-                what = "has a dot" if "." in name else "stands twice"
+                what = "has a dot" if "." in name else "appears twice"
                 self.error(line, path, f"child {name[:60]!r} {what}", "name each child once, without its parent")
         self.children[path] = [name for name in dict.fromkeys(names) if name and "." not in name]
         for name in self.children[path]:
@@ -258,7 +258,7 @@ class _Check(ValueCheck):
     def _unknown(self, name: str, known: list[str], line: int, queue: str | None) -> None:
         close = difflib.get_close_matches(name, known, 1)
         mend = f"write {close[0]}" if close else "remove it"
-        self.error(line, queue, f"{name[:80]} is no setting of the Capacity Scheduler, it is ignored", mend)
+        self.error(line, queue, f"{name[:80]} is not a setting of the Capacity Scheduler, it is ignored", mend)
 
     # ---- values
 
@@ -329,7 +329,7 @@ class _Check(ValueCheck):
             value = parse_float(words.removesuffix("w"))
         except ValueError:
             mend = "write a weight without white space around it" if words.endswith("w") else "write 2w, or 40"
-            self.error(line, path, f"capacity {text[:60]!r} is no number", mend)
+            self.error(line, path, f"capacity {text[:60]!r} is not a number", mend)
             return
         if words.endswith("w"):
             if words != text:

@@ -401,7 +401,7 @@ class _Builder:
             if spec.rule != "default":
                 raise self.fail((*at, "queue"), f"rule {spec.rule!r} takes no queue", "only 'default' does")
             if any(not part or BAD_NAME.search(part) for part in spec.queue.split(".")):
-                raise self.fail((*at, "queue"), f"{spec.queue!r} is no queue", "write a path like root.a")
+                raise self.fail((*at, "queue"), f"{spec.queue!r} is not a queue", "write a path like root.a")
         parent = None if spec.parent is None else self.rule(spec.parent, (*at, "parent"))
         return PlacementRule(spec.rule, spec.create, spec.queue, parent)
 

@@ -100,7 +100,7 @@ class _Check(ValueCheck):
             self.error(
                 element.line,
                 queue,
-                f"<{element.tag}> stands twice (line {seen[key].line} too), the last one counts",
+                f"<{element.tag}> appears twice (line {seen[key].line} too), the last one counts",
                 "keep one",
             )
         seen[key] = element
@@ -210,7 +210,7 @@ class _Check(ValueCheck):
                 element.line, None, f"user name {name!r} is blank or has white space at its ends", "write the name"
             )
         if name in users:
-            self.error(element.line, None, f"user {name!r} stands twice (line {users[name]} too)", "keep one")
+            self.error(element.line, None, f"user {name!r} appears twice (line {users[name]} too)", "keep one")
         users[name] = element.line
         seen: dict[str, Element] = {}
         for item in element.elements():
@@ -245,7 +245,7 @@ class _Check(ValueCheck):
             self.warn(line, path, f"a queue below the root is called {name!r}", "rename it")
         if name in siblings:
             self.error(
-                line, path, f"the queue stands twice (line {siblings[name]} too), its settings are mixed", "keep one"
+                line, path, f"the queue appears twice (line {siblings[name]} too), its settings are mixed", "keep one"
             )
         siblings[name] = line
         self.lines.setdefault(path, line)
@@ -363,7 +363,7 @@ class _Check(ValueCheck):
                 self.error(
                     element.line,
                     None,
-                    f"queue={target!r} is no leaf queue: root.default is used",
+                    f"queue={target!r} is not a leaf queue: root.default is used",
                     "write a path like root.a",
                 )
         inner = [item for item in element.elements() if item.tag.lower() == "rule"]

@@ -177,9 +177,9 @@ def test_ended_applications_are_retained_up_to_a_number(served: Served) -> None:
     ("job", "said"),
     [
         ("[", "is not JSON"),
-        ("[]", "is no object"),
+        ("[]", "is not an object"),
         ('{"kind": "x"}', "no kind 'x'"),
-        ('{"stages": 3}', "stages is no list"),
+        ('{"stages": 3}', "stages is not a list"),
         ('{"stages": [{"tasks": -1}]}', "tasks of stage 0"),
         ('{"stages": [{"memory_mb": 1e99}]}', "memory_mb of stage 0"),
         ('{"stages": [{"memory_mb": 100000, "vcores": 1}]}', "which no node has"),

@@ -35,7 +35,7 @@ def test_a_good_file_has_none() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("root.a.capcity", "1w", "capcity is no setting"),
+        ("root.a.capcity", "1w", "capcity is not a setting"),
         ("root.ab.capacity", "1w", "no such queue"),
         ("root.a.maximum-capacity", "101", "not within 0 and 100"),
         ("root.a.user-limit-factor", "x", "not a number"),
@@ -43,7 +43,7 @@ def test_a_good_file_has_none() -> None:
         ("root.a.reservable", "on", "taken for its default"),
         ("root.a.state", "OPEN", "state 'OPEN' is none"),
         ("root.a.queues", "x,,x", "an empty name"),
-        ("root.b.capacity", "4w", "stands twice"),
+        ("root.b.capacity", "4w", "appears twice"),
         ("root.a.maximum-capacity", "[memory=1,vcores=1]", "absolute maximum"),
         ("root.a.acl_submit_applications", "a  b  c", "is not 'users groups'"),
         ("global-queue-max-application", "0", "is ignored"),

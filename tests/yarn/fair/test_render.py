@@ -74,7 +74,7 @@ def test_random_trees_come_back(seed: int) -> None:
         ("queues: {'': {}}", "queues.yaml:1", "empty"),
         ("queues: {root: {}}", "queues.yaml:1", "reserved"),
         ("queues: {g: {children: {Root: {}}}}", "queue root.g", "reserved"),
-        ("queues: {a: {}, a: {}}", "queues.yaml:1", "stands twice"),
+        ("queues: {a: {}, a: {}}", "queues.yaml:1", "appears twice"),
         ("queues: {}", "queues.yaml:1", "no queues"),
         ("queues: []", "queues.yaml:1", "not a mapping"),
         ("[]", "queues.yaml:1", "not a mapping"),
