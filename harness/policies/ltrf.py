@@ -32,8 +32,8 @@ class LtrfSettings(LongTermSettings):
         at_least=0,
         words=("auto",),
         doc="from outside: what was due comes first, and queues that pause keep a surplus of this many seconds of "
-        "their share; auto: one mean task length and four periods, at most four task lengths, and none where the period is "
-        "longer than two of them; 0: none; not with window",
+        "their share; auto: one mean task length and four periods, at most four task lengths, and none where the "
+        "period is longer than two of them; 0: none; not with window",
     )
 
 

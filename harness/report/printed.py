@@ -108,6 +108,20 @@ class Written:
     remarks: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as notebook programs show it: by its SVG, or where they cannot, by its title."""
+
+    title: str
+    svg: str
+
+    def __repr__(self) -> str:
+        return f"<figure: {self.title}>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
 def figures_of(run_dirs: Sequence[Path]) -> Figures:
     """Every group of charts that the report of these run directories has.
 
@@ -153,6 +167,12 @@ def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Writ
     write_bytes(data, table_of(group).encode("utf-8"), mend="choose another -o FILE")
     write_bytes(out, image, mend="choose another -o FILE")
     return Written(out, data, remarks)
+
+
+def picture(group: Group, width_mm: float | None = None) -> Picture:
+    """The group drawn for a notebook. InputError: matplotlib is not installed."""
+    image, _ = _drawn(group, "svg", width_mm)
+    return Picture(group.title, image.decode("utf-8"))
 
 
 def table_of(group: Group) -> str:
