@@ -1,7 +1,7 @@
 """How often `yarnfair check` cries wolf, and what it finds.
 
     python -m studies.check_power -o docs/records/check-power.json
-    python -m studies.check_power --real RUNS -o docs/records/check-power-real.json
+    python -m studies.check_power --real RUNS -o FILE.json
 
 Runs of experiments/ltyarn-small.yaml in the simulator. A pair is five recorded runs and five checked ones, all ten of
 different seeds; no run is in two pairs. Unchanged pairs differ in seeds alone: any failure is a false alarm. Slowed
