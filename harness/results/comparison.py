@@ -16,8 +16,8 @@ from harness.results.sentences import SAME, percent
 
 WIDTH = 80
 _LABEL, _CELL, _MOST = 27, 13, 4
-#: Where runs are rows: the width of a cell, and of the names at most.
-_NARROW, _NAMES = 11, 47
+#: Where runs are rows: the width of a cell, the most that a queue with a long name gets, and of the names at most.
+_NARROW, _WIDEST, _NAMES = 11, 26, 47
 #: Of so many runs rows show everything; of more what matters most, the report has all.
 _ALL = 8
 _KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "cost_dollars", "queues.mean_completion_s")
@@ -174,13 +174,15 @@ def _rows(
 ) -> list[str]:
     """A table a block, a row a variant; a name that is too long has lines of its own."""
     width = min(max(len(label) for label, _ in runs), _NAMES)
-    at_once = max(1, (WIDTH - width) // _NARROW)
     lines: list[str] = []
     for title, all_rows in blocks:
         rows = [row for row in all_rows if row.key in _KEYS or len(runs) <= _ALL]
+        longest = max((len(word) for row in rows for word in row.head.split()), default=0)
+        cell = min(max(_NARROW, longest + 2), _WIDEST)
+        at_once = max(1, (WIDTH - width) // cell)
         for first in range(0, len(rows), at_once):
             part = rows[first : first + at_once]
-            heads = [_head(row.head) for row in part]
+            heads = [_head(row.head, cell) for row in part]
             height = max(len(head) for head in heads)
             lines += [""] if lines else []
             if len(title) > width:
@@ -189,24 +191,24 @@ def _rows(
             for at in range(height):
                 words = [([""] * (height - len(head)) + head)[at] for head in heads]
                 label = title if at == height - 1 else ""
-                lines.append(f"{_cut(label, width):<{width}}" + "".join(f"{word + ' ':>{_NARROW}}" for word in words))
+                lines.append(f"{_cut(label, width):<{width}}" + "".join(f"{word + ' ':>{cell}}" for word in words))
             for label, summary in runs:
                 *above, last = [label[at : at + WIDTH] for at in range(0, len(label), WIDTH)]
                 if len(last) > width:
                     above, last = [*above, last], ""
                 lines += above
-                lines.append(f"{last:<{width}}" + "".join(f"{row.cell(summary, reference):>{_NARROW}}" for row in part))
+                lines.append(f"{last:<{width}}" + "".join(f"{row.cell(summary, reference):>{cell}}" for row in part))
     return lines
 
 
-def _head(words: str) -> list[str]:
-    """A measure's name in lines that fit a column."""
+def _head(words: str, cell: int) -> list[str]:
+    """A measure's name in lines that fit a column of that width."""
     lines: list[str] = []
     for word in words.split():
-        if lines and len(lines[-1]) + 1 + len(word) < _NARROW:
+        if lines and len(lines[-1]) + 1 + len(word) < cell:
             lines[-1] += f" {word}"
         else:
-            lines.append(_cut(word, _NARROW - 1))
+            lines.append(_cut(word, cell - 1))
     return lines
 
 

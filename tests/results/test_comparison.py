@@ -36,6 +36,15 @@ def test_up_to_four_runs_are_columns_and_more_are_rows() -> None:
     assert [line.split()[0] for line in five if line.startswith("p")][:5] == ["p0", "p1", "p2", "p3", "p4"]
 
 
+@pytest.mark.parametrize("queue", ["interactive", "q" * 24, "q" * 60])
+def test_a_queues_long_name_is_whole_where_there_is_room(queue: str) -> None:
+    own = summary()
+    own["queues"] = {f"root.{queue}": own["queues"]["root.Facebook"], "root.b": own["queues"]["root.Facebook"]}
+    lines = comparison([(f"p{at}", own) for at in range(5)])
+    assert any(queue in line for line in lines) == (len(queue) < 26)
+    assert all(len(line) <= WIDTH for line in lines)
+
+
 def test_a_long_name_is_broken_at_its_commas() -> None:
     lines = comparison([("ltrf,round=5,discount=0", summary()), ("fair", summary())])
     assert [line.split() for line in lines[:2]] == [["ltrf,round=5"], ["discount=0", "fair"]]
