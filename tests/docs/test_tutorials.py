@@ -102,7 +102,7 @@ def test_a_tutorial_works_from_its_first_line_to_its_last(name: str, tmp_path: P
     logs.mkdir()
     work.mkdir()
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
-    subprocess.run(["bash", "-c", script(found, logs)], cwd=work, env=environment, check=True, timeout=900)
+    subprocess.run(["bash", "-c", script(found, logs)], cwd=work, env=environment, check=True, timeout=1800)
     assert sum(bool(step.command) for step in found) >= 5
     for at, step in enumerate(found):
         if step.file:
