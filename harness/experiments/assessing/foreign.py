@@ -46,7 +46,12 @@ class Lacks:
 
 def cluster_file(path: Path) -> Header:
     """Nodes and queues that a user wrote down: YAML with the keys of a trace's first line. Raises InputError."""
-    return validated(Header, read_yaml(path))
+    document = read_yaml(path)
+    try:
+        return validated(Header, document)
+    except InputError as error:
+        mend = "correct it (docs/how-to/assess.md shows such a file)"
+        raise InputError(error.what, where=error.where, mend=mend) from None
 
 
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:

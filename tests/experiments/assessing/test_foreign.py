@@ -171,4 +171,5 @@ def test_nodes_and_queues_may_be_a_file_of_the_users(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit) as stop:
         main(["assess", str(history), "--cluster", str(cluster), "-o", str(tmp_path / "other")])
     assert stop.value.code == 1
-    assert "cluster.yaml:2: queues: 'a' is not a queue's full path" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "'a' is not a queue's full path (root.a.b); correct it (docs/how-to/assess.md shows such a file)" in told
