@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import Number, json_option, print_json
+from harness.cli.output import Number, echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.report.printed import Figures
@@ -70,7 +70,7 @@ def plot(
             }
         )
         return
-    click.echo(f"{group.title}: {group.text}")
+    echo_wrapped(f"{group.title}: {group.text}")
     click.echo(f"{written.figure} and {written.data}")
 
 

@@ -77,6 +77,7 @@ def _ran(runs: Sequence[Run]) -> list[Ran]:
             own[0].mode == "outside",
             over_seeds([run.summary for run in own]),
             "horizon_s" in own[0].settings,
+            ":" in own[0].policy,
         )
         for label, own in groups.items()
     ]

@@ -21,7 +21,7 @@ LITTLE_LOSS = 0.01
 class Ran:
     """One variant: its label, whether its policy gives back what was lent, whether from outside, and its summary.
 
-    ``has_horizon``: whether its horizon was given.
+    ``has_horizon``: whether its horizon was given. ``own``: whether its policy is a user's file.
     """
 
     label: str
@@ -29,14 +29,16 @@ class Ran:
     outside: bool
     summary: Mapping[str, Any]
     has_horizon: bool = False
+    own: bool = False
 
 
 def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
     """Three sentences on the runs of experiment ``name``; none without a run that gives back and one that does not.
 
-    The run that gives back is the one with the smallest sharing loss, of those from outside where there are any: that
-    is what a cluster can have. It is held against the first that does not give back and divides the cluster anew as
-    demand changes; a fixed partition (no sharing at all) only where there is no other.
+    They are about a user's own policy if there is one. Otherwise they are about the run that gives back with the
+    smallest sharing loss, of those from outside where there are any: that is what a cluster can have. They compare it
+    with the first that does not give back and divides the cluster anew as demand changes; with a fixed partition (no
+    sharing at all) only where there is no other.
     """
     pair = before_and_after(runs)
     if pair is None:
@@ -52,13 +54,13 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
 
 def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
     """The two runs that `sentences` is about, the one that does not give back first; None without such a pair."""
-    with_memory, without = _with_memory(runs), _without(runs)
+    with_memory, without = _with_memory(runs), _without([run for run in runs if not run.own])
     return None if with_memory is None or without is None else (without, with_memory)
 
 
 def reference(runs: Sequence[Ran]) -> str | None:
     """The label of the run that others are held against: the first that shares and does not give back."""
-    found = _without(runs) or (runs[0] if runs else None)
+    found = _without([run for run in runs if not run.own]) or (runs[0] if runs else None)
     return None if found is None else found.label
 
 
@@ -74,7 +76,7 @@ def _cut_off(run: Ran) -> bool:
 
 
 def _with_memory(runs: Sequence[Ran]) -> Ran | None:
-    found = [run for run in runs if run.gives_back]
+    found = [run for run in runs if run.own] or [run for run in runs if run.gives_back]
     found = [run for run in found if run.outside] or found
     return min(found, key=lambda run: _loss(run), default=None)
 
@@ -158,6 +160,8 @@ def _next(name: str, without: Ran, with_memory: Ran, slower: Sequence[str]) -> s
         )
     elif _loss(with_memory) > _loss(without) * (1 - LESS):
         what = f"{without.label} serves this load as well; look where queues lose, in the report"
+    elif with_memory.own:
+        what = "see how sure that is: run several seeds (`--seed 1-5`), then `yarnfair compare`"
     elif slower and with_memory.outside and not with_memory.has_horizon:
         what = (
             "to soften the price, lengthen the horizon: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +44,19 @@ def test_the_least_loss_from_outside_speaks_for_memory_and_sharing_for_the_rest(
     assert "against fair" in changed
     assert reference(runs) == "fair"
     assert reference(runs[:1]) == "static"
+
+
+def test_a_users_own_policy_is_what_it_is_about_and_never_the_reference() -> None:
+    mine = replace(ran("mine-Mine@outside", 30.0, {"A": 90, "B": 120, "C": 100}), own=True)
+    changed, cost, after = sentences("x", [mine, ran("ltrf@outside", 11.6, {"A": 87, "B": 100, "C": 100}), FAIR])
+    assert changed.startswith(
+        "What changed: mine-Mine@outside cuts the sharing loss from 71.6 to 30.0 s (-58 %) against"
+    )
+    assert "B (20 %)" in cost
+    assert "`--seed 1-5`" in after
+    assert reference([mine, FAIR]) == "fair"
+    assert reference([mine]) == "mine-Mine@outside"
+    assert sentences("x", [mine, FAIR])[0] == changed
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,7 @@ def _ran(ended: Sequence[Ended]) -> list[Ran]:
             of[name].mode == "outside",
             over_seeds(summaries),
             "horizon_s" in of[name].settings,
+            ":" in of[name].policy,
         )
         for name, summaries in by_variant(ended).items()
     ]
