@@ -31,8 +31,10 @@ class Loads:
 def loads(e: Running) -> Loads:
     """Load factors and borrowing of Algorithm 6, lines 1 to 21.
 
-    Read literally, lines 13 and 14 count what is still to be borrowed into the load factor but not what has been, so
-    that only half of the idle slots are ever lent (docs/figures-dynamicmr.md); here the updated factor counts both.
+    Read literally, line 14 counts what is still to be borrowed into the load factor but not what has been, so that only
+    half of the idle slots are ever lent (docs/figures-dynamicmr.md); here the updated factor counts both. What may be
+    lent is what is lent and the demand above the capacity, as line 13 has it: where maps hold reduce slots, reduces
+    need as many more.
     """
     rules = e.rules
     map_demand = sum(job.maps_waiting + job.running_maps for job in e.active) * e.weight[MAP]
@@ -44,11 +46,13 @@ def loads(e: Running) -> Loads:
     lend_map = lend_reduce = 0
     if rules.sharing in ("independent", "dependent"):
         if maps < 1 < reduces:  # case 3
-            lend_map = min(lendable(e, MAP, rules.borrowed_map), reduce_demand - reduce_cap)
-            maps = (map_demand + lend_map) / map_cap if map_cap else 0.0
+            most, needed = lendable(e, MAP, rules.borrowed_map), reduce_demand - reduce_cap
+            maps = (map_demand + min(most, needed)) / map_cap if map_cap else 0.0
+            lend_map = min(most, e.borrowed[MAP] + needed)
         elif reduces < 1 < maps:  # case 4
-            lend_reduce = min(lendable(e, REDUCE, rules.borrowed_reduce), map_demand - map_cap)
-            reduces = (reduce_demand + lend_reduce) / reduce_cap if reduce_cap else 0.0
+            most, needed = lendable(e, REDUCE, rules.borrowed_reduce), map_demand - map_cap
+            reduces = (reduce_demand + min(most, needed)) / reduce_cap if reduce_cap else 0.0
+            lend_reduce = min(most, e.borrowed[REDUCE] + needed)
     return Loads(maps, reduces, lend_map, lend_reduce)
 
 
