@@ -13,6 +13,7 @@ A source is the page in Markdown with references in place of what was measured:
 - ``{ltyarn#variants/fair/makespan_s:.0f}``: out of a record by its name, wherever it stands.
 - ``{table fig-4.10}``: a whole table, by its name in `TABLES`.
 - ``{figure qknober-6a}``: a drawing, by its name in `gallery.PANELS`; it lies in docs/gallery.
+- ``{if NAME}`` and ``{end}``, lines of their own: what stands between them is there once the record NAME is.
 
 With --check nothing is written; exit code 3 when a page is not what its source and the records give.
 """
@@ -51,6 +52,7 @@ REFERENCE = re.compile(
 )
 FIGURE = re.compile(r"\{figure ([\w.-]+)\}")
 TABLE = re.compile(r"\{table ([\w.-]+)\}")
+ONLY = re.compile(r"\{if ([\w-]+)\}")
 LINK = re.compile(r"\(records/([\w-]+)\.json\)")
 NOTE = "<!-- Made by `make figures` from studies/pages/{name} and docs/records. Edit it there. -->"
 
@@ -98,7 +100,16 @@ def rendered(source: str, name: str, records: Path) -> str:
         return document
 
     lines = []
+    there = True
     for number, line in enumerate(source.splitlines(), start=1):
+        if only := ONLY.fullmatch(line):
+            there = (records / f"{only[1]}.json").exists()
+            continue
+        if line == "{end}":
+            there = True
+            continue
+        if not there:
+            continue
 
         def reference(match: re.Match[str], line: str = line) -> str:
             named = [match["record"]] if match["record"] else LINK.findall(line)

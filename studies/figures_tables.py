@@ -171,11 +171,33 @@ def windows(values: Values) -> str:
     return markdown(("oldest pending tasks shown", *given), rows)
 
 
+def outside_pairs(values: Values) -> str:
+    """LTRF from outside less LTYARN inside, pair by pair, and what the intervals decide."""
+    names = {
+        "sharing_loss_integral": ("sharing loss integral", " s", ".1f"),
+        "last_loss_s": ("last loss", " s", ".0f"),
+        "sharing_benefit": ("sharing benefit", "", ".2f"),
+    }
+    inside, outside, less = (
+        values["variants"]["ltyarn-in-rm"],
+        values["variants"]["ltrf@outside"],
+        values["outside_less_inside"],
+    )
+    rows = []
+    for key, (name, unit, form) in names.items():
+        mean, half = less[key]["mean"], less[key]["ci95"]
+        decided = "no" if abs(mean) <= half else "yes: less from outside" if mean < 0 else "yes: more from outside"
+        rows.append((name, *(shown(one[key], form, unit) for one in (inside, outside, less)), decided))
+    head = ("figure", "LTYARN inside the RM", "LTRF from outside", "outside less inside", "decided")
+    return markdown(head, rows) + f"\n\nLess loss from outside in {less['less_loss']} of {less['runs']} pairs."
+
+
 #: Name -> (record, table).
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "horizons": ("outside", partial(horizons, given=("auto", "20", "80", "160", "320", "640", "1280"))),
     "horizons-60s": ("outside-60s", partial(horizons, given=("auto", "60", "240", "480", "960", "1920"))),
     "affinities": ("outside-hierarchy", affinities),
+    "outside-pairs": ("outside-pairs", outside_pairs),
     "fit": ("fit", fits),
     "fit-preemption": ("fit-preemption", fits),
     "ltyarn-queues": ("ltyarn", queues),

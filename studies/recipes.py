@@ -7,6 +7,7 @@ last command writes; a last command that names no ``{file}`` prints the record.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 #: Of a search that a time limit stopped, only what the limit does not decide.
 _SEARCHED = ("nodes", "wall_s")
@@ -101,6 +102,9 @@ SIMULATED: dict[str, Recipe] = {
     "mrorder-online": _study("ordering_online online --seeds 5"),
 }
 
+#: Measurements that are written down before they are made (studies.outside_pairs): records once they have been.
+PLANNED = ("outside-pairs",)
+_RECORDS = Path(__file__).resolve().parents[1] / "docs" / "records"
 #: Records of real containers: no run is like another, and each takes a cluster for minutes or hours.
 REAL = (
     "assessed",
@@ -109,6 +113,7 @@ REAL = (
     *("ltyarn-real-small-docker", "ltyarn-small", "ltyarn-small-docker", "others-real", "outside-real"),
     "outside-real-short",
     *("sim-against-real", "tpch-hive"),
+    *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
 TIMES = ("lasting-loss", "bench", "control-cost", "qknober-decisions")
