@@ -100,7 +100,7 @@ class Login:
 
     def trouble(self, error: Any, where: str) -> NoTicket:
         """Why there is no ticket for a server, in one line."""
-        said = " ".join(str(error.get_all_statuses(error.min_code, False)[0] if error.min_code else error).split())
+        said = _said(error)
         if self.keytab is not None and "No credentials cache" in said:
             what = f"no Kerberos ticket: {self.keytab} has no key of {self.principal}"
             return NoTicket(what, where=where, mend="see what it has with `klist -k`, or export it anew")
@@ -117,6 +117,11 @@ class Login:
         return found or b""
 
 
+def _said(error: Any) -> str:
+    """What the library says of an error, in one line."""
+    return " ".join(str(error.get_all_statuses(error.min_code, False)[0] if error.min_code else error).split())
+
+
 def _gssapi() -> Any:
     try:
         import gssapi
@@ -130,7 +135,11 @@ def _gssapi() -> Any:
 
 
 class Spnego(requests.auth.AuthBase):
-    """Answers a 401 that wants Negotiate with a ticket; what asks for none gets none."""
+    """Answers a 401 that wants Negotiate with a ticket; what asks for none gets none.
+
+    Who took a ticket has to prove that it could read it, or what it answers is no answer. Only errors need no proof:
+    Hadoop leaves it out of some.
+    """
 
     def __init__(self, login: Login) -> None:
         self._login = login
@@ -146,9 +155,10 @@ class Spnego(requests.auth.AuthBase):
         if response.status_code != 401 or not wants_ticket(response) or "Authorization" in response.request.headers:
             return response
         parts = urlsplit(response.url)
+        where = f"{parts.scheme}://{parts.netloc}"
         try:
-            context = self._login.context("HTTP", parts.hostname or "", _SPNEGO)
-            token = self._login.step(context, None, f"{parts.scheme}://{parts.netloc}")
+            context = self._login.context("HTTP", parts.hostname or "", _SPNEGO, ("mutual_authentication",))
+            token = self._login.step(context, None, where)
         except BaseException:
             response.close()
             raise
@@ -162,7 +172,30 @@ class Spnego(requests.auth.AuthBase):
         answer: requests.Response = response.connection.send(again, **named)  # type: ignore[attr-defined]
         answer.history.append(response)
         answer.request = again
+        if answer.status_code < 400:
+            try:
+                _prove(context, answer, where)
+            except BadAnswer:
+                answer.close()
+                raise
         return answer
+
+
+def _prove(context: Any, answer: requests.Response, where: str) -> None:
+    """BadAnswer where the answer does not show that the server could read our ticket."""
+    mend = "see that the address is the server's, and that no proxy between drops its WWW-Authenticate header"
+    said = re.search(r"(?i)\bnegotiate +([a-z0-9+/]+=*)", answer.headers.get("WWW-Authenticate", ""))
+    if said is None:
+        raise BadAnswer("the server took our Kerberos ticket and did not prove who it is", where=where, mend=mend)
+    try:
+        context.step(base64.b64decode(said[1]))
+        why = "" if context.complete else "it is not complete"
+    except ValueError:
+        why = "it is not base64"
+    except _gssapi().exceptions.GSSError as error:
+        why = _said(error)
+    if why:
+        raise BadAnswer(f"the server's proof of who it is cannot be taken: {why}", where=where, mend=mend)
 
 
 def wants_ticket(response: requests.Response) -> bool:

@@ -25,6 +25,14 @@ class ExpiredCredentialsError(GSSError):
     pass
 
 
+SPNEGO = "1.3.6.1.5.5.2"
+
+
+def proof(service: str) -> bytes:
+    """By which a server shows a SPNEGO context that it could read its ticket."""
+    return f"proof of {service}".encode()
+
+
 class FakeGssapi(types.ModuleType):
     """To be put into ``sys.modules``. `trouble`: raised instead of credentials, as often as it has entries."""
 
@@ -53,12 +61,16 @@ class FakeGssapi(types.ModuleType):
         class SecurityContext:
             def __init__(self, name: Any, creds: Any, mech: str, flags: Sequence[str], usage: str) -> None:
                 self.words = f"ticket of {creds.client if creds else 'the cache'} for {name.text}".encode()
+                self.proof = proof(name.text) if mech == SPNEGO else None
+                self.steps = fake.steps + (self.proof is not None)
                 self.taken: list[bytes | None] = []
                 self.complete = False
 
             def step(self, token: bytes | None) -> bytes | None:
+                if self.proof is not None and token not in (None, self.proof):
+                    raise GSSError("A token was invalid")
                 self.taken.append(token)
-                self.complete = len(self.taken) >= fake.steps
+                self.complete = len(self.taken) >= self.steps
                 return self.words if len(self.taken) == 1 else None
 
             def wrap(self, data: bytes, encrypt: bool) -> Any:

@@ -11,12 +11,13 @@ import http.server
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.yarn.errors import BadAnswer
 from harness.yarn.http import HttpClient, HttpOptions
 from harness.yarn.kerberos import Login, NoTicket
 from tests.yarn.kdc import REALM, Kdc, kdc
@@ -45,8 +46,11 @@ def ask(who: Login) -> None:
 
 
 @contextlib.contextmanager
-def http_server(realm: Kdc) -> Iterator[tuple[str, list[str]]]:
-    """Takes tickets for HTTP/localhost, each request anew; its address and who came."""
+def http_server(realm: Kdc, proves: Callable[[bytes], bytes | None] = bytes) -> Iterator[tuple[str, list[str]]]:
+    """Takes tickets for HTTP/localhost, each request anew; its address and who came.
+
+    `proves`: what becomes of the token by which it shows that it could read the ticket.
+    """
     import gssapi
 
     came: list[str] = []
@@ -56,15 +60,18 @@ def http_server(realm: Kdc) -> Iterator[tuple[str, list[str]]]:
 
         def do_GET(self) -> None:
             token = (self.headers.get("Authorization") or "").removeprefix("Negotiate ")
+            shown: bytes | None = None
             if token:
                 creds = gssapi.Credentials(usage="accept", store={"keytab": f"FILE:{realm.folder}/http.keytab"})
                 context = gssapi.SecurityContext(creds=creds, usage="accept")
-                context.step(base64.b64decode(token))
+                shown = proves(context.step(base64.b64decode(token)))
                 came.append(str(context.initiator_name))
             self.send_response(200 if token else 401)
             self.send_header("Content-Length", "2")
             if not token:
                 self.send_header("WWW-Authenticate", "Negotiate")
+            if shown is not None:
+                self.send_header("WWW-Authenticate", f"Negotiate {base64.b64encode(shown).decode()}")
             self.end_headers()
             self.wfile.write(b"{}")
 
@@ -101,6 +108,40 @@ def test_rest_with_a_keytab_outlives_its_tickets_and_the_kdc(realm: Kdc) -> None
         assert "check that the KDC runs" in caught.value.line()
         realm.start()
         asked.request("GET", "/x", repeatable=True)
+
+
+@pytest.mark.parametrize(
+    ("becomes", "said"),
+    [
+        # One who listens has a ticket's bytes, and no key to read it with.
+        (lambda token: None, "did not prove who it is"),
+        (lambda token: token[:-1] + bytes([token[-1] ^ 1]), "cannot be taken"),
+        (lambda token: token[: len(token) // 2], "cannot be taken"),
+    ],
+)
+def test_a_server_that_cannot_prove_itself_is_not_believed(
+    realm: Kdc, becomes: Callable[[bytes], bytes | None], said: str
+) -> None:
+    options = HttpOptions(auth="spnego", principal=CTL, keytab=str(realm.folder / "ctl.keytab"), attempts=1)
+    with http_server(realm, becomes) as (url, came), pytest.raises(BadAnswer, match=said):
+        HttpClient([url], options).request("GET", "/x", repeatable=True)
+    assert came == [CTL]
+
+
+def test_the_proof_of_another_exchange_is_none(realm: Kdc) -> None:
+    """Who has recorded one exchange cannot answer the next with it."""
+    options = HttpOptions(auth="spnego", principal=CTL, keytab=str(realm.folder / "ctl.keytab"), attempts=1)
+    heard: list[bytes] = []
+
+    def first(token: bytes) -> bytes:
+        heard.append(token)
+        return heard[0]
+
+    with http_server(realm, first) as (url, _):
+        asked = HttpClient([url], options)
+        assert asked.request("GET", "/x", repeatable=True).document == {}
+        with pytest.raises(BadAnswer, match="cannot be taken"):
+            asked.request("GET", "/x", repeatable=True)
 
 
 def test_what_the_kdc_refuses_is_said(realm: Kdc) -> None:

@@ -25,10 +25,16 @@ from harness.yarn.rmclient import RmAddress, RmClient
 from harness.yarn.rpc import RpcAddress
 from harness.yarn.session import open_session
 from harness.yarn.webhdfs import WebHdfs
-from tests.yarn.fake_gssapi import ExpiredCredentialsError, FakeGssapi, GSSError
+from tests.yarn.fake_gssapi import ExpiredCredentialsError, FakeGssapi, GSSError, proof
 from tests.yarn.fake_server import FakeServer, http
 
 WANTED = http(401, b"<html>", WWW_Authenticate="Negotiate")
+PROOF = "Negotiate " + base64.b64encode(proof("HTTP@127.0.0.1")).decode()
+
+
+def proven(status: int, body: Any = b"", **headers: str) -> bytes:
+    """The answer of a server that could read our ticket."""
+    return http(status, body, WWW_Authenticate=PROOF, **headers)
 
 
 @pytest.fixture
@@ -59,7 +65,7 @@ def options(keytab: Path, **more: Any) -> HttpOptions:
 
 
 def test_a_401_that_wants_negotiate_is_answered_with_a_ticket(gss: FakeGssapi, keytab: Path) -> None:
-    with FakeServer(WANTED, http(200, {"a": 1})) as server:
+    with FakeServer(WANTED, proven(200, {"a": 1})) as server:
         asked = HttpClient([server.url], options(keytab, user="alice"))
         assert asked.request("GET", "/x", repeatable=False).document == {"a": 1}
         assert server.lines() == ["GET /x", "GET /x"]
@@ -79,7 +85,7 @@ def test_who_does_not_ask_for_a_ticket_gets_none(gss: FakeGssapi, keytab: Path) 
 
 
 def test_without_a_keytab_the_ticket_cache_of_the_process_serves(gss: FakeGssapi) -> None:
-    with FakeServer(WANTED, http(200, {})) as server:
+    with FakeServer(WANTED, proven(200, {})) as server:
         HttpClient([server.url], HttpOptions(auth="spnego")).request("GET", "/x", repeatable=True)
         sent = server.requests[1].partition(b"Authorization: Negotiate ")[2].split(b"\r\n")[0]
     assert base64.b64decode(sent) == b"ticket of the cache for HTTP@127.0.0.1"
@@ -87,8 +93,8 @@ def test_without_a_keytab_the_ticket_cache_of_the_process_serves(gss: FakeGssapi
 
 def test_the_cookie_that_a_ticket_earns_is_sent_with_what_follows(gss: FakeGssapi, keytab: Path) -> None:
     """Hadoop's filter then wants no ticket until it is over."""
-    given = http(200, {}, Set_Cookie='hadoop.auth="u=ctl&t=kerberos&s=x="; Path=/; HttpOnly')
-    with FakeServer(WANTED, given, http(200, {}), WANTED, http(200, {})) as server:
+    given = proven(200, {}, Set_Cookie='hadoop.auth="u=ctl&t=kerberos&s=x="; Path=/; HttpOnly')
+    with FakeServer(WANTED, given, http(200, {}), WANTED, proven(200, {})) as server:
         asked = HttpClient([server.url], options(keytab))
         for _ in range(3):
             asked.request("GET", "/x", repeatable=True)
@@ -102,6 +108,43 @@ def test_a_ticket_that_is_not_taken_is_a_refusal_that_is_not_repeated(gss: FakeG
     assert "HTTP principal" in caught.value.line()
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (http(200, {"a": 1}), "did not prove who it is"),
+        (http(200, {"a": 1}, WWW_Authenticate="Negotiate"), "did not prove who it is"),
+        (http(200, {"a": 1}, WWW_Authenticate="Negotiate x"), "not base64"),
+        (http(200, {"a": 1}, WWW_Authenticate="Negotiate eHh4"), "A token was invalid"),
+        (http(307, b"", Location="http://elsewhere:8088/x"), "did not prove who it is"),
+    ],
+)
+def test_who_takes_a_ticket_and_cannot_read_it_is_not_believed(
+    gss: FakeGssapi, keytab: Path, answer: bytes, said: str
+) -> None:
+    """Nor is it followed elsewhere."""
+    with FakeServer(WANTED, answer, WANTED, answer) as server:
+        asked = HttpClient([server.url], options(keytab))
+        with pytest.raises(BadAnswer, match=said) as caught:
+            asked.request("GET", "/x", repeatable=True)
+        assert asked.bases == (server.url,)
+        with pytest.raises(BadAnswer, match=said):
+            WebHdfs(server.url, options(keytab)).call("GET", "/f", "OPEN")
+    assert caught.value.line().startswith(server.url)
+    assert "WWW-Authenticate" in caught.value.line()
+
+
+def test_a_proof_that_needs_more_than_there_is(gss: FakeGssapi, keytab: Path) -> None:
+    gss.steps = 2
+    with FakeServer(WANTED, proven(200, {})) as server, pytest.raises(BadAnswer, match="not complete"):
+        HttpClient([server.url], options(keytab)).request("GET", "/x", repeatable=True)
+
+
+def test_an_error_needs_no_proof(gss: FakeGssapi, keytab: Path) -> None:
+    """Hadoop leaves it out of some, and what it says is the way to mend it."""
+    with FakeServer(WANTED, http(403, b"x", reason="no")) as server, pytest.raises(Refused, match="HTTP 403 no"):
+        HttpClient([server.url], options(keytab)).request("GET", "/x", repeatable=True)
+
+
 def test_clocks_that_differ_are_said_of_a_server_that_says_so(gss: FakeGssapi, keytab: Path) -> None:
     said = http(403, b"x", reason="GSSException: Failure (Mechanism level: Clock skew too great (37))")
     with FakeServer(WANTED, said) as server, pytest.raises(Refused, match="NTP"):
@@ -109,7 +152,7 @@ def test_clocks_that_differ_are_said_of_a_server_that_says_so(gss: FakeGssapi, k
 
 
 def test_what_a_body_had_sent_is_sent_again_with_the_ticket(gss: FakeGssapi, keytab: Path, tmp_path: Path) -> None:
-    with (tmp_path / "f").open("w+b") as body, FakeServer(WANTED, http(201)) as server:
+    with (tmp_path / "f").open("w+b") as body, FakeServer(WANTED, proven(201)) as server:
         body.write(b"skipped sent")
         body.seek(8)
         session = open_session(options(keytab))
@@ -120,7 +163,7 @@ def test_what_a_body_had_sent_is_sent_again_with_the_ticket(gss: FakeGssapi, key
 def test_webhdfs_asks_the_namenode_with_a_ticket_and_no_datanode(gss: FakeGssapi, keytab: Path) -> None:
     """A DataNode takes the delegation token that stands in the address."""
     with FakeServer(http(200, b"data")) as data:
-        away = http(307, b"", Location=f"{data.url}/webhdfs/v1/f?op=OPEN&delegation=x")
+        away = proven(307, b"", Location=f"{data.url}/webhdfs/v1/f?op=OPEN&delegation=x")
         with FakeServer(WANTED, away) as name:
             assert WebHdfs(name.url, options(keytab)).call("GET", "/f", "OPEN") == b"data"
             assert b"Authorization: Negotiate" in name.requests[1]
@@ -158,7 +201,7 @@ def test_why_there_is_no_ticket_is_one_line(gss: FakeGssapi, keytab: Path, said:
 def test_no_ticket_is_an_outage_that_passes(gss: FakeGssapi, keytab: Path) -> None:
     """Also for what may not be repeated: a request that was answered with 401 was not carried out."""
     gss.trouble = [GSSError("Cannot contact any KDC for realm 'REALM'"), None]
-    with FakeServer(WANTED, WANTED, http(200, {"a": 1})) as server:
+    with FakeServer(WANTED, WANTED, proven(200, {"a": 1})) as server:
         asked = HttpClient([server.url], options(keytab, attempts=2, backoff_s=0.01))
         assert asked.request("POST", "/x", body={}, repeatable=False).document == {"a": 1}
 
