@@ -27,6 +27,7 @@ from harness.experiments.real.single import Done, ProgramRunner
 from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.attempts import Attempt, attempts_table
 from harness.jobs.engines.base import Request
+from harness.yarn.http import HttpOptions
 from studies.estimator import most_at_once
 from studies.result import write
 
@@ -124,8 +125,8 @@ def run(out: Path, runs: int) -> None:
     spec = ClusterSpec(nodes=1, memory_mb=memory_mb, vcores=16, minimum_allocation_mb=256, allocations=str(allocations))
     try:
         status = cluster.up(spec, timeout_s=600)
-        shared, user = LocalFolder(out), getpass.getuser()
-        client = ProgramRunner(RealCluster("local", status.address, None, shared, sys.executable, user=user))
+        shared, http = LocalFolder(out), HttpOptions(user=getpass.getuser())
+        client = ProgramRunner(RealCluster("local", status.address, None, shared, sys.executable, http=http))
         for turn, name in left:
             done = _one(client, out / "text", out / "outputs" / f"{_file(name)}.{turn}", TOLD[name])
             found = figures(done.attempts, done.seconds)

@@ -225,6 +225,7 @@ def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python
     from harness.clusters.shared import LocalFolder
     from harness.clusters.state import StateFolder, default_folder
     from harness.experiments.real.cluster import RealCluster
+    from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmAddress
 
     address, shared = rm, None
@@ -244,4 +245,5 @@ def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python
         nodes_python = python or (sys.executable if shared is None else "/usr/bin/python3")
         document = {"rm": address, "given": True}
         folder = shared or LocalFolder(work)
-        yield RealCluster(backend, RmAddress.of(address), None, folder, nodes_python, document, user=getpass.getuser())
+        http = HttpOptions(user=getpass.getuser())
+        yield RealCluster(backend, RmAddress.of(address), None, folder, nodes_python, document, http=http)

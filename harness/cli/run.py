@@ -10,11 +10,13 @@ import click
 
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
+from harness.cli.access import Access, access_options
 from harness.cli.output import echo_sentences, echo_wrapped, json_option, named_values, print_json, seed_option
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
     from harness.experiments.kind import Ended, Target
+    from harness.yarn.http import HttpOptions
 
 
 def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,6 +72,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 @click.option("--allocations", metavar="PLACE", help="Its allocation file: a path, sftp://, webhdfs:// [queues stay].")
 @click.option("--shared", metavar="DIR", help="A folder that this machine and all its nodes see under the same path.")
 @click.option("--inventory", metavar="FILE", help="With --backend ssh: the hosts (docs/how-to/ssh-cluster.md).")
+@access_options
 @json_option
 def run(
     experiments: tuple[str, ...],
@@ -88,6 +91,7 @@ def run(
     shared: str | None,
     inventory: str | None,
     as_json: bool,
+    access: Access,
 ) -> None:
     """Run EXPERIMENT (a YAML file, or a name of `yarnfair list experiments`) under each of its policies.
 
@@ -102,7 +106,7 @@ def run(
 
     check_backend(backend)
     given = named_values(settings)
-    target = Target(rm, admin, client, allocations, shared, inventory=inventory)
+    target = Target(rm, admin, client, allocations, shared, inventory=inventory, http=_http(access, rm))
     if backend == "sim" and target != Target():
         raise CallError("an option of a real cluster", where="--backend sim", mend="give --backend local")
     called = [
@@ -125,6 +129,18 @@ def run(
             if one.report is not None:
                 click.echo(f"report: {one.report}")
     verdict([ended for one in called for ended in one.ended])
+
+
+def _http(access: Access, rm: str | None) -> HttpOptions | None:
+    """How the ResourceManager is asked; None: as one without Kerberos and TLS of its own."""
+    if not access:
+        return None
+    if rm is None:
+        raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
+    from harness.experiments.real.cluster import USER
+    from harness.yarn.http import HttpOptions
+
+    return HttpOptions(**{"user": USER, **access})
 
 
 class _Called:

@@ -21,6 +21,8 @@ from harness.policies.base import Policy
 LogFormat = Literal["text", "json"]
 #: An alarm that lasts is said again after this, seconds.
 REPEAT_S = 300.0
+#: Alarms whose words have the figures of the moment, or name others each time: one of a kind is the same one.
+_FIGURES = ("app",)
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: So many queues are named in one log line.
 _MOST_NAMED = 6
@@ -50,7 +52,7 @@ class TickLog:
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self._policy, self._clock = log, policy, clock
-        #: Kind -> what was said of it at the last tick -> when.
+        #: Kind -> what was said of it at the last tick (a kind of `_FIGURES`: its own name) -> when.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
 
@@ -84,11 +86,12 @@ class TickLog:
         self._alarms = {}
         for alarm in report.alarms:
             said = self._alarms.setdefault(alarm.kind, {})
-            said_s = before.get(alarm.kind, {}).get(alarm.text, said.get(alarm.text))
+            topic = alarm.kind if alarm.kind in _FIGURES else alarm.text
+            said_s = before.get(alarm.kind, {}).get(topic, said.get(topic))
             if said_s is None or now - said_s >= REPEAT_S:
                 self._log("warning", alarm.kind, alarm.text)
                 said_s = now
-            said[alarm.text] = said_s
+            said[topic] = said_s
         for kind in before:
             # A moment's event has no end worth a line.
             if kind not in self._alarms and kind not in ("rm", "foreign"):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.report.data import Run
     from harness.report.findings import Finding
     from harness.report.page import Content
+    from harness.yarn.http import HttpOptions
 
 #: Those of files without ``kind:``.
 YARN, SLOTS = "harness.kinds.yarn.run:KIND", "harness.kinds.slots.run:KIND"
@@ -89,6 +90,8 @@ class Target:
     python: str | None = None
     #: The hosts on which one is brought up (backend ssh).
     inventory: str | None = None
+    #: How it is asked, where that is not Hadoop's simple authentication over plain HTTP.
+    http: HttpOptions | None = None
 
 
 #: How `Outcome.why` begins of a run that stands still for ever; what follows says which setting would mend it.

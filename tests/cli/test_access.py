@@ -57,3 +57,20 @@ def test_what_a_verdict_writes_has_the_same() -> None:
     given = {"auth": "spnego", "principal": "a@R", "keytab": "k", "ca_file": "c"}
     assert as_config(given) == {"ca_file": "c", "kerberos": {"principal": "a@R", "keytab": "k"}}
     assert as_config({"auth": "spnego", "principal": None, "keytab": None}) == {"auth": "spnego"}
+
+
+def test_run_on_a_given_cluster_authenticates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c.keytab").write_bytes(b"s3cr3t")
+    words = ["run", "outside-real-short", "--backend", "local", "--policy", "fair", "--shared", str(tmp_path)]
+    access = ["--principal", "ctl@R", "--keytab", "c.keytab"]
+    with FakeServer(http(401, b"", WWW_Authenticate="Negotiate")) as server:
+        code, said = called([*words, *access, "--rm", server.url], capfd)
+        assert code == 1
+        assert any(b"Authorization: Negotiate" in request for request in server.requests)
+    assert "401" in said
+    code, said = called([*words[:4], *access], capfd)
+    assert (code, "go with --rm" in said) == (2, True)

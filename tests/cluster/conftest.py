@@ -223,7 +223,7 @@ def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> 
             rpc_ports = {name: f"127.0.0.1:{ports[f'{name}{number}']}" for name in ("admin", "client")}
             rms.append(RmAddress.of(f"http://127.0.0.1:{ports[f'http{number}']}", **rpc_ports))
         if node:
-            start("nm", daemons.NM, _node(folder / "nm"))
+            start("nm", daemons.NM, node_properties(folder / "nm"))
         pair = Pair((rms[0], rms[1]), started)
         with RmClient(rms, HttpOptions(attempts=1)) as client:
             end = time.monotonic() + 90
@@ -241,11 +241,12 @@ def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> 
         assert processes.stop(started, mark) == []
 
 
-def _node(folder: Path) -> dict[str, str]:
+def node_properties(folder: Path, host: str = "127.0.0.1") -> dict[str, str]:
+    """A NodeManager of 4 GB with what it keeps in this folder."""
     addresses = ("address", "localizer.address", "webapp.address", "collector-service.address")
     return {
-        "yarn.nodemanager.hostname": "127.0.0.1",
-        **{f"yarn.nodemanager.{name}": "127.0.0.1:0" for name in addresses},
+        "yarn.nodemanager.hostname": host,
+        **{f"yarn.nodemanager.{name}": f"{host}:0" for name in addresses},
         "yarn.nodemanager.resource.memory-mb": "4096",
         "yarn.nodemanager.resource.cpu-vcores": "16",
         "yarn.nodemanager.local-dirs": str(folder / "local"),

@@ -41,7 +41,9 @@ def one_queue(folder: Path, *, memory_mb: int = 3072, vcores: int = 4) -> Iterat
 def runner(rest: RestClient, folder: Path, python: str = sys.executable) -> ProgramRunner:
     """Runs programs on such a cluster."""
     address, shared = RmAddress.of(rest.http.current), LocalFolder(folder)
-    return ProgramRunner(RealCluster("local", address, None, shared, python, user=getpass.getuser()), print)
+    return ProgramRunner(
+        RealCluster("local", address, None, shared, python, http=HttpOptions(user=getpass.getuser())), print
+    )
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,9 @@ class Service:
             "allocation_file": str(rm.file),
             "ledger": str(folder / "ledger.db"),
             "queues": {"a": 1, "b": 3},
-            "rms": [{"rest": rm.address.rest, "admin": str(rm.address.admin), "client": str(rm.address.client)}],
             "period_s": 1,
             "lease_s": 0,
-            "http": {"ca_file": str(rm.authority.file), "kerberos": rm.principal("ctl")},
+            **rm.configured("ctl"),
         }
         (folder / "enforce.yaml").write_text(yaml.safe_dump(said))
         # How long a ticket shall last, the client asks for.
@@ -124,16 +123,19 @@ def enforced(rm: SecureRm, client: RmClient, service: Service, within_s: float =
         time.sleep(0.3)
 
 
-@pytest.mark.parametrize("life_s", [8, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("life_s", "lives"), [(8, 3), pytest.param(60, 60, marks=pytest.mark.long)])
 def test_enforce_goes_on_over_tickets_that_end_and_a_kdc_that_is_down(
-    rm: SecureRm, tmp_path: Path, life_s: int
+    rm: SecureRm, tmp_path: Path, life_s: int, lives: int
 ) -> None:
-    """Three lives of a ticket; then no KDC for longer than one; then it is back; then the stop gives the file back."""
+    """So many lives of a ticket (60 of a minute: an hour); then no KDC for longer than one; then it is back.
+
+    Then the stop, which gives the file back.
+    """
     rm.file.write_text(ALLOCATIONS)
     with rm.client("ctl") as client, Service(rm, tmp_path, life_s) as service:
         client.refresh_queues()
         enforced(rm, client, service)
-        end = time.monotonic() + 3 * life_s
+        end = time.monotonic() + lives * life_s
         while time.monotonic() < end:
             time.sleep(life_s / 3)
             enforced(rm, client, service)

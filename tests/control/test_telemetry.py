@@ -55,6 +55,22 @@ def test_two_alarms_of_one_kind_that_last_are_two_lines_and_not_two_in_every_per
     assert ticks() == ["info ad-hoc: mended"]
 
 
+def test_applications_that_make_no_sense_are_said_when_it_begins_and_when_it_ends() -> None:
+    """Which they are, and by how much, differs from look to look (`sim serve --speed 30`: in every period)."""
+    stream, now = io.StringIO(), [0.0]
+    told = TickLog(Log(stream), make_policy("ltrf"), lambda: now[0])
+    for tick in range(100):
+        now[0] += 5.0
+        told(TickReport(time_s=now[0], took_s=0.1, alarms=(Alarm("app", f"application_{tick}: {tick} MB s too many"),)))
+    told(TickReport(time_s=now[0], took_s=0.1))
+    lines = [line.partition(" ")[2] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        "warning app: application_0: 0 MB s too many",
+        "warning app: application_60: 60 MB s too many",
+        "info app: mended",
+    ]
+
+
 def test_the_log_says_shares_and_causes() -> None:
     stream = io.StringIO()
     told = TickLog(Log(stream), make_policy("ltrf"))

@@ -13,7 +13,7 @@ from harness.clusters.backends import backend_class
 from harness.control.settings import check_counting
 from harness.experiments.kind import Target
 from harness.experiments.orders import has_own
-from harness.experiments.real.programs import check_memory
+from harness.experiments.real.programs import NO_TOKENS, check_memory, program_jobs
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.policies import make_policy
 
@@ -40,6 +40,10 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target,
     if own := has_own(spec):
         what = f"queue {own}: ltrf, quantum_s and round_s of single queues are the simulator's"
         raise InputError(what, where=where(("queues",)), mend=f"leave them out, or {_SIM}")
+    if target.http is not None and target.http.login is not None and program_jobs(experiment, spec.seeds[0]):
+        raise InputError(
+            f"programs {NO_TOKENS}", where=where(("workloads",)), mend="take out the queues whose kind is programs"
+        )
     if target.rm is None and backend_class(backend).here:
         check_memory(experiment, free_mb=free_mb)
 

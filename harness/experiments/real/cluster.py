@@ -31,6 +31,7 @@ from harness.sim.attributes import with_attributes
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 from harness.yarn.files import AllocationPlace
+from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress
 
 USER = "yarnfair"
@@ -51,8 +52,8 @@ class RealCluster:
     document: Mapping[str, Any] = field(default_factory=dict)
     #: Whether the allocation file that it had, and will have again, has an element for the root itself.
     root_named: bool = True
-    #: Whose name the ResourceManager is asked with.
-    user: str = USER
+    #: How the ResourceManager is asked, and in whose name.
+    http: HttpOptions = field(default_factory=lambda: HttpOptions(user=USER))
 
 
 def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec:
@@ -209,12 +210,13 @@ def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Ite
     with contextlib.ExitStack() as stack:
         place, root_named = None, True
         if target.allocations is not None:
-            place = stack.enter_context(given_file(runs_folder(), target.allocations, progress))
+            place = stack.enter_context(given_file(runs_folder(), target.allocations, progress, target.http))
             named = parse_allocations(place.read(), source=target.allocations)
             root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
         shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
         try:
             python, document = target.python or sys.executable, {"rm": address.rest, "given": True}
-            yield RealCluster(backend, address, place, shared, python, document, root_named)
+            http = target.http or HttpOptions(user=USER)
+            yield RealCluster(backend, address, place, shared, python, document, root_named, http)
         finally:
             shared.remove()

@@ -22,6 +22,7 @@ from harness.base.errors import InputError, YarnfairError
 from harness.clusters import processes
 from harness.yarn.errors import reason
 from harness.yarn.files import AllocationPlace
+from harness.yarn.http import HttpOptions
 from harness.yarn.places import open_place
 
 Progress = Callable[[str], None]
@@ -199,15 +200,17 @@ def _put_back(kept: _Kept) -> str | None:
 
 
 @contextlib.contextmanager
-def given_file(root: Path, text: str, progress: Progress) -> Iterator[AllocationPlace]:
-    """The allocation file of a given cluster (`open_place`'s ``text``), which has its content back when this ends.
+def given_file(
+    root: Path, text: str, progress: Progress, options: HttpOptions | None = None
+) -> Iterator[AllocationPlace]:
+    """The allocation file of a given cluster (as `open_place` takes it), which has its content back when this ends.
 
     What a run before has left replaced is put back first. If it cannot be put back at the end, ``progress`` is told
     where the copy lies, and the next run tries it. Raises InputError when another run works with the file, when there
     is no room for the copy, and what reading the file raises; it is untouched then.
     """
     text = _same_everywhere(text)
-    place = open_place(text)
+    place = open_place(text, options)
     try:
         try:
             with _locked(root):

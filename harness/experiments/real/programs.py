@@ -48,6 +48,10 @@ def engines_of(experiment: LoadedExperiment) -> set[str]:
     return {name for spec in specs if isinstance(spec, ProgramsWorkload) for name in spec.engines()}
 
 
+#: Why programs do not run on a cluster with Kerberos.
+NO_TOKENS = "need delegation tokens where there is Kerberos, and yarnfair fetches none"
+
+
 def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
     """The jobs of all such queues, under the ids that `jobs_of` gives them. Raises InputError."""
     known = {job.id for job in jobs_of(experiment, seed)[0]}

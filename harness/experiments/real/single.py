@@ -19,7 +19,7 @@ from harness.base.errors import CallError, InputError, RunTimedOut, YarnfairErro
 from harness.clusters.shared import ContainerFolder, LocalFolder, SharedFolder
 from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.curves import JobRun
-from harness.experiments.real.programs import ProgramLoad, Programs, program_jobs
+from harness.experiments.real.programs import NO_TOKENS, ProgramLoad, Programs, program_jobs
 from harness.experiments.real.run import RealRun
 from harness.experiments.real.start import client_of
 from harness.experiments.resolve import LoadedExperiment, load_experiment, variants_of
@@ -31,6 +31,9 @@ from harness.jobs.engines.base import Request
 from harness.jobs.spec import DataSpec
 from harness.results.store import RunDirectory
 from harness.yarn.answers import AppStatus
+from harness.yarn.errors import Refused
+
+_OWN_CLIENT = "use the engine's own client there; `run --rm` replays tasks there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,14 @@ class ProgramRunner:
                 raise InputError("is there already", where=output.name, mend="give another --output, or remove it")
         experiment, data = experiment_of(requests)
         with client_of(self._cluster) as client:
+            try:
+                client.rest.info()
+            except Refused as error:
+                if error.status == 401:
+                    raise InputError(
+                        f"programs {NO_TOKENS}", where=client.rest.http.current, mend=_OWN_CLIENT
+                    ) from None
+                raise
             engine_of(requests[0].program).check_room(client.rest, program_jobs(experiment, 1)[0])
         tag = f".job-{uuid.uuid4().hex[:12]}"
         (variant,) = variants_of(experiment)

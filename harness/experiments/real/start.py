@@ -24,7 +24,6 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import CountedLedger
 from harness.policies.registry import make_policy
-from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 
 #: So often is a job submitted whose masters get lost (harness.experiments.real.curves.LostMaster).
@@ -102,7 +101,7 @@ def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOption
 
 def client_of(cluster: RealCluster) -> RmClient:
     """A client of the cluster's ResourceManager, to be closed."""
-    return RmClient([cluster.address], HttpOptions(user=cluster.user))
+    return RmClient([cluster.address], cluster.http)
 
 
 def await_nodes(cluster: RealCluster) -> None:

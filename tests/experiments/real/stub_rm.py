@@ -15,6 +15,7 @@ from harness.experiments.real.cluster import RealCluster
 from harness.experiments.real.single import ProgramRunner
 from harness.model.resources import Resource
 from harness.yarn.answers import NewApplication
+from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmAddress
 
@@ -80,4 +81,6 @@ def runner_on(rest: StubRm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pr
     for module in (run, single):
         monkeypatch.setattr(module, "client_of", lambda _: Client())
     address = cast(RmAddress, SimpleNamespace(rest="http://127.0.0.1:1"))
-    return ProgramRunner(RealCluster("local", address, None, LocalFolder(folder), "python3", user=getpass.getuser()))
+    return ProgramRunner(
+        RealCluster("local", address, None, LocalFolder(folder), "python3", http=HttpOptions(user=getpass.getuser()))
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
 from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
+from harness.yarn.http import HttpOptions
+from tests.yarn.fake_gssapi import FakeGssapi
 
 EXPERIMENT = """
 experiment: x
@@ -96,6 +99,17 @@ def test_more_daemons_than_the_machine_holds(tmp_path: Path) -> None:
 
 def inside(loaded: LoadedExperiment, *policies: str, **settings: str) -> list[Variant]:
     return variants_of(loaded, policies=policies, settings=settings)
+
+
+def test_programs_are_not_run_where_there_is_kerberos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replayed tasks are: what they need is in the tokens that the RM gives each application."""
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi())
+    secure = replace(GIVEN, http=HttpOptions(auth="spnego"))
+    check_experiment(load(tmp_path), "local", secure)
+    with pytest.raises(InputError, match="delegation tokens") as caught:
+        check_experiment(load_experiment("ltyarn-real-small"), "local", secure)
+    assert "kind is programs" in caught.value.line()
+    check_experiment(load_experiment("ltyarn-real-small"), "local", replace(GIVEN, http=HttpOptions(ca_file=None)))
 
 
 def test_policies_inside_the_rm_are_those_that_run(tmp_path: Path) -> None:

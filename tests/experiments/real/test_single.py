@@ -15,7 +15,7 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request
 from harness.jobs.mapreduce import engine, programs
 from harness.model.resources import Resource
-from harness.yarn.errors import Unreachable
+from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.rest import Submission
 from tests.experiments.real.stub_rm import StubRm, runner_on
 from tests.jobs.mapreduce.test_client import history_lines
@@ -105,3 +105,19 @@ def test_a_program_is_an_experiment_of_one_queue(tmp_path: Path) -> None:
     assert (found.kind, found.size, found.seed, place) == ("text", "5000", 3, tmp_path / "text")
     workload: Any = experiment.loads[0].workload.spec
     assert (workload.answers, [program.maps for program in workload.programs]) == ("leave", [3])
+
+
+def test_a_cluster_with_kerberos_is_refused_before_anything_is_submitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Secure(StubRm):
+        def info(self) -> Any:
+            raise Refused("HTTP 401 Authentication required", where="http://127.0.0.1:1", status=401)
+
+    generate("text", 3000, 1, FolderTarget(tmp_path / "text"))
+    rest = Secure(Resource(8192, 4))
+    given = Request("wordcount", (tmp_path / "text",), tmp_path / "out")
+    with pytest.raises(InputError, match="delegation tokens") as caught:
+        runner_on(rest, tmp_path, monkeypatch).run(given)
+    assert "the engine's own client" in caught.value.line()
+    assert rest.submitted == []
