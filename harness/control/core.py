@@ -160,8 +160,7 @@ class ControlCore:
         now = snapshot.time_s
         if snapshot.period_s != self.period_s:
             snapshot = Snapshot(now, snapshot.capacity, snapshot.queues, self.period_s)
-        surplus = ledger.surplus() if ledger.settings.count_due else {}
-        counted = CountedLedger(ledger.counted(), surplus, ledger.start_s)
+        counted = CountedLedger.of(ledger)
         before = self.written
         try:
             plan = self.policy.plan(snapshot, counted)

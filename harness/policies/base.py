@@ -18,6 +18,7 @@ from harness.model.plan import LedgerSettings, Plan
 from harness.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from harness.ledger.ledger import Ledger
     from harness.policies.fawkes_shares import Weighting
     from harness.policies.ordering.online import DispatchingQueue
     from harness.policies.rates import Choose
@@ -54,6 +55,11 @@ class CountedLedger:
     #: What each leaf got beyond its due (negative: less), same unit; empty where it is not counted.
     surplus: Mapping[str, float] = field(default_factory=dict)
     start_s: float = 0.0
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> CountedLedger:
+        """A ledger's figures now. What a policy is to know of the ledger besides is a field here."""
+        return cls(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {}, ledger.start_s)
 
     def counted(self) -> Mapping[str, float]:
         return self.by_leaf

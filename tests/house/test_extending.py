@@ -30,6 +30,40 @@ def yarnfair(folder: Path, entry: str, *arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
+def edited(*changes: tuple[str, str, str]) -> str:
+    """An entry that makes changes of the product's own files as well, in memory: (module, text, what it becomes)."""
+    return textwrap.dedent(
+        f"""
+        import importlib.machinery as machinery
+        import sys
+
+        changes = {changes!r}
+
+
+        class Edited(machinery.SourceFileLoader):
+            def get_code(self, name):
+                text = self.get_source(name)
+                for module, old, new in changes:
+                    if module == name:
+                        assert text.count(old) == 1, (module, old)
+                        text = text.replace(old, new)
+                return compile(text, self.path, "exec")
+
+
+        class Finder:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                if any(name == module for module, _, _ in changes):
+                    spec = machinery.PathFinder.find_spec(name, path)
+                    spec.loader = Edited(name, spec.origin)
+                    return spec
+
+
+        sys.meta_path.insert(0, Finder)
+        """
+    )
+
+
 def write(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(textwrap.dedent(text), encoding="utf-8")
 
@@ -197,3 +231,101 @@ def test_a_cluster_backend_is_a_class_and_a_line(tmp_path: Path) -> None:
     finally:
         yarnfair(tmp_path, entry, "cluster", "down", *where)
     assert not (tmp_path / "cluster").exists()
+
+
+#: One queue of two uses half of a cluster.
+HALF = """
+experiment: half
+cluster: {nodes: [{count: 2, memory_mb: 8192, vcores: 8}]}
+queues: {a: {weight: 1}, b: {weight: 1}}
+workloads:
+  a: {inline: {kind: sequence, submission: {every_s: 5}, am: {memory_mb: 1024}, task: {demand: {memory_mb: 1024},
+      duration: {constant_s: 9}}, jobs: [{name: j, maps: 7}]}}
+policies: [fair, fifo]
+"""
+
+
+def test_a_metric_is_a_rule_and_a_line(tmp_path: Path) -> None:
+    """It is computed in one file, named in another; table, report, check and SQL then have it."""
+    entry = edited(
+        (
+            "harness.results.papers",
+            """        "soft_fairness": soft_fairness(curves),""",
+            """        "soft_fairness": soft_fairness(curves),
+        "most_held": float(curves.dominant.sum(axis=1).max(initial=0.0)),""",
+        ),
+        (
+            "harness.results.catalogue",
+            """    _m("theta",""",
+            """    _m("most_held", "most of the cluster held at once", "", "higher", 3, 0.01),
+    _m("theta",""",
+        ),
+    )
+    write(tmp_path, "half.yaml", HALF)
+    ended = yarnfair(tmp_path, entry, "run", "half.yaml", "--out", "runs", "--jobs", "1", "--json")
+    assert [run["summary"]["most_held"] for run in ended["runs"]] == [0.5, 0.5]
+    assert "most of the cluster held at once" in (tmp_path / "runs" / "report.html").read_text()
+    found = yarnfair(tmp_path, entry, "sql", "select most_held from runs", "runs/fair", "runs/fifo", "--json")
+    assert found["rows"] == [{"most_held": 0.5}] * 2
+    yarnfair(tmp_path, entry, "baseline", "runs/fair", "-o", "recorded.json", "--json")
+    summary = tmp_path / "runs" / "fair" / "summary.json"
+    write(tmp_path, "runs/fair/summary.json", summary.read_text().replace('"most_held": 0.5', '"most_held": 0.3'))
+    checked = yarnfair(tmp_path, entry, "check", "runs/fair", "--baseline", "recorded.json", "--json", code=3)
+    assert [(one["metric"], one["verdict"]) for one in checked["regressions"]] == [("most_held", "worse")]
+
+
+def test_a_policy_that_needs_a_new_figure_of_the_ledger_is_four_files(tmp_path: Path) -> None:
+    """The figure in the ledger, a field of what policies read of it, the policy, and its line in the registry."""
+    entry = edited(
+        (
+            "harness.ledger.ledger",
+            "    late: bool = False  #",
+            "    used_s: float = 0.0\n    late: bool = False  #",
+        ),
+        (
+            "harness.ledger.ledger",
+            "            account.plain += amount\n",
+            "            account.plain += amount\n            account.used_s += counted_s if amount else 0.0\n",
+        ),
+        (
+            "harness.ledger.ledger",
+            "    @property\n    def start_s(self)",
+            "    def used_s(self):\n        return {name: own.used_s for name, own in self._accounts.items()}\n\n"
+            "    @property\n    def start_s(self)",
+        ),
+        (
+            "harness.policies.base",
+            "    start_s: float = 0.0\n",
+            "    start_s: float = 0.0\n    used_s: Mapping[str, float] = field(default_factory=dict)\n",
+        ),
+        ("harness.policies.base", "{}, ledger.start_s)", "{}, ledger.start_s, ledger.used_s())"),
+    )
+    write(
+        tmp_path,
+        "shortest_use.py",
+        '''
+        """``shortest-use``: a queue's weight falls with the time in which it has used anything."""
+
+        from harness.model.plan import Plan
+        from harness.policies.base import Policy
+
+
+        class ShortestUse(Policy):
+            name = "shortest-use"
+
+            def plan(self, snapshot, ledger):
+                used_s = getattr(ledger, "used_s", {})
+                leaves = [name for name, queue in snapshot.queues.items() if queue.leaf]
+                return Plan(weights={name: 1000.0 / (10.0 + used_s.get(name, 0.0)) for name in leaves})
+        ''',
+    )
+    entry += "from harness.policies.registry import POLICIES\nPOLICIES['shortest-use'] = 'shortest_use:ShortestUse'"
+    write(tmp_path, "half.yaml", HALF.replace("[fair, fifo]", "[shortest-use@outside]"))
+    words = ("run", "half.yaml", "--out", "runs", "--jobs", "1", "--no-report", "--json")
+    yarnfair(tmp_path, entry, *words)
+    lines = (tmp_path / "runs" / "shortest-use@outside" / "decisions.jsonl").read_text().splitlines()
+    told = [json.loads(line) for line in lines]
+    assert [(one["time_s"], one["weights"]) for one in told] == [
+        (0.0, {"root.a": 100.0, "root.b": 100.0}),
+        (15.0, {"root.a": 40.0, "root.b": 100.0}),
+    ]

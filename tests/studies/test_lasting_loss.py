@@ -13,7 +13,8 @@ import pytest
 from harness.experiments.resolve import jobs_of, load_experiment
 from harness.results.metrics import expected_s
 from studies import lasting_loss
-from studies.lasting_loss import CHECKS, SPACE, Point, Search, around, distances, figure, jobs_at, met, spread
+from studies.lasting_loss import Search, figure
+from studies.lasting_loss_points import CHECKS, SPACE, Point, around, distances, jobs_at, met, spread
 
 ROOT = Path(__file__).resolve().parents[2]
 

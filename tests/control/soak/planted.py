@@ -1,8 +1,8 @@
 """``python -m tests.control.soak.planted``: plants each known bug in a copy of the code and lets the soak look for it.
 
-The bugs are in planted.toml, as texts to be replaced: moving lines do no harm, and a bug whose anchor has gone is an
-error. Ten minutes of CPU time each at most; printed is the seed that found it, what it violated and how long that took.
-``--record`` keeps the results in planted.json, and shows them on the page docs/track-record.md.
+The bugs are in planted.toml (tests.planting). Ten minutes of CPU time each at most; printed is the seed that found it,
+what it violated and how long that took. ``--record`` keeps the results in planted.json, and shows them on the page
+docs/track-record.md.
 """
 
 from __future__ import annotations
@@ -15,29 +15,25 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.planting import ROOT, Planted, read
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 BUDGET_S = 600.0
 RECORD, PAGE = HERE / "planted.json", ROOT / "docs" / "track-record.md"
 BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 
-@dataclass(frozen=True)
-class Bug:
-    """``old`` stands once in ``file``; ``reverses``: the commit that mended it, if this repository had it."""
+@dataclass(frozen=True, kw_only=True)
+class Bug(Planted):
+    """``reverses``: the commit that mended it, if this repository had it."""
 
-    name: str
-    file: str
     what: str
-    old: str
-    new: str
     reverses: str = ""
 
 
@@ -53,12 +49,7 @@ class Search:
 
 def bugs() -> list[Bug]:
     """All planted bugs. ValueError for one whose anchor is not in its file, or not once."""
-    found = [Bug(**one) for one in tomllib.loads((HERE / "planted.toml").read_text())["planted"]]
-    for bug in found:
-        count = (ROOT / bug.file).read_text().count(bug.old)
-        if count != 1:
-            raise ValueError(f"{bug.name}: its anchor is {count} times in {bug.file}")
-    return found
+    return read(Bug, HERE / "planted.toml", "planted")
 
 
 def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
@@ -69,8 +60,7 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         for part in ("harness", "tests/control/soak"):
             # The compiled engine is larger than all else, and the soak simulates nothing.
             shutil.copytree(ROOT / part, Path(copy, part), ignore=shutil.ignore_patterns("*.so", "compiled-*"))
-        file = Path(copy, bug.file)
-        file.write_text(file.read_text().replace(bug.old, bug.new))
+        bug.plant(Path(copy))
         begun_s = time.monotonic()
         command = [sys.executable, "-m", "tests.control.soak", "--seeds", "0:1000000", "--first", "--json"]
         try:

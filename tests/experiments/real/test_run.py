@@ -17,7 +17,6 @@ from harness.base.documents import read_yaml
 from harness.base.errors import CallError, InputError
 from harness.base.files import read_json
 from harness.cli import main
-from harness.experiments.history import History
 from harness.experiments.kind import Target, kind_of
 from harness.experiments.real.cluster import cluster_spec, file_text, open_cluster
 from harness.experiments.real.curves import JobRun, QueueCurves, latencies, result_of, tasks_table
@@ -26,22 +25,19 @@ from harness.experiments.real.start import control_settings, real_policies, real
 from harness.experiments.real.trace import delays_of, run_jobs
 from harness.experiments.recording import _by_integrals
 from harness.experiments.resolve import allocation_file, load_experiment, variants_of
-from harness.jobs.recorded import JobLine, NodeLine
+from harness.jobs.recorded import NodeLine
 from harness.jobs.replay import JobRecord, TaskRecord
 from harness.model.data import data_path
-from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.queues import QueueSettings
 from harness.model.resources import ZERO, Resource
 from harness.results.store import RunDirectory
 from harness.results.summary import jobs_table, summarise
-from harness.sim.setup import SimSetup
-from harness.sim.simulate import simulate
 from harness.yarn.answers import AppStatus
 from harness.yarn.errors import Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
-from tests.yarn.fake_server import FakeServer, http
 
 EXPERIMENT = """
 experiment: x
@@ -463,56 +459,6 @@ def test_an_application_of_which_only_integrals_are_known() -> None:
     assert cut["am"].memory_mb == 1024
     assert sum(stage.tasks_s) + lived_s == pytest.approx(16, abs=0.01)
     assert len(stage.tasks_s) == 1
-
-
-# --- the JobHistoryServer ---
-
-TASKS = {
-    "tasks": {
-        "task": [
-            {"type": "MAP", "state": "SUCCEEDED", "startTime": 1000, "finishTime": 5000, "elapsedTime": 4000},
-            {"type": "MAP", "state": "SUCCEEDED", "startTime": 1000, "finishTime": 9000, "elapsedTime": 8000},
-            {"type": "MAP", "state": "KILLED", "startTime": 1000, "finishTime": 0, "elapsedTime": 0},
-            {"type": "REDUCE", "state": "SUCCEEDED", "startTime": 6000, "finishTime": 12000, "elapsedTime": 6000},
-        ]
-    }
-}
-CONF = {"conf": {"property": [{"name": "mapreduce.map.memory.mb", "value": "2048"}, {"name": "x", "value": "y"}]}}
-
-
-def test_mapreduce_tasks_of_the_history() -> None:
-    with FakeServer(http(200, TASKS), http(200, CONF)) as server:
-        found = History(server.url).mapreduce("application_1700000000000_0007")
-        assert server.lines()[0] == "GET /ws/v1/history/mapreduce/jobs/job_1700000000000_0007/tasks"
-    assert found is not None
-    maps, reduces = found["stages"]
-    assert (maps["tasks_s"], maps["memory_mb"]) == ([4.0, 8.0], 2048)
-    # All of its six seconds, also the three that it waited for the last map.
-    assert (reduces["tasks_s"], reduces["after"], reduces["slow_start"]) == ([6.0], ["map"], 0.05)
-    assert found["am"] == {"memory_mb": 1536, "vcores": 1}
-
-
-def test_a_replayed_job_of_the_history_ends_when_it_did() -> None:
-    # Maps of 10 and 100 s; the reduce began by slow-start after the first and worked 60 s after the last.
-    times = [("MAP", 1000, 11_000), ("MAP", 1000, 101_000), ("REDUCE", 12_000, 161_000)]
-    tasks = [{"type": kind, "state": "SUCCEEDED", "startTime": a, "finishTime": b} for kind, a, b in times]
-    with FakeServer(http(200, {"tasks": {"task": tasks}}), http(200, CONF)) as server:
-        found = History(server.url).mapreduce("application_1700000000000_0007")
-    assert found is not None
-    line = JobLine(job="j", queue="root.a", kind="mapreduce", submit_s=0.0, **found)
-    allocations = parse_allocations('<allocations><queue name="a"/></allocations>')
-    nodes = (NodeSpec("n", 16_384, 16),)
-    result = simulate(SimSetup(nodes=nodes, allocations=allocations, jobs=[line.spec()]))
-    assert result.makespan_s == pytest.approx(161, abs=5)
-
-
-def test_a_job_that_the_history_does_not_know() -> None:
-    with FakeServer(
-        http(404, {"RemoteException": {"exception": "NotFoundException", "message": "not found"}})
-    ) as server:
-        assert History(server.url).mapreduce("application_1700000000000_0007") is None
-    with FakeServer(http(200, {"tasks": {}}), http(200, CONF)) as server:
-        assert History(server.url).mapreduce("application_1700000000000_0007") is None
 
 
 @pytest.mark.parametrize(("max_ratio", "found"), [(None, "full"), (2.5, "bounded")])

@@ -1,0 +1,41 @@
+"""Known changes of the code, as texts that are replaced: what the soak's planted bugs and the mutations have in common.
+
+Moving lines does no harm, and a change whose text has gone (or stands there twice) is an error.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parents[1]
+P = TypeVar("P", bound="Planted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """``old`` stands once in ``file`` and becomes ``new``."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    def plant(self, root: Path) -> None:
+        """Change the file below ``root``."""
+        text = (root / self.file).read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: its text stands {text.count(self.old)} times in {self.file}")
+        (root / self.file).write_text(text.replace(self.old, self.new))
+
+
+def read(kind: type[P], file: Path, key: str) -> list[P]:
+    """All of a TOML file's list. ValueError for one whose text is not in its file, or not once."""
+    found = [kind(**one) for one in tomllib.loads(file.read_text())[key]]
+    for one in found:
+        count = (ROOT / one.file).read_text().count(one.old)
+        if count != 1:
+            raise ValueError(f"{one.name}: its text stands {count} times in {one.file}")
+    return found
