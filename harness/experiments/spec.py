@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from harness.base.documents import Name, Positive, Seconds, Strict
+from harness.model.queues import BAD_IN_NAME
 
 Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -15,8 +16,7 @@ Milliseconds = Annotated[int, Field(ge=0, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 #: Also a folder name.
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
-#: No dots (they separate levels), no white space (the RM trims it).
-QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^.\s\x00-\x1f<>&\"']+$")]
+QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
 #: Which of Hadoop's schedulers decides.
 Scheduler = Literal["fair", "capacity"]

@@ -18,6 +18,8 @@ from harness.model.resources import UNBOUNDED, ZERO, Resource
 
 QueuePolicy = Literal["fair", "drf", "fifo"]
 
+#: What a queue name may not contain: white space, dots, and what breaks lists, paths and XML (a class of characters).
+BAD_IN_NAME = r"\s.,/\\<>&\"'\x00-\x1f\x7f-\x9f"
 ROOT = "root"
 JAVA_INT_MAX = 2**31 - 1
 JAVA_LONG_MAX = 2**63 - 1

@@ -19,6 +19,7 @@ from harness.experiments.resolve import (
 )
 from harness.experiments.run import check_backend
 from harness.model.resources import Resource
+from harness.yarn.fair.spec import BAD_NAME
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
@@ -205,6 +206,13 @@ def test_a_demand_that_no_node_can_hold_names_job_size_and_node(tmp_path: Path) 
     inline["jobs"] = [{"name": "big", "maps": 1, "map": {"demand": {"memory_mb": 4097}, "duration": {"constant_s": 1}}}]
     with pytest.raises(InputError, match=r"job 'big', map asks for 4097 MB.*the largest has 4096 MB"):
         load(tmp_path, workloads={"a": {"inline": inline}})
+
+
+@pytest.mark.parametrize("name", ["a,b", "a/b", "a\\b", "a\x7f"])
+def test_a_queue_is_named_as_an_allocation_file_can_have_it(tmp_path: Path, name: str) -> None:
+    assert BAD_NAME.search(name)
+    with pytest.raises(InputError):
+        load(tmp_path, queues={name: {}}, workloads={name: SMALL["workloads"]["a"]})  # type: ignore[index]
 
 
 def test_cyclic_yaml_is_refused(tmp_path: Path) -> None:

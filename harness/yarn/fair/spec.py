@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from harness.base.errors import InputError, nearest
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import (
+    BAD_IN_NAME,
     JAVA_INT_MAX,
     JAVA_LONG_MAX,
     NEVER_MS,
@@ -34,8 +35,7 @@ from harness.yarn.fair.parse import PLACEMENT_RULES
 KeyPath = tuple[str | int, ...]
 Where = Callable[[KeyPath], str]
 
-#: What a queue name may not contain: white space, dots, and what breaks lists, paths and XML.
-BAD_NAME = re.compile(r"[\s.,/\\<>&\"'\x00-\x1f\x7f-\x9f]")
+BAD_NAME = re.compile(f"[{BAD_IN_NAME}]")
 #: Characters that a text may not contain (no XML can carry them, or they would not come back).
 BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
