@@ -18,7 +18,7 @@ from harness.results.compare import Comparison, Contender, Row, number_text, ver
 from harness.results.runs import RunRecord
 
 #: A row is a line of words above its interval, so that the words can be read on a phone.
-ROW, MARGIN, WIDE, TOP = 32, 26, 420, 8
+ROW, MARGIN, WIDE, TOP = 32, 26, 420, 20
 #: Relative differences beyond this are drawn at the border; the row says how far they go.
 MOST = 2.0
 
@@ -109,13 +109,16 @@ def forest(pairs: Sequence[tuple[Row, Contender]], ident: str, title: str) -> st
         kind = "a" if not mark else "g"
         text.append(f'<path class="{kind}" d="M{x(mark)} {TOP}V{bottom}"/>')
         label = f"{mark * 100:+.3g}" if mark else "0"
-        text.append(f'<text class="t" x="{x(mark)}" y="{bottom + 14}" text-anchor="middle">{label}</text>')
+        # Of many rows only one end is in sight.
+        for end in (TOP - 6, bottom + 14):
+            text.append(f'<text class="t" x="{x(mark)}" y="{end}" text-anchor="middle">{label}</text>')
     for at, ((row, own), (low, middle, high)) in enumerate(zip(shown, spans, strict=True)):
         y = TOP + ROW * at + 22
         colour = {"better": COLOURS[2], "worse": COLOURS[1]}.get(own.verdict, COLOURS[5])
         name = row.key.title()
         most = 60 - len(beyond[at])
-        name = name if len(name) <= most else name[: most - 1] + "\u2026"
+        # What tells rows apart is the queue, at a name's end.
+        name = name if len(name) <= most else f"{name[: most - 17]}\u2026{name[-16:]}"
         text.append(f'<text class="t" x="4" y="{y - 8}">{escape(name)}</text>')
         text.append(f'<path d="M{x(low)} {y}H{x(high)}" stroke="{colour}" stroke-width="2" fill="none"/>')
         text.append(f'<circle cx="{x(middle)}" cy="{y}" r="4" fill="{colour}"/>')

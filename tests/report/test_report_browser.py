@@ -19,7 +19,7 @@ from harness.report import render_report
 from harness.report.comparing import write_page
 from harness.results.compare import compare
 from harness.results.runs import groups
-from tests.browser import headless
+from tests.browser import chromium, headless
 
 pytestmark = pytest.mark.browser
 
@@ -168,3 +168,8 @@ def test_the_page_of_a_comparison_in_a_browser(
         assert view["scroll"] <= width
         assert (view["charts"], view["empty"]) == (1, 0)
         assert view["smallest"] >= 9
+    with chromium(tmp_path / "dark") as browser:
+        browser.open(f"file://{folder}/report.html", 400, dark=True)
+        browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
+        assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 27)"
+        assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
