@@ -53,7 +53,7 @@ def test_a_time_limit_that_is_too_short(tmp_path: Path) -> None:
     )
     assert done.returncode == 5, done.stderr
     assert done.stdout == ""
-    assert "not up in time" in done.stderr.splitlines()[-1]
+    assert "did not come up in time" in done.stderr.splitlines()[-1]
     assert belongs_to(state) == []
     assert not state.exists()
 

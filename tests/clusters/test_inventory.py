@@ -45,7 +45,7 @@ def test_defaults_hold_where_a_host_says_nothing(folder: Path) -> None:
     ("before", "after", "says"),
     [
         ("roles: [nm]", "roles: [rm]", "two hosts have the role rm"),
-        ("roles: [rm], jump: gate", "roles: [rm], jump: nobody", "no host of the inventory"),
+        ("roles: [rm], jump: gate", "roles: [rm], jump: nobody", "not a host of the inventory"),
         ("host: 10.0.0.1", "host: '$(reboot)'", "host"),
         ("folder: /data/yf", "folder: /data", "one of the system's"),
         ("folder: /data/yf", "folder: '/data/yf; rm -rf /'", "folder"),

@@ -119,7 +119,7 @@ def test_the_allocation_file_on_a_host(one: Host, lab: sshlab.Lab) -> None:
     place = RemotePlace(one, str(path))
     place.write(b"<allocations></allocations>", before=b"<allocations/>")
     assert path.read_text() == "<allocations></allocations>"
-    with pytest.raises(InputError, match="changed by somebody else"):
+    with pytest.raises(InputError, match="somebody else changed"):
         place.write(b"x", before=b"<allocations/>")
 
 

@@ -95,7 +95,7 @@ def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(CallError, match="other things"), StateFolder(tmp_path).lock():
         pass
     assert [item.name for item in tmp_path.iterdir()] == ["thesis.tex"]
-    with pytest.raises(CallError, match="no folder"), StateFolder(tmp_path / "thesis.tex").lock():
+    with pytest.raises(CallError, match="not a folder"), StateFolder(tmp_path / "thesis.tex").lock():
         pass
 
 

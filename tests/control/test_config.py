@@ -114,7 +114,7 @@ def test_policy_settings_and_addresses_are_checked(tmp_path: Path) -> None:
     config = read_config(tmp_path / "c.yaml")
     with pytest.raises(YarnfairError, match="no ResourceManager given"):
         config.addresses(())
-    with pytest.raises(YarnfairError, match="no address"):
+    with pytest.raises(YarnfairError, match="is not an address"):
         config.addresses(("ftp://x",))
 
 

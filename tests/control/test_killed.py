@@ -92,7 +92,7 @@ def test_the_file_is_given_back_where_no_rm_is_named(yarn: Site) -> None:  # noq
         command = [sys.executable, "-m", "harness", "enforce", "--config", str(service.config), "--release"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
-        assert "no ResourceManager is named" in done.stderr
+        assert "no ResourceManager given" in done.stderr
         assert yarn.file.read_text() == ALLOCATIONS
     finally:
         service.end()

@@ -184,7 +184,7 @@ def test_the_command_explains_a_run(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["top", "--rm", "http://127.0.0.1:1", "--once"], 1, "refused"),
         (["explain", "a", "--config", "none.yaml"], 1, "cannot be read"),
         (["enforce", "--config", "none.yaml"], 1, "cannot be read"),
-        (["enforce", "--config", "none.yaml", "--once", "--dry-run"], 2, "exclude"),
+        (["enforce", "--config", "none.yaml", "--once", "--dry-run"], 2, "does not go with"),
         (["enforce", "--config", "none.yaml", "--json"], 2, "--log-format json"),
     ],
 )

@@ -171,7 +171,7 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["a:b", "host:99999", "host:1:x", "http://host/1"])
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(CallError, match="no HOST:PORT"):
+    with pytest.raises(CallError, match="not a HOST:PORT"):
         address_of(text)
 
 

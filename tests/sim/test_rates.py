@@ -232,7 +232,7 @@ def test_measured_rates_are_of_completion_times_only() -> None:
     [
         ("node_types: {N1: {slots: 0}}\njobs: {A: {tasks: 1, seconds: 1, rates: {N1: 1}}}", "at least 1"),
         ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, seconds: 1, rates: {}}}", "no rate on N1"),
-        ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, seconds: 1, rates: {N9: 1}}}", "no node type"),
+        ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, seconds: 1, rates: {N9: 1}}}", "not a node type"),
         ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, seconds: .nan, rates: {N1: 1}}}", "finite decimal"),
         ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, seconds: 1, rates: {N1: -1}}}", "above 0"),
         ("node_types: {N1: {slots: 1}}\njobs: {A: {tasks: 1, rates: {N1: 1}}}", "no seconds"),

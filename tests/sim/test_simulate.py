@@ -307,7 +307,7 @@ def _stage(**more: Any) -> JobSpec:
         ([_stage(demand=Resource(0, 0))], "asks for"),
         ([_stage(tasks=-1)], "tasks"),
         ([_stage(after=("map",))], "circle"),
-        ([_stage(after=("other",))], "no stage"),
+        ([_stage(after=("other",))], "not a stage"),
         ([_stage(slow_start=2.0)], "slow_start"),
         ([_stage(duration=Duration("constant", value_s=float("nan")))], "finite"),
         ([_stage(duration=Duration("constant", value_s=-1.0))], "negative"),

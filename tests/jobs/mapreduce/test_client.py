@@ -190,7 +190,7 @@ def test_the_last_lines_of_a_log_are_those_that_say_something() -> None:
     ("arguments", "code", "said"),
     [
         (["nosuch", "--input", "x", "--output", "y"], 2, "no application 'nosuch'"),
-        (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "no setting"),
+        (["wordcount", "--input", "x", "--output", "y", "--set", "x"], 2, "not a setting"),
         (["wordcount", "--input", "x", "--output", "y", "--task-mb", "1"], 2, "task_mb is 1"),
         (["wordcount", "--input", "x", "--output", "y", "--queue", "root"], 2, "root is not a leaf queue"),
         (["wordcount", "--input", "x", "--output", "y", "--state", "/nonexistent"], 1, "no local cluster there"),

@@ -115,7 +115,7 @@ def test_bins_come_as_the_trace_says(tmp_path: Path) -> None:
         ("input: [rankings, visits]", "input: [visits, rankings]", "reads rankings and uservisits"),
         ("input: [text], maps: 8, reduces: 3", "input: [text], maps: 8", "wordcount needs reduces"),
         ("application: kmeans", "application: kmean", "no application 'kmean'"),
-        ("size: 2MB", "size: many", "no size"),
+        ("size: 2MB", "size: many", "not a size"),
         ("memory_mb: 1024, vcores: 2", "memory_mb: 100, vcores: 2", "executor_mb is 100"),
         ("input: [points]", "input: [pointes]", "not under data"),
         ("slots: 2", "slots: 1", "as many slots as it asks for vcores"),

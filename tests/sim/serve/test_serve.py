@@ -183,7 +183,7 @@ def test_ended_applications_are_retained_up_to_a_number(served: Served) -> None:
         ('{"stages": [{"tasks": -1}]}', "tasks of stage 0"),
         ('{"stages": [{"memory_mb": 1e99}]}', "memory_mb of stage 0"),
         ('{"stages": [{"memory_mb": 100000, "vcores": 1}]}', "which no node has"),
-        ('{"stages": [{"after": ["z"]}]}', "no stage of the job"),
+        ('{"stages": [{"after": ["z"]}]}', "not a stage of the job"),
         ('{"surprise": 1}', "unknown key"),
     ],
 )

@@ -132,5 +132,5 @@ def test_a_file_is_replaced_only_if_it_is_still_the_one_that_was_read(tmp_path: 
 
 def test_only_queues_properties_are_written() -> None:
     changes: Mapping[str, str | None] = {"yarn.scheduler.capacity.node-locality-delay": "1"}
-    with pytest.raises(InputError, match="no property of a queue"):
+    with pytest.raises(InputError, match="not a property of a queue"):
         source(Store()).write(changes, source(Store()).read())
