@@ -112,7 +112,8 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._server: Any = None
-        self._queues: set[str] = set()
+        #: Gauge and queue -> its child: `labels` costs more than all else of a tick's figures.
+        self._children: dict[tuple[str, str], Gauge] = {}
         self._ticks = Counter(
             "yarnfair_ticks", "Control periods, by what came of them.", ["outcome"], registry=registry
         )
@@ -172,20 +173,24 @@ class Metrics:
         # The report's time never goes back and does not pass while a machine sleeps; who alerts compares with the time
         # of day.
         self._seen.set(self._clock())
-        gauges = self._gauges
-        for gone in self._queues - snapshot.queues.keys():
-            for gauge in gauges.values():
-                with contextlib.suppress(KeyError):
-                    gauge.remove(gone)
-        self._queues = set(snapshot.queues)
+        for key in [key for key in self._children if key[1] not in snapshot.queues]:
+            del self._children[key]
+            with contextlib.suppress(KeyError):
+                self._gauges[key[0]].remove(key[1])
         for name, queue in snapshot.queues.items():
-            gauges["entitlement"].labels(name).set(queue.weight)
-            gauges["allocated_mib"].labels(name).set(queue.allocated.memory_mb)
-            gauges["demand_mib"].labels(name).set(queue.demand.memory_mb)
+            self._show("entitlement", name, queue.weight)
+            self._show("allocated_mib", name, queue.allocated.memory_mb)
+            self._show("demand_mib", name, queue.demand.memory_mb)
             if name in report.counted:
-                gauges["counted"].labels(name).set(report.counted[name])
+                self._show("counted", name, report.counted[name])
             if name in report.consumed:
-                gauges["consumed_mib_seconds"].labels(name).set(report.consumed[name][0])
+                self._show("consumed_mib_seconds", name, report.consumed[name][0])
         if report.record is not None and not report.shadow:
             for name, weight in report.record.attributes.weights.items():
-                gauges["weight"].labels(name).set(weight)
+                self._show("weight", name, weight)
+
+    def _show(self, gauge: str, queue: str, value: float) -> None:
+        child = self._children.get((gauge, queue))
+        if child is None:
+            child = self._children[gauge, queue] = self._gauges[gauge].labels(queue)
+        child.set(value)

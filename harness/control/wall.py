@@ -106,6 +106,7 @@ class Controller(Tenure):
         )
         super().__init__(settings, client, owner, store, core, dry_run=dry_run)
         self.policy, self.on_tick = policy, on_tick
+        self._policy_document = [policy.name, plain_settings(policy.settings)]
         self.accounts = store.accounts()
         if settings.count_earlier and self.accounts.looked_s is None:
             self.accounts.looked_s = 0.0
@@ -344,7 +345,7 @@ class Controller(Tenure):
         documents: dict[str, Any] = {
             "rm": self._look.identity,
             **self.owner.state(),
-            "policy": [self.policy.name, plain_settings(self.policy.settings)],
+            "policy": self._policy_document,
             "look": self._seen(),
         }
         if documents["look"] is None:

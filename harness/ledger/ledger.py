@@ -98,6 +98,7 @@ class Ledger:
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value}, not a finite number above 0")
         self.settings = settings
+        self._settings_document = asdict(settings)
         self._weights = dict(weights)
         self._weight_sum: float = added(self._weights.values())
         self._capacity = capacity
@@ -260,7 +261,7 @@ class Ledger:
     def state(self) -> dict[str, Any]:
         """All that `restored` needs to go on, as plain JSON values."""
         return {
-            "settings": asdict(self.settings),
+            "settings": self._settings_document,
             "start_s": self._start_s,
             "round": self._round,
             "time_s": self.time_s,

@@ -42,6 +42,12 @@ _FROM_1 = """
 ALTER TABLE apps ADD COLUMN lost_held_mb INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE apps ADD COLUMN lost_held_vcores INTEGER NOT NULL DEFAULT 0;
 """
+#: Most documents are as they were: those cost no page of the file.
+_KEEP_DOCUMENT = (
+    "INSERT INTO documents VALUES (?, ?) "
+    "ON CONFLICT (name) DO UPDATE SET content = excluded.content WHERE content <> excluded.content"
+)
+_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class StoreFull(InputError):
@@ -138,15 +144,11 @@ class LedgerStore:
                 self._db.execute("BEGIN IMMEDIATE")
                 if accounts is not None:
                     self._keep(accounts)
-                for name, content in (documents or {}).items():
-                    self._db.execute(
-                        "INSERT OR REPLACE INTO documents VALUES (?, ?)",
-                        (name, json.dumps(content, ensure_ascii=False)),
-                    )
+                self._db.executemany(_KEEP_DOCUMENT, [(name, _text(kept)) for name, kept in (documents or {}).items()])
                 if decision is not None:
                     added = self._db.execute(
                         "INSERT INTO decisions (time_s, content) VALUES (?, ?)",
-                        (decision["time_s"], json.dumps(decision, ensure_ascii=False)),
+                        (decision["time_s"], _text(decision)),
                     ).lastrowid
                     self._db.execute("DELETE FROM decisions WHERE number <= ?", ((added or 0) - MOST_DECISIONS,))
         except (sqlite3.Error, OSError) as error:
@@ -186,7 +188,7 @@ class LedgerStore:
                 for q in (accounts.queues[path],)
             ],
         )
-        self._db.execute("INSERT OR REPLACE INTO documents VALUES ('looked_s', ?)", (json.dumps(accounts.looked_s),))
+        self._db.execute(_KEEP_DOCUMENT, ("looked_s", _text(accounts.looked_s)))
 
 
 def _account(row: Sequence[Any]) -> AppAccount:
@@ -206,7 +208,7 @@ def copy_ledger(source: Path, target: Path) -> None:
 def write_document(path: Path, name: str, content: Any) -> None:
     """Keeps a named document in a ledger that is there, and that a controller may be working with. InputError."""
     with contextlib.closing(_connect(path)) as db, _errors(path):
-        db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?)", (name, json.dumps(content, ensure_ascii=False)))
+        db.execute(_KEEP_DOCUMENT, (name, _text(content)))
 
 
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ does not spoil the list of all. No I/O here.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -105,6 +106,11 @@ class Fields:
 
     def resource(self, name: str) -> Resource:
         """Hadoop's ResourceInfo. Below 0 (a node over-committed, a reservation given back late) stays as it is."""
+        value = self._value.get(name)
+        if type(value) is dict:
+            memory, vcores = value.get("memory"), value.get("vCores")
+            if type(memory) is int and type(vcores) is int and -_LONG <= memory < _LONG and -_LONG <= vcores < _LONG:
+                return Resource(memory, vcores)  # as nearly always: a queue has nine of them
         inner = self.object(name)
         return Resource(inner.integer("memory"), inner.integer("vCores"))
 
@@ -393,7 +399,7 @@ def _app(fields: Fields, where: str) -> AppStatus:
         state=fields.text("state"),
         final_status=fields.text("finalStatus", "UNDEFINED"),
         type=_spare(fields.text, "applicationType", ""),
-        tags=frozenset(tag for tag in _spare(fields.text, "applicationTags", "").split(",") if tag),
+        tags=_tags(_spare(fields.text, "applicationTags", "")),
         progress_percent=_spare(fields.number, "progress", 0.0),
         started_ms=fields.count("startedTime"),
         launched_ms=fields.count("launchTime", 0),
@@ -411,11 +417,20 @@ def _app(fields: Fields, where: str) -> AppStatus:
     )
 
 
+def _tags(text: str) -> frozenset[str]:
+    return frozenset(tag for tag in text.split(",") if tag) if text else frozenset()
+
+
 def possible_queue(name: str, where: str) -> str:
     """A queue's name or path as it is; BadAnswer for what no scheduler takes as one."""
-    if any(not part or part != part.strip() for part in name.split(".")):
+    if not _can_be_a_queue(name):
         raise BadAnswer(f"{name[:60]!r} is not a queue", where=where)
     return name
+
+
+@functools.lru_cache(1 << 14)
+def _can_be_a_queue(name: str) -> bool:
+    return all(part and part == part.strip() for part in name.split("."))
 
 
 def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:

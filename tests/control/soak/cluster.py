@@ -26,11 +26,15 @@ class Container:
     node: int
     began_s: float
     ended_s: float | None = None
+    began_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began_ms = round(self.began_s * 1000)
 
     def used(self, until_s: float) -> tuple[int, int]:
         """As the RM counts: whole milliseconds, whole results."""
         end_s = until_s if self.ended_s is None else min(self.ended_s, until_s)
-        ms = max(round(end_s * 1000) - round(self.began_s * 1000), 0)
+        ms = max(round(end_s * 1000) - self.began_ms, 0)
         return self.memory_mb * ms // 1000, self.vcores * ms // 1000
 
 
@@ -52,14 +56,26 @@ class App:
     #: Sums of ended containers, so that long ones need no list of them.
     ended_mb_s: int = 0
     ended_vcore_s: int = 0
-    ended_count: int = 0
+    #: What its containers hold: MiB and vcores.
+    held: tuple[int, int] = (0, 0)
 
     def truth(self, now_s: float) -> tuple[int, int]:
-        live = [c.used(now_s) for c in self.containers]
-        return self.ended_mb_s + sum(m for m, _ in live), self.ended_vcore_s + sum(v for _, v in live)
+        memory, vcores = self.ended_mb_s, self.ended_vcore_s
+        for container in self.containers:
+            used = container.used(now_s)
+            memory, vcores = memory + used[0], vcores + used[1]
+        return memory, vcores
 
-    def held_mb(self) -> int:
-        return sum(c.memory_mb for c in self.containers)
+    def takes(self, container: Container) -> None:
+        self.containers.append(container)
+        self.held = self.held[0] + container.memory_mb, self.held[1] + container.vcores
+
+    def gives_back(self, container: Container) -> None:
+        """A container has ended."""
+        self.containers.remove(container)
+        self.held = self.held[0] - container.memory_mb, self.held[1] - container.vcores
+        memory, vcores = container.used(container.ended_s or 0.0)
+        self.ended_mb_s, self.ended_vcore_s = self.ended_mb_s + memory, self.ended_vcore_s + vcores
 
 
 class Cluster:
@@ -135,7 +151,7 @@ class Cluster:
         for node, free in enumerate(self.free_mb):
             if self.alive[node] and self.registered[node] and free >= memory_mb:
                 container = Container(memory_mb, 1 if master else app.task_vcores, node, self.agenda.now_s)
-                app.containers.append(container)
+                app.takes(container)
                 self.free_mb[node] -= memory_mb
                 self.on_start(app, container)
                 if not master:
@@ -152,10 +168,7 @@ class Cluster:
 
     def end(self, app: App, container: Container) -> None:
         container.ended_s = self.agenda.now_s
-        memory, vcores = container.used(self.agenda.now_s)
-        app.containers.remove(container)
-        app.ended_mb_s, app.ended_vcore_s = app.ended_mb_s + memory, app.ended_vcore_s + vcores
-        app.ended_count += 1
+        app.gives_back(container)
         if self.alive[container.node]:
             self.free_mb[container.node] += container.memory_mb
         self.on_end(app, container)
@@ -201,7 +214,7 @@ class Cluster:
     def _used(self) -> dict[str, int]:
         used: dict[str, int] = {}
         for app in self.apps.values():
-            held = app.held_mb()
+            held = app.held[0]
             for path in _upwards(app.queue):
                 used[path] = used.get(path, 0) + held
         return used

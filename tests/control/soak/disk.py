@@ -212,23 +212,19 @@ class LedgerConnection:
 
     def __init__(self, real: sqlite3.Connection, disk: Disk) -> None:
         self._real, self._disk = real, disk
-        #: Bytes of the write-ahead log before the transaction that is going on.
-        self.wal_before = 0
-        path = real.execute("PRAGMA database_list").fetchone()[2]
-        self.wal = Path(path + "-wal")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def execute(self, statement: str, *given: Any) -> Any:
         if statement.startswith("BEGIN"):
-            self.wal_before = self.wal.stat().st_size if self.wal.exists() else 0
             self._step()
         elif statement.startswith("INSERT"):
             self._check()
         return self._real.execute(statement, *given)
 
     def executemany(self, statement: str, rows: Any) -> Any:
+        self._check()
         return self._real.executemany(statement, rows)
 
     def __enter__(self) -> LedgerConnection:

@@ -156,9 +156,12 @@ class Rm:
         if now_s - known.cached_s > CACHE_S:
             live = [c.used(now_s) for c in app.containers if c not in known.hidden]
             known.cached, known.cached_s = (sum(m for m, _ in live), sum(v for _, v in live)), now_s
-        late = [c.used(now_s) for c in known.hidden if c.ended_s is not None]
-        memory = app.ended_mb_s - known.lost[0] - sum(m for m, _ in late) + known.cached[0]
-        vcores = app.ended_vcore_s - known.lost[1] - sum(v for _, v in late) + known.cached[1]
+        memory = app.ended_mb_s - known.lost[0] + known.cached[0]
+        vcores = app.ended_vcore_s - known.lost[1] + known.cached[1]
+        for container in known.hidden:
+            if container.ended_s is not None:
+                late = container.used(now_s)
+                memory, vcores = memory - late[0], vcores - late[1]
         return memory, vcores
 
     def ended(self, app: App, _container: Container) -> None:
@@ -203,8 +206,9 @@ class Rm:
 
     def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
         containers = sum(len(a.containers) for a in apps)
-        if self.known:
-            containers -= sum(len(k.hidden.intersection(a.containers)) for a in apps if (k := self.known.get(a.id)))
+        for app in apps:
+            if (known := self.known.get(app.id)) is not None and known.hidden:
+                containers -= len(known.hidden.intersection(app.containers))
         holds = [self.held(a) for a in apps]
         held, vcores = sum(h[0] for h in holds), sum(h[1] for h in holds)
         waiting, wanted = sum(a.waiting for a in apps), sum(a.waiting * a.task_mb for a in apps)
@@ -237,7 +241,9 @@ class Rm:
 
     def held(self, app: App) -> tuple[int, int]:
         known = self.known.get(app.id)
-        live = [c for c in app.containers if known is None or c not in known.hidden]
+        if known is None or not known.hidden:
+            return app.held
+        live = [c for c in app.containers if c not in known.hidden]
         return sum(c.memory_mb for c in live), sum(c.vcores for c in live)
 
     def apps(self, states: Collection[str], ended_from_ms: int | None) -> list[tuple[App, dict[str, Any]]]:

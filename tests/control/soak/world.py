@@ -457,7 +457,7 @@ class World:
         period_s = self.plan.settings.period_s
         self.note("winding up")
         self.cluster.arriving = False
-        held_mb = sum(app.held_mb() for app in self.cluster.apps.values())
+        held_mb = sum(app.held[0] for app in self.cluster.apps.values())
         for app in list(self.cluster.apps.values()):
             self.cluster.finish(app)
         self.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + self.checks.longest_asked_s())
