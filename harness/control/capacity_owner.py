@@ -210,11 +210,7 @@ class CapacityOwner:
         return {path: queue.setting for path, queue in queues.items() if queue.setting is not None}
 
     def document(self) -> dict[str, Any]:
-        """What `adopt` takes: whose the values are."""
-        return self.state()
-
-    def state(self) -> dict[str, Any]:
-        """What a ledger keeps."""
+        """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
         return {"baseline": self.baseline, "ours": self.ours}
 
     def forget(self) -> None:

@@ -40,7 +40,7 @@ def give_back(
         lease.keep(owner.document(), released)
     owner.write(prepared)
     owner.forget()
-    store.commit(documents=owner.state())
+    store.commit(documents=owner.document())
     clear(owner, lease)
     if lease is not None:
         lease.keep({}, released)

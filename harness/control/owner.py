@@ -127,16 +127,18 @@ class FileOwner:
         return found
 
     def document(self) -> dict[str, Any]:
-        """What `adopt` takes: whose the values in the file are."""
-        return {"baseline": self.baseline, "ours": self.ours, "named": self.named, "texts": self.texts}
-
-    def state(self) -> dict[str, Any]:
-        """What a ledger keeps; `restored` takes it."""
-        return {**self.document(), "departed": self.departed}
+        """Whose the values in the file are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
+        return {
+            "baseline": self.baseline,
+            "ours": self.ours,
+            "named": self.named,
+            "departed": self.departed,
+            "texts": self.texts,
+        }
 
     @classmethod
     def restored(cls, place: AllocationPlace, document: Callable[[str], Any]) -> FileOwner:
-        """The owner whose `state` a ledger has kept (``document``: by name, None what it has not)."""
+        """The owner whose `document` a ledger has kept (``document``: by name, None what it has not)."""
         return cls(place, *(document(name) or {} for name in ("baseline", "ours", "named", "departed", "texts")))
 
     def forget(self) -> None:
@@ -152,11 +154,13 @@ class FileOwner:
 
         Raises InputError for what is no such document, and what reading the file raises; nothing is adopted then.
         """
-        baseline, ours, named, texts = checked(document)
+        said = checked(document)
         if not lives:
-            self._hold_against_file(baseline, ours, texts)
-        self.baseline, self.ours, self.named = baseline, {path: kept for path, kept in ours.items() if kept}, named
-        self.texts = texts
+            self._hold_against_file(said.baseline, said.ours, said.texts)
+        self.baseline, self.named, self.texts = said.baseline, said.named, said.texts
+        self.ours = {path: kept for path, kept in said.ours.items() if kept}
+        if said.departed is not None:
+            self.departed = said.departed
         self._data, self._drafted = b"", None
 
     def _hold_against_file(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from harness.base.errors import InputError
@@ -62,33 +63,63 @@ def limit_of(value: Any) -> ResourceLimit | None:
     return ResourceLimit(UNBOUNDED if absolute == UNBOUNDED else absolute)
 
 
-def checked(
-    document: Mapping[str, Any],
-) -> tuple[dict[str, Values], dict[str, dict[str, list[Any]]], dict[str, float], dict[str, dict[str, str | None]]]:
+@dataclass(slots=True)
+class Said:
+    """What a controller says of the file: the parts of a `FileOwner.document`. ``departed`` None: nothing of that."""
+
+    baseline: dict[str, Values]
+    ours: dict[str, dict[str, list[Any]]]
+    named: dict[str, float]
+    texts: dict[str, dict[str, str | None]]
+    departed: dict[str, dict[str, Any]] | None
+
+
+def checked(document: Mapping[str, Any]) -> Said:
     """The parts of a `FileOwner.document`, copied. InputError."""
     try:
-        baseline = {str(path): {name: values[name] for name in values} for path, values in document["baseline"].items()}
-        ours = {
-            str(path): {name: list(found) for name, found in values.items()}
-            for path, values in document["ours"].items()
-        }
-        named = {str(path): float(seen_s) for path, seen_s in document["named"].items()}
-        texts = {
-            str(path): {name: None if text is None else str(text) for name, text in values.items()}
-            for path, values in document.get("texts", {}).items()
-        }
-        for values in texts.values():
-            for text in values.values():
-                (text or "").encode("latin-1")
-        for values in (*baseline.values(), *ours.values()):
-            if not values.keys() <= set(ATTRIBUTES):
-                raise ValueError(f"no attribute {sorted(values)[0]!r}")
-        for values in baseline.values():
-            entitlement(values.get("weight"))
-            resource_of(values.get("min_resources"))
-            limit_of(values.get("max_resources"))
+        away = document.get("departed")
+        said = Said(
+            {str(path): _values(values) for path, values in document["baseline"].items()},
+            {str(path): _ours(values) for path, values in document["ours"].items()},
+            {str(path): float(seen_s) for path, seen_s in document["named"].items()},
+            {str(path): _texts(values) for path, values in document.get("texts", {}).items()},
+            None if away is None else {str(path): _departed(kept) for path, kept in away.items()},
+        )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(
             f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
         ) from None
-    return baseline, ours, named, texts
+    return said
+
+
+def _known(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not values.keys() <= set(ATTRIBUTES):
+        raise ValueError(f"no attribute {sorted(values)[0]!r}")
+    return values
+
+
+def _values(values: Mapping[str, Any]) -> Values:
+    found = dict(_known(values))
+    entitlement(found.get("weight"))
+    resource_of(found.get("min_resources"))
+    limit_of(found.get("max_resources"))
+    return found
+
+
+def _ours(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: list(found) for name, found in _known(values).items()}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    found = {str(name): None if text is None else str(text) for name, text in values.items()}
+    for text in found.values():
+        (text or "").encode("latin-1")
+    return found
+
+
+def _departed(kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "baseline": _values(kept["baseline"]),
+        "ours": _ours(kept["ours"]),
+        "texts": _texts(kept.get("texts", {})),
+    }

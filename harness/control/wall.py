@@ -344,7 +344,7 @@ class Controller(Tenure):
         ledger = self.core.ledger
         documents: dict[str, Any] = {
             "rm": self._look.identity,
-            **self.owner.state(),
+            **self.owner.document(),
             "policy": self._policy_document,
             "look": self._seen(),
         }

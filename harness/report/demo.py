@@ -120,7 +120,7 @@ def release(folder: Path, now: Moment) -> Released:
     with LedgerStore(folder / "ledger.db") as store:
         owner.read()
         prepared = owner.prepare(Attributes({f"root.{queue}": weight for queue, weight in now.weights.items()}))
-        store.commit(documents=owner.state())
+        store.commit(documents=owner.document())
         owner.write(prepared)
         steered = path.read_bytes()
         give_back(owner, store, None)

@@ -57,5 +57,5 @@ def test_the_configurations_queues_come_before_the_administrators_weights(tmp_pa
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}
     lease_place(LocalPlace(path)).remove()
     with LedgerStore(tmp_path / "l.db") as store:
-        store.commit(documents=owner.state())
+        store.commit(documents=owner.document())
     assert of_config(config) == {"root.a": 3.0, "root.b": 7.0}

@@ -276,7 +276,7 @@ EDITS = ((b"<maxRunningApps>7<", b"<maxRunningApps>70<"), (b"the site's", b"THE 
 
 def restart(own: FileOwner) -> FileOwner:
     """A controller that was killed: all that is left is what the ledger kept."""
-    kept = json.loads(json.dumps(own.state()))
+    kept = json.loads(json.dumps(own.document()))
     again = FileOwner.restored(own.place, kept.get)
     assert again.read() == []
     return again

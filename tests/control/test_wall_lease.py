@@ -200,6 +200,41 @@ def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_pa
         assert controller.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
 
 
+def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entitlement(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    rm.place.data = TWO_TO_ONE
+    rm._load()
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        for _ in range(10):
+            rm.start("x")
+        for _ in range(4):
+            rm.now_s += 20.0
+            clock[0] += 5.0
+            first.tick()
+        whole = rm.place.data
+        b = whole[whole.index(b'<queue name="b">') :]
+        b = b[: b.index(b"</queue>") + len(b"</queue>")]
+        assert b"<weight>1<" not in b
+        rm.place.data = whole.replace(b, b"<!-- away -->")
+        for _ in range(2):
+            rm.now_s += 20.0
+            clock[0] += 5.0
+            first.tick()
+            spare.tick()
+        # The first is killed while the queue is away; it comes back with the weight that was the first one's.
+        clock[0] += 31.0
+        rm.now_s += 31.0
+        spare.tick()
+        assert spare.holds
+        rm.place.data = rm.place.data.replace(b"<!-- away -->", b)
+        rm.now_s += 5.0
+        clock[0] += 5.0
+        spare.tick()
+        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+
+
 @pytest.mark.parametrize("count_earlier", [False, True])
 def test_what_was_used_before_the_first_look_counts_if_it_is_to(tmp_path: Path, count_earlier: bool) -> None:
     rm = rm_with_load()
