@@ -256,9 +256,7 @@ class Checks:
             now_s = world.agenda.now_s
             process.baseline = {app.id: app.truth(now_s) for app in world.cluster.by_id.values()}
             for app in world.cluster.apps.values():
-                slack = process.baseline_slack.get(app.queue, 0.0) + app.held[0] * (
-                    now_s - process.begun_s + _CACHE_S
-                )
+                slack = process.baseline_slack.get(app.queue, 0.0) + app.held[0] * (now_s - process.begun_s + _CACHE_S)
                 process.baseline_slack[app.queue] = slack
         else:
             process.baseline = dict(world.wire.last_list.get(process.name, {}))

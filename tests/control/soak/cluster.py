@@ -147,9 +147,10 @@ class Cluster:
         return app
 
     def start(self, app: App, memory_mb: int, *, master: bool = False) -> bool:
-        """A container on the first node that has room."""
-        for node, free in enumerate(self.free_mb):
-            if self.alive[node] and self.registered[node] and free >= memory_mb:
+        """A container on a node that has room: nodes' heartbeats come in any order."""
+        first = self.rng.randrange(len(self.free_mb))
+        for node in (*range(first, len(self.free_mb)), *range(first)):
+            if self.alive[node] and self.registered[node] and self.free_mb[node] >= memory_mb:
                 container = Container(memory_mb, 1 if master else app.task_vcores, node, self.agenda.now_s)
                 app.takes(container)
                 self.free_mb[node] -= memory_mb

@@ -185,15 +185,7 @@ def _store_slow(world: World, rng: random.Random) -> End:
 
 @kind("somebody-looks")
 def _somebody_looks(world: World, rng: random.Random) -> End:
-    """A user's page shows all applications: what the RM computes for it, it keeps."""
-    end_s, every_s = world.agenda.now_s + world.periods(rng, 3, 30), rng.uniform(0.5, 4.0)
-
-    def look() -> None:
-        world.active.apps((), None)
-        if world.agenda.now_s < end_s:
-            world.agenda.after(every_s, look)
-
-    look()
+    world.somebody_looks(world.periods(rng, 3, 30), rng.uniform(0.5, 4.0))
     return None
 
 

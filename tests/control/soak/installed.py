@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -29,15 +30,15 @@ def installed(world: World) -> Iterator[None]:
     def disk() -> Disk:
         return world.current.disk
 
-    time = TimeModule(clock, world.wait)
+    virtual = TimeModule(clock, world.wait)
     numbers = iter(range(10**9))
     host = SimpleNamespace(gethostname=lambda: f"host-{world.current.name}")
     pid = SimpleNamespace(getpid=lambda: 1000 + world.current.deaths)
     identities = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex=f"ledger-{world.current.name}-{next(numbers)}"))
     replaced: dict[str, Any] = {
-        "harness.control.wall.time": time,
-        "harness.control.tenure.time": time,
-        "harness.control.clock.time": time,
+        "harness.control.wall.time": virtual,
+        "harness.control.tenure.time": virtual,
+        "harness.control.clock.time": virtual,
         "harness.control.telemetry.datetime": DatetimeClass(clock),
         "harness.control.lease.os": pid,
         "harness.control.lease.socket": host,
@@ -55,8 +56,8 @@ def installed(world: World) -> Iterator[None]:
         yield
 
 
-#: A seed that takes longer hangs, seconds.
-HANGS_S = 150
+#: A seed that takes more CPU time hangs, and one that has waited for so long without any, seconds.
+HANGS_S, WAITS_S = 150.0, 60.0
 
 
 @contextlib.contextmanager
@@ -67,12 +68,24 @@ def watched() -> Iterator[None]:
         return
 
     def late(*_: object) -> None:
-        raise Violated(f"it hangs: no end after {HANGS_S} s")
+        raise Violated(f"it hangs: no end after {HANGS_S:g} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(HANGS_S)
+    # Time is virtual: nothing here waits for anything, however busy the machine is.
+    used_s = -1.0
+
+    def waits(*_: object) -> None:
+        nonlocal used_s
+        before_s, used_s = used_s, time.process_time()
+        if used_s - before_s < 1e-3:
+            raise Violated(f"it hangs: it has waited for {WAITS_S:g} s")
+
+    before = signal.signal(signal.SIGPROF, late), signal.signal(signal.SIGALRM, waits)
+    signal.setitimer(signal.ITIMER_PROF, HANGS_S)
+    signal.setitimer(signal.ITIMER_REAL, WAITS_S, WAITS_S)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGPROF, before[0])
+        signal.signal(signal.SIGALRM, before[1])

@@ -38,6 +38,8 @@ class Window:
     #: Queue -> MiB-seconds that no RM has shown to everybody: of containers that had ended by the first look.
     gone_mb_s: dict[str, float] = field(default_factory=dict)
     ended: list[tuple[App, Container]] = field(default_factory=list)
+    #: What nodes have told of since: when, whose, the container, and whether that ran then.
+    brought: list[tuple[float, App, Container, bool]] = field(default_factory=list)
     began_s: float = 0.0
     #: Controllers that have not yet looked since all nodes are back; since the RM began anew.
     blind: set[str] = field(default_factory=set)
@@ -129,12 +131,29 @@ class Lost:
                 self._gone(self.window, *one)
                 self.window.ended.remove(one)
 
+    def brought(self, told: list[tuple[str, Container]]) -> None:
+        """A node is back, and tells of these containers."""
+        if self.window is not None:
+            cluster, now_s = self.world.cluster, self.world.agenda.now_s
+            self.window.brought += [(now_s, cluster.by_id[app], one, one.ended_s is None) for app, one in told]
+
+    def _mixed(self, window: Window, since_s: float) -> None:
+        """Of what came back since the look before: beside containers of its application that run on, with all that
+        those have used, nobody can tell what others had used that have ended."""
+        # A figure may be as old as an RM keeps it when the containers in it are shown.
+        runs = {app.id for at_s, app, _, ran in window.brought if ran and at_s > since_s - FIGURE_S}
+        for one in [one for one in window.brought if not one[3] and one[0] > since_s and one[1].id in runs]:
+            self._gone(window, one[1], one[2])
+            window.brought.remove(one)
+
     def looked(self, name: str, begun_s: float) -> None:
         """A controller has taken a look that began then."""
+        before_s = self.looked_s.get(name, 0.0)
         self.looked_s[name] = begun_s
         window = self.window
         if window is None:
             return
+        self._mixed(window, before_s)
         if name in window.unseen:
             window.unseen.discard(name)
             late = [one for one in window.ended if self._hidden(*one)]

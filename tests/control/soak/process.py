@@ -59,7 +59,7 @@ class Plan:
             period_s=period_s,
             refresh="poll" if rng.random() < 0.2 else "rpc",
             verify_every_s=rng.choice((period_s, 5.0, 30.0)),
-            full_look_every_s=rng.choice((60.0, 600.0)),
+            full_look_every_s=rng.choice((2 * period_s, 60.0, 600.0)),
             mode=rng.choice(("bounded", "bounded", "full")),
             max_ratio=rng.choice((1.5, 2.0, 4.0)),
             lease_s=max(lease_s, 15.0) if lease_s else 0.0,

@@ -89,14 +89,17 @@ class Rm:
         """Which RM this is, since when, and whether it answers."""
         return self.base, self.started_ms, self.up and not self.frozen
 
-    def node_back(self, node: int) -> None:
-        """A node tells what runs on it, and what ended there since this RM began."""
-        for known in self.known.values():
+    def node_back(self, node: int) -> list[tuple[str, Container]]:
+        """A node tells what runs on it, and what ended there since this RM began: application and container."""
+        told: list[tuple[str, Container]] = []
+        for app, known in self.known.items():
             back = {c for c in known.hidden if c.node == node}
             known.hidden -= back
+            told += [(app, container) for container in back]
             # As Hadoop: only a container that has ended renews the figure of what runs.
             if any(c.ended_s is not None for c in back):
                 known.cached_s = -1e9
+        return told
 
     def load(self, data: bytes | None = None) -> bool:
         """Reads its allocation file (or takes this for it); what it cannot read changes nothing."""

@@ -54,6 +54,9 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = set() if settings.lease_s else _OF_LEASES
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     kinds = rng.sample([kind for kind in KINDS if kind not in no], rng.randint(2, 9))
+    # A process may be killed at any operation: no other fault has so many places.
+    if rng.random() < 0.4 and "controller-killed" not in kinds:
+        kinds.append("controller-killed")
     # What only some plans have comes in few seeds otherwise.
     for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS):
         if not group & no and rng.random() < 0.4:

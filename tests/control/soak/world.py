@@ -227,15 +227,28 @@ class World:
 
         def back(node: int) -> None:
             if rm.active and rm.started_ms == began_ms:
-                rm.node_back(node)
+                self.lost.brought(rm.node_back(node))
                 cluster.registered[node] = True
                 cluster.assign()
 
+        if rng.random() < 0.5:
+            self.somebody_looks(60.0, rng.uniform(0.5, 4.0))
         for node in range(len(cluster.alive)):
             delay_s = rng.choice((0.0, rng.uniform(0.0, 10.0), rng.uniform(0.0, 60.0)))
             self.agenda.after(delay_s, functools.partial(back, node))
             last_s = max(last_s, delay_s)
         return self.agenda.now_s + last_s
+
+    def somebody_looks(self, lasts_s: float, every_s: float) -> None:
+        """A user's page shows all applications, again and again: what the RM computes for it, it keeps."""
+        end_s = self.agenda.now_s + lasts_s
+
+        def look() -> None:
+            self.active.apps((), None)
+            if self.agenda.now_s < end_s:
+                self.agenda.after(every_s, look)
+
+        look()
 
     def spare_life(self, process: Process) -> None:
         process.disk.kill_in = None
