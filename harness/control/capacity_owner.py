@@ -14,6 +14,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner, Foreign, Prepared
+from harness.control.values import Nonsense
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
@@ -222,7 +223,7 @@ class CapacityOwner:
     def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
         """Goes on from what another controller says of the configuration, whether or not that one still ``lives``.
 
-        InputError for what is no such document.
+        Raises Nonsense.
         """
         try:
             baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
@@ -230,7 +231,7 @@ class CapacityOwner:
             for path, values in baseline.items():
                 read_capacity(values[CAPACITY], path)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"what another controller says makes no sense ({error})") from None
+            raise Nonsense(error) from None
         self.baseline, self.ours, self._now = baseline, ours, None
 
 

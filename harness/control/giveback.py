@@ -13,6 +13,7 @@ from harness.control.capacity_owner import CapacityOwner
 from harness.control.lease import Lease
 from harness.control.owner import FileOwner, Prepared
 from harness.control.settings import ControlSettings
+from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
 from harness.yarn.errors import Unreachable
 from harness.yarn.rmclient import RmClient
@@ -50,9 +51,17 @@ def give_back(
 
 
 def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
-    """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError."""
+    """Takes over what another controller said of the file, unless the ledger itself knows. Raises InputError.
+
+    Nonsense is taken from nobody, and forgotten: who knows the file goes on, and can give it back.
+    """
     if lease.said and not (lease.said_by == store.identity and owner.baseline):
-        owner.adopt(lease.said, lives=lease.other_lives)
+        try:
+            owner.adopt(lease.said, lives=lease.other_lives)
+        except Nonsense:
+            lease.forget_said()
+            if not owner.baseline:
+                raise
 
 
 def clear(owner: Owner, lease: Lease | None) -> None:

@@ -245,6 +245,10 @@ class Lease:
             self._stood = data
         return data, found
 
+    def forget_said(self) -> None:
+        """What was read of the file is worth nothing."""
+        self.said, self.said_by = {}, ""
+
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """What stands there is what is said of the file. Not to its holder, who says it: it may be anybody's."""
         said, by = found.get("said"), found.get("said_by")

@@ -74,8 +74,17 @@ class Said:
     departed: dict[str, dict[str, Any]] | None
 
 
+class Nonsense(InputError):
+    """What another controller says of whose the values are is no such document."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            f"what another controller says of the values makes no sense ({error})", mend="delete the lease's file"
+        )
+
+
 def checked(document: Mapping[str, Any]) -> Said:
-    """The parts of a `FileOwner.document`, copied. InputError."""
+    """The parts of a `FileOwner.document`, copied. Raises Nonsense."""
     try:
         away = document.get("departed")
         said = Said(
@@ -86,9 +95,7 @@ def checked(document: Mapping[str, Any]) -> Said:
             None if away is None else {str(path): _departed(kept) for path, kept in away.items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(
-            f"what another controller says of the file makes no sense ({error})", mend="delete the lease's file"
-        ) from None
+        raise Nonsense(error) from None
     return said
 
 

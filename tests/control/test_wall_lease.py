@@ -161,6 +161,31 @@ def test_nonsense_in_the_lease_is_an_alarm(tmp_path: Path, clock: list[float], s
         assert controller.owner.configured_weights()["root.a"] == 1.0
 
 
+def test_nonsense_in_the_lease_does_not_keep_a_holder_from_giving_the_file_back(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """Nobody's weights are written in between: what stands in the lease is what was read there."""
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    before = rm.place.data
+    with leased(rm, tmp_path / "1", beside, clock) as holder:
+        for _ in range(4):
+            rm.now_s += 20.0
+            clock[0] += 5.0
+            holder.tick()
+        assert rm.place.data != before
+        hostile = {"owner": "somebody", "count": 1, "lease_s": 5, "said": {"baseline": 3}, "said_by": "somebody"}
+        beside.data = json.dumps(hostile).encode()
+        told = []
+        for _ in range(10):
+            clock[0] += 5.0
+            told.append(kinds(holder.tick()))
+        assert {"lease"} in told
+        assert told[-1] == set()
+        assert holder.holds
+        holder.release()
+        assert rm.place.data == before
+
+
 def test_a_holder_that_sees_nothing_gives_no_sign_of_life(tmp_path: Path, clock: list[float]) -> None:
     rm, beside = rm_with_load(), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
