@@ -142,8 +142,11 @@ class FileOwner:
         return cls(place, *(document(name) or {} for name in ("baseline", "ours", "named", "departed", "texts")))
 
     def forget(self) -> None:
-        """The file is the administrator's: what stands in it when it is read next are the entitlements."""
-        for kept in (self.baseline, self.ours, self.named, self.departed, self.texts):
+        """The file is the administrator's: what stands in it when it is read next are the entitlements.
+
+        Queues that have gone from it are not given back: they may return with a controller's weights.
+        """
+        for kept in (self.baseline, self.ours, self.named, self.texts):
             kept.clear()
         self._data, self._drafted = b"", None
 

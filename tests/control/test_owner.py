@@ -337,3 +337,19 @@ def test_given_back_the_next_begin_takes_what_the_administrator_wrote_meanwhile(
     place.data = FILE.replace(b"3.0", b"4.0")
     own.read()
     assert own.configured_weights()["root.a"] == 4.0
+
+
+def test_a_queue_that_was_away_while_the_file_was_given_back_returns_with_its_entitlement() -> None:
+    own, place = owner()
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    whole = place.data
+    a = whole[whole.index(b'  <queue name="a">') : whole.index(b'  <queue name="b">')]
+    assert b"500" in a
+    place.data = whole.replace(a, b"")
+    own.read()
+    own.write(own.original())
+    own.forget()
+    own = restart(own)
+    own.read()
+    place.data = place.data.replace(b'  <queue name="b">', a + b'  <queue name="b">')
+    assert restart(own).configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
