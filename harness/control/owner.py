@@ -106,8 +106,9 @@ class FileOwner:
             self._depart(gone)
         for path in sorted(names):
             said = values_of(file.settings.get(path))
-            if path not in self.baseline:
-                self._come_back(path, said)
+            if path not in self.baseline and self._come_back(path, said):
+                # The weight is of the time when it went.
+                found.append(Foreign(path, "weight", str(said["weight"])))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
             for attribute, ours in self.ours.get(path, {}).items():
                 value = said[attribute]
@@ -196,12 +197,15 @@ class FileOwner:
                 del self.departed[next(iter(self.departed))]
         self._forget(path)
 
-    def _come_back(self, path: str, said: Values) -> None:
-        """A queue that comes back with the weight that was ours (commented out for a while) has its own entitlement."""
+    def _come_back(self, path: str, said: Values) -> bool:
+        """A queue that comes back with the weight that was ours (commented out for a while) has its own entitlement;
+        whether it did."""
         kept = self.departed.pop(path, None)
-        if kept is not None and said["weight"] in kept["ours"].get("weight", []):
-            self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
-            self.texts[path] = kept.get("texts", {})
+        if kept is None or said["weight"] not in kept["ours"].get("weight", []):
+            return False
+        self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
+        self.texts[path] = kept.get("texts", {})
+        return True
 
     def configured_weights(self) -> dict[str, float]:
         """The administrator's weights of all queues in the file."""

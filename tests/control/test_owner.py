@@ -352,4 +352,5 @@ def test_a_queue_that_was_away_while_the_file_was_given_back_returns_with_its_en
     own = restart(own)
     own.read()
     place.data = place.data.replace(b'  <queue name="b">', a + b'  <queue name="b">')
+    assert [(one.queue, one.attribute) for one in own.read()] == [("root.a", "weight")], "a weight of then, not of now"
     assert restart(own).configured_weights() == {"root.a": 3.0, "root.b": 1.0, "root.g": 2.0}
