@@ -146,6 +146,8 @@ class Checks:
             self._good_s[process.name] = world.agenda.now_s
             if accounts._shown_s == accounts.looked_s and met.lies == 0 and "app" not in kinds:
                 world.lost.looked(process.name, process.begun_s)
+        if met.lies:
+            world.lost.lied()
         self._emptied(process, kinds)
         self._rootless(process, kinds)
         if report.record is not None and process.settings.mode == "bounded":

@@ -41,6 +41,7 @@ class Window:
     #: What nodes have told of since: when, whose, the container, and whether that ran then.
     brought: list[tuple[float, App, Container, bool]] = field(default_factory=list)
     began_s: float = 0.0
+    lied: bool = False
     #: Controllers that have not yet looked since all nodes are back; since the RM began anew.
     blind: set[str] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
@@ -75,9 +76,7 @@ class Lost:
         """The RM that was active is so no more."""
         world, now_s = self.world, self.world.agenda.now_s
         if not world.checks.truthful:
-            # Nobody knows what was shown last.
-            silent_s = max((world.checks.silent_s(p) for p in world.processes), default=0.0)
-            self.anywhere += world.cluster.capacity_mb * (20.0 + 3 * world.plan.settings.period_s + silent_s)
+            self._shown_wrong()
         wanted = [p.name for p in world.processes if p.wanted]
         from_s = min((self.looked_s.get(name, 0.0) for name in wanted), default=0.0) - FIGURE_S
         if from_s < now_s - KEPT_S:
@@ -95,6 +94,18 @@ class Lost:
             for container in app.containers:
                 known = container.began_s <= from_s and not again
                 _more(window.held_mb if known else window.unknown_mb, app.queue, container.memory_mb)
+
+    def _shown_wrong(self) -> None:
+        """Nobody knows what was shown last, or first."""
+        world = self.world
+        silent_s = max((world.checks.silent_s(p) for p in world.processes), default=0.0)
+        self.anywhere += world.cluster.capacity_mb * (20.0 + 3 * world.plan.settings.period_s + silent_s)
+
+    def lied(self) -> None:
+        """A look at an RM that is being recovered was shown something wrong."""
+        if self.window is not None and not self.window.lied:
+            self.window.lied = True
+            self._shown_wrong()
 
     def back(self, at_s: float) -> None:
         """An RM is active again, and all nodes are known to it then."""

@@ -23,6 +23,8 @@ class Ticks:
     def __init__(self, world: World) -> None:
         self.world = world
         self._good_s: dict[str, float] = {}
+        #: Controller -> when it had last looked at all applications when something was shown wrong.
+        self._lied: dict[str, float] = {}
 
     def begun(self, process: Process) -> None:
         self._good_s[process.name] = self.world.agenda.now_s
@@ -42,7 +44,7 @@ class Ticks:
         self._sources(process, report, kinds)
         self._believed(process, kinds)
         self._put_again(process, report, kinds)
-        if truthful and report.snapshot is not None and "app" not in kinds:
+        if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
             self._ended(process)
 
     def _sources(self, process: Process, report: TickReport, kinds: set[str]) -> None:
@@ -85,6 +87,16 @@ class Ticks:
         missed = [a for a in report.alarms if a.kind == "not-in-force" and "cannot be read back" not in a.text]
         if missed and world.file.since_s < process.begun_s:
             raise Violated(f"{process.name} leaves a file that the RM has not loaded as it is: {missed[0].text}")
+
+    def _whole(self, process: Process) -> bool:
+        """Whether all applications have been shown since something was shown wrong: who ended long ago is in few
+        lists."""
+        full_s = process.controller._look._full_look_s
+        if self.world.wire.met(process.name).lies:
+            self._lied[process.name] = full_s
+        elif self._lied.get(process.name) != full_s:
+            self._lied.pop(process.name, None)
+        return process.name not in self._lied
 
     def _ended(self, process: Process) -> None:
         """Who was shown as ended is known to have ended."""
