@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.control.reports import TickReport
-from tests.control.soak import edits, faults
+from tests.control.soak import afterwards, edits, faults
 from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
-from tests.control.soak.cluster import NODE_MB, App, Cluster, Container
+from tests.control.soak.cluster import App, Cluster, Container
 from tests.control.soak.disk import Killed
 from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
@@ -384,9 +384,9 @@ class World:
                 self.agenda.at(begun_s + fault.at * period_s, lambda fault=fault: self._strike(fault))
             if mine or n == 0:
                 self.agenda.run_until(self.agenda.now_s + (WARM_PERIODS + CHAOS_PERIODS) * period_s)
-            self._heal()
-            self._calm()
-        self._wind_up()
+            afterwards.heal(self)
+            afterwards.calm(self)
+        afterwards.wind_up(self)
 
     def _shadow(self) -> None:
         """Another controller looks on, with a ledger of its own; it decides and writes nothing."""
@@ -411,113 +411,13 @@ class World:
             self._end_number += 1
             number, (seconds, end) = self._end_number, ending
             self.endings[number] = end
-            self.agenda.after(seconds, lambda: self._end(number))
+            self.agenda.after(seconds, lambda: self.end_fault(number))
 
-    def _end(self, number: int) -> None:
+    def end_fault(self, number: int) -> None:
+        """A fault that lasts is over."""
         if (end := self.endings.pop(number, None)) is not None:
             self.note(f"end of fault {number}")
             end()
-
-    def _heal(self) -> None:
-        """All faults end."""
-        for number in list(self.endings):
-            self._end(number)
-        self.wire.faults.clear()
-        self.poll_misses = 0
-        for process in self.processes:
-            process.disk.kill_in = None
-            process.clock.drift(1.0)
-
-    def _calm(self) -> None:
-        """Two periods, from when ticks that were going on, late loads and leases have ended."""
-        settings = self.plan.settings
-        self.note("calm")
-        wait_s = 2.2 * settings.period_s + 25.0 + settings.verify_every_s
-        if settings.lease_s:
-            wait_s += 1.2 * settings.lease_s + settings.period_s
-        if settings.refresh == "poll":
-            wait_s += 80.0
-        deadline_s = self.agenda.now_s + 400.0
-        while self.agenda.now_s < deadline_s and any(p.ticking or (p.wanted and not p.running) for p in self.processes):
-            self.agenda.run_until(self.agenda.now_s + 1.0)
-        self.agenda.run_until(self.agenda.now_s + wait_s)
-        warned = {p.name: p.warnings for p in self.processes}
-        self.agenda.run_until(self.agenda.now_s + 6 * settings.period_s)
-        while any(p.ticking for p in self.processes):
-            self.agenda.run_until(self.agenda.now_s + 0.01)
-        for process in self.processes:
-            if process.warnings - warned[process.name] > 2:
-                text = f"{process.warnings - warned[process.name]} warnings in six quiet periods"
-                raise Violated(f"all is well, and {process.name} writes {text}: {self.last[process.name].alarms}")
-        self._settled()
-        self.checks.quiet(self.last)
-
-    def _settled(self) -> None:
-        """With a moving workload weights move too: looked at is a moment at which none was just being written."""
-        for _ in range(400):
-            holder = next((p for p in self.processes if p.running and p.controller.holds), None)
-            poll = self.plan.settings.refresh == "poll"
-            if holder is None or not poll:
-                return
-            if self.active.loaded_mark == self.file.mark and holder.controller.core.written is not None:
-                return
-            self.agenda.run_until(self.agenda.now_s + 1.0)
-            while any(p.ticking for p in self.processes):
-                self.agenda.run_until(self.agenda.now_s + 0.01)
-
-    def _wind_up(self) -> None:
-        """All applications end, accounts are held against the truth, and the file is given back."""
-        period_s = self.plan.settings.period_s
-        self.note("winding up")
-        self.cluster.arriving = False
-        held_mb = sum(app.held[0] for app in self.cluster.apps.values())
-        for app in list(self.cluster.apps.values()):
-            self.cluster.finish(app)
-        self.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + self.checks.longest_asked_s())
-        end_s = self.agenda.now_s + 900.0 + 4 * period_s
-        shown_s = max((app.shown_ended_s for app in self.cluster.ended[-60:]), default=0.0)
-        self.agenda.run_until(max(shown_s, self.agenda.now_s) + 2.2 * period_s)
-        while self.agenda.now_s < end_s and any(self._waits(p, shown_s) for p in self.processes):
-            self.agenda.run_until(self.agenda.now_s + period_s)
-        while any(p.ticking for p in self.processes):
-            self.agenda.run_until(self.agenda.now_s + 0.01)
-        self.lost.close()
-        self.checks.over()
-        last = self._release()
-        # What the administrator writes now is what counts from now on.
-        leaves = [q for q in edits.read(self.pristine).values() if q.leaf]
-        for queue in leaves:
-            self.pristine = edits.set_weight(self.pristine, queue.path.rpartition(".")[2], "6.5")
-        self.file.put(self.pristine)
-        if last is None:
-            return
-        first = last
-        first.wanted = True
-        first.begin()
-        self.agenda.run_until(self.agenda.now_s + 3.2 * period_s)
-        while first.ticking:
-            self.agenda.run_until(self.agenda.now_s + 0.01)
-        if first.running:
-            self.checks._entitled(first)
-        self._release()
-
-    def _waits(self, process: Process, since_s: float) -> bool:
-        """Whether a controller has not yet asked for applications since then: it asks less often after slow answers."""
-        return process.running and self.lost.looked_s.get(process.name, 0.0) <= since_s
-
-    def _release(self) -> Process | None:
-        """Stops all, the holder last; who has given the file back."""
-        running = [p for p in self.processes if p.running]
-        words = ""
-        for process in sorted(running, key=lambda p: p.controller.holds):
-            process.wanted = False
-            words = process.end("release" if process.controller.holds else "hold")
-            self.note(f"{process.name}: {words}")
-        if running:
-            self.checks.released(words)
-            self.agenda.run_until(self.agenda.now_s + 30.0)
-            return process
-        return None
 
 
 def _place(error: BaseException) -> str:

@@ -1,0 +1,120 @@
+"""When the faults of a round have ended: all that lasts is healed, calm, and at last wound up and given back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.control.soak import edits
+from tests.control.soak.cluster import NODE_MB
+from tests.control.soak.process import Process
+from tests.control.soak.violated import Violated
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+
+def heal(world: World) -> None:
+    """All faults end."""
+    for number in list(world.endings):
+        world.end_fault(number)
+    world.wire.faults.clear()
+    world.poll_misses = 0
+    for process in world.processes:
+        process.disk.kill_in = None
+        process.clock.drift(1.0)
+
+
+def calm(world: World) -> None:
+    """Two periods, from when ticks that were going on, late loads and leases have ended."""
+    settings = world.plan.settings
+    world.note("calm")
+    wait_s = 2.2 * settings.period_s + 25.0 + settings.verify_every_s
+    if settings.lease_s:
+        wait_s += 1.2 * settings.lease_s + settings.period_s
+    if settings.refresh == "poll":
+        wait_s += 80.0
+    deadline_s = world.agenda.now_s + 400.0
+    while world.agenda.now_s < deadline_s and any(p.ticking or (p.wanted and not p.running) for p in world.processes):
+        world.agenda.run_until(world.agenda.now_s + 1.0)
+    world.agenda.run_until(world.agenda.now_s + wait_s)
+    warned = {p.name: p.warnings for p in world.processes}
+    world.agenda.run_until(world.agenda.now_s + 6 * settings.period_s)
+    while any(p.ticking for p in world.processes):
+        world.agenda.run_until(world.agenda.now_s + 0.01)
+    for process in world.processes:
+        if process.warnings - warned[process.name] > 2:
+            text = f"{process.warnings - warned[process.name]} warnings in six quiet periods"
+            raise Violated(f"all is well, and {process.name} writes {text}: {world.last[process.name].alarms}")
+    _settled(world)
+    world.checks.quiet(world.last)
+
+
+def _settled(world: World) -> None:
+    """With a moving workload weights move too: looked at is a moment at which none was just being written."""
+    for _ in range(400):
+        holder = next((p for p in world.processes if p.running and p.controller.holds), None)
+        poll = world.plan.settings.refresh == "poll"
+        if holder is None or not poll:
+            return
+        if world.active.loaded_mark == world.file.mark and holder.controller.core.written is not None:
+            return
+        world.agenda.run_until(world.agenda.now_s + 1.0)
+        while any(p.ticking for p in world.processes):
+            world.agenda.run_until(world.agenda.now_s + 0.01)
+
+
+def wind_up(world: World) -> None:
+    """All applications end, accounts are held against the truth, and the file is given back."""
+    period_s = world.plan.settings.period_s
+    world.note("winding up")
+    world.cluster.arriving = False
+    held_mb = sum(app.held[0] for app in world.cluster.apps.values())
+    for app in list(world.cluster.apps.values()):
+        world.cluster.finish(app)
+    world.most_assumed_mb_s = max(held_mb, NODE_MB) * (6.0 + 3 * period_s + world.checks.longest_asked_s())
+    end_s = world.agenda.now_s + 900.0 + 4 * period_s
+    shown_s = max((app.shown_ended_s for app in world.cluster.ended[-60:]), default=0.0)
+    world.agenda.run_until(max(shown_s, world.agenda.now_s) + 2.2 * period_s)
+    while world.agenda.now_s < end_s and any(_waits(world, p, shown_s) for p in world.processes):
+        world.agenda.run_until(world.agenda.now_s + period_s)
+    while any(p.ticking for p in world.processes):
+        world.agenda.run_until(world.agenda.now_s + 0.01)
+    world.lost.close()
+    world.checks.over()
+    last = _release(world)
+    # What the administrator writes now is what counts from now on.
+    leaves = [q for q in edits.read(world.pristine).values() if q.leaf]
+    for queue in leaves:
+        world.pristine = edits.set_weight(world.pristine, queue.path.rpartition(".")[2], "6.5")
+    world.file.put(world.pristine)
+    if last is None:
+        return
+    first = last
+    first.wanted = True
+    first.begin()
+    world.agenda.run_until(world.agenda.now_s + 3.2 * period_s)
+    while first.ticking:
+        world.agenda.run_until(world.agenda.now_s + 0.01)
+    if first.running:
+        world.checks._entitled(first)
+    _release(world)
+
+
+def _waits(world: World, process: Process, since_s: float) -> bool:
+    """Whether a controller has not yet asked for applications since then: it asks less often after slow answers."""
+    return process.running and world.lost.looked_s.get(process.name, 0.0) <= since_s
+
+
+def _release(world: World) -> Process | None:
+    """Stops all, the holder last; who has given the file back."""
+    running = [p for p in world.processes if p.running]
+    words = ""
+    for process in sorted(running, key=lambda p: p.controller.holds):
+        process.wanted = False
+        words = process.end("release" if process.controller.holds else "hold")
+        world.note(f"{process.name}: {words}")
+    if running:
+        world.checks.released(words)
+        world.agenda.run_until(world.agenda.now_s + 30.0)
+        return process
+    return None
