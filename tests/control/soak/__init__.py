@@ -7,6 +7,6 @@ HTTP client from its retries on, the RPC's messages. What is modelled, and exact
 ResourceManagers, the network below the HTTP session, what a disk does when it is full, slow or loses its power.
 
 The parts: `clock` and `disk` (the machine), `cluster`, `rm` and `wire` (YARN), `edits` (the administrator's file),
-`process` (controllers), `faults`, `checks` (what must hold), `world` (a seed's history), `afterwards`, `installed`,
-`shrink`, `planted`.
+`process` (controllers), `faults`, `checks`, `ticks` and `ending` (what must hold), `world` (a seed's history),
+`afterwards`, `installed`, `shrink`, `planted`.
 """

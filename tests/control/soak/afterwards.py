@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from tests.control.soak import edits
@@ -22,6 +23,9 @@ def heal(world: World) -> None:
     for process in world.processes:
         process.disk.kill_in = None
         process.clock.drift(1.0)
+        # One stays released to the end, another is told to go on.
+        if random.Random(f"{world.seed} {process.name} {world.agenda.now_s}").random() < 0.5:
+            process.told_to_go_on()
 
 
 def calm(world: World) -> None:
@@ -46,7 +50,7 @@ def calm(world: World) -> None:
             text = f"{process.warnings - warned[process.name]} warnings in six quiet periods"
             raise Violated(f"all is well, and {process.name} writes {text}: {world.last[process.name].alarms}")
     _settled(world)
-    world.checks.quiet(world.last)
+    world.ending.quiet(world.last)
 
 
 def _settled(world: World) -> None:
@@ -80,7 +84,7 @@ def wind_up(world: World) -> None:
     while any(p.ticking for p in world.processes):
         world.agenda.run_until(world.agenda.now_s + 0.01)
     world.lost.close()
-    world.checks.over()
+    world.ending.over()
     last = _release(world)
     # What the administrator writes now is what counts from now on.
     leaves = [q for q in edits.read(world.pristine).values() if q.leaf]
@@ -96,7 +100,7 @@ def wind_up(world: World) -> None:
     while first.ticking:
         world.agenda.run_until(world.agenda.now_s + 0.01)
     if first.running:
-        world.checks._entitled(first)
+        world.ending.entitled(first)
     _release(world)
 
 
@@ -114,7 +118,7 @@ def _release(world: World) -> Process | None:
         words = process.end("release" if process.controller.holds else "hold")
         world.note(f"{process.name}: {words}")
     if running:
-        world.checks.released(words)
+        world.ending.released(words)
         world.agenda.run_until(world.agenda.now_s + 30.0)
         return process
     return None

@@ -56,6 +56,8 @@ class App:
     #: Sums of ended containers, so that long ones need no list of them.
     ended_mb_s: int = 0
     ended_vcore_s: int = 0
+    #: Whether the RM refused it: it failed before it was ever given a container.
+    refused: bool = False
     #: What its containers hold: MiB and vcores.
     held: tuple[int, int] = (0, 0)
 
@@ -145,6 +147,14 @@ class Cluster:
             self.start(app, 1024, master=True)
             self.assign()
         return app
+
+    def refuse(self, queue: str) -> None:
+        """An application that the RM does not take."""
+        self._number += 1
+        identity, now_s = f"application_1699999999000_{self._number:04d}", self.agenda.now_s
+        app = App(identity, queue, now_s, 1024, 1.0, 0, ended_s=now_s, shown_ended_s=now_s, stored=(0, 0), refused=True)
+        self.by_id[app.id] = app
+        self.ended.append(app)
 
     def start(self, app: App, memory_mb: int, *, master: bool = False) -> bool:
         """A container on a node that has room: nodes' heartbeats come in any order."""

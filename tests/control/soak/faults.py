@@ -373,7 +373,8 @@ def _commented(world: World, rng: random.Random) -> End:
     world.edit(lambda data: edits.leaf_element(name).sub(b"", data))
 
     def end() -> None:
-        world.file.put(edits.add(world.file.read(), before))
+        # After a guard's release the administrator wants his own weight there.
+        world.file.put(edits.add(world.file.read(), wrote if world.released else before))
         world.pristine = edits.add(world.pristine, wrote)
 
     out_s = world.periods(rng, 2.5, 6)
@@ -394,7 +395,7 @@ def _limit(world: World, rng: random.Random) -> End:
 def _weight(world: World, rng: random.Random) -> End:
     """Somebody writes a weight that is the controller's."""
     owned = world.owned_leaves()
-    if not owned or world.broken or world.agenda.now_s < world.lease_lost_until_s:
+    if not owned or world.broken or world.released or world.agenda.now_s < world.lease_lost_until_s:
         return False
     world.foreign(0.0)
     name = rng.choice(owned).rpartition(".")[2]
@@ -458,6 +459,23 @@ def _burst(world: World, rng: random.Random) -> End:
         for _ in range(rng.randint(2, 6)):
             world.cluster.submit(queue)
     return None
+
+
+@kind("apps-refused")
+def _refused(world: World, rng: random.Random) -> End:
+    """Somebody submits what no queue takes, more of it than a guard lets pass."""
+    if not (leaves := world.cluster.leaves()):
+        return False
+    queue = rng.choice(leaves)
+    for _ in range(rng.choice((1, 3, 5))):
+        world.cluster.refuse(queue)
+    return None
+
+
+@kind("told-to-go-on")
+def _told_to_go_on(world: World, rng: random.Random) -> End:
+    """After a guard's release."""
+    return None if world.some(rng).told_to_go_on() else False
 
 
 @kind("node-lost")

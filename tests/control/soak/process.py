@@ -6,11 +6,13 @@ import io
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.base.errors import YarnfairError
+from harness.control.guards import Guards
+from harness.control.released import go_on
 from harness.control.reports import TickReport
 from harness.control.settings import ControlSettings
 from harness.control.telemetry import Log, Metrics, TickLog
@@ -68,6 +70,9 @@ class Plan:
         pair, nodes, warm_apps = rng.random() < 0.6, rng.randint(2, 4), rng.choice((0, 0, 3))
         tasks, spare = rng.choice((1.0, 1.0, 30.0)), bool(lease_s) and rng.random() < 0.5
         light, shadow = rng.random() < 0.3, rng.random() < 0.15
+        if rng.random() < 0.3:
+            limits = rng.choice((None, 8 * period_s)), rng.choice((None, 2)), rng.choice((None, 0.3))
+            settings = replace(settings, guards=Guards(*limits))
         return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light, shadow)
 
 
@@ -132,6 +137,8 @@ class Process:
     file_error: str = ""
     ledger_error: str = ""
     slow_s: float = 0.0
+    #: When it was told to go on after a guard's release.
+    resumed_s: float = -1.0
 
     def __post_init__(self) -> None:
         self.folder = self.world.root / f"{self.name}-0"
@@ -238,6 +245,20 @@ class Process:
         world.wire.ticked()
         if self.running:
             world.agenda.at(max(begun_s + self.settings.period_s, world.agenda.now_s), self.turn)
+
+    @property
+    def released(self) -> bool:
+        """Whether a guard has released, and nobody has told it to go on."""
+        return self.running and bool(self.controller.released)
+
+    def told_to_go_on(self) -> bool:
+        """As `yarnfair enforce --resume`; whether it could be said."""
+        if not self.released or self.ticking or self.ledger_error:
+            return False
+        with self.world.acting(self):
+            go_on(self.folder / "ledger.db")
+        self.resumed_s = self.world.agenda.now_s
+        return True
 
     def _died(self) -> None:
         self.running = False

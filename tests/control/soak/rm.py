@@ -69,6 +69,8 @@ class Rm:
         self.known: dict[str, _Known] = {}
         self.queues: dict[str, Queue] = {}
         self.loaded_mark = -1
+        #: Whether that was another file than the one that lies there.
+        self.loaded_older = False
         self.loads = self.refused = 0
         self.given: dict[str, list[int]] = {}
         self.forgotten: set[str] = set()
@@ -108,7 +110,7 @@ class Rm:
         except edits.Unreadable:
             self.refused += 1
             return False
-        self.loaded_mark = self.file.mark
+        self.loaded_mark, self.loaded_older = self.file.mark, data is not None
         self.loads += 1
         self.queues = queues
         if self.active:
@@ -274,11 +276,11 @@ class Rm:
             "user": "u",
             "name": "n",
             "queue": app.queue,
-            "state": "FINISHED" if over else "RUNNING",
-            "finalStatus": "SUCCEEDED" if over else "UNDEFINED",
+            "state": "FAILED" if app.refused else "FINISHED" if over else "RUNNING",
+            "finalStatus": "FAILED" if app.refused else "SUCCEEDED" if over else "UNDEFINED",
             "progress": 50.0,
             "startedTime": self._ms(app.submitted_s),
-            "launchTime": self._ms(app.submitted_s),
+            "launchTime": 0 if app.refused else self._ms(app.submitted_s),
             "finishedTime": self._ms(app.ended_s or 0.0) if over else 0,
             "elapsedTime": round((((app.ended_s or 0.0) if over else now_s) - app.submitted_s) * 1000),
             "allocatedMB": -1 if over else held,

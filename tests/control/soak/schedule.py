@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.control.guards import Guards
 from tests.control.soak.process import Plan
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ KINDS: dict[str, Callable[[World, random.Random], End]] = {}
 _OF_LEASES = {"lease-hostile", "lease-gone", "holder-dies", "spare-restarts"}
 _OF_PAIRS = {"rm-fails-over", "rm-fails-over-in-a-look"}
 _OF_POLLS = {"poll-misses"}
+_OF_GUARDS = {"apps-refused", "told-to-go-on"}
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -53,12 +55,13 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     settings = plan.settings
     no = set() if settings.lease_s else _OF_LEASES
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
+    no = no | (_OF_GUARDS if settings.guards == Guards() else set())
     kinds = rng.sample([kind for kind in KINDS if kind not in no], rng.randint(2, 9))
     # A process may be killed at any operation: no other fault has so many places.
     if rng.random() < 0.4 and "controller-killed" not in kinds:
         kinds.append("controller-killed")
     # What only some plans have comes in few seeds otherwise.
-    for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS):
+    for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS, _OF_GUARDS):
         if not group & no and rng.random() < 0.4:
             kinds.append(rng.choice(sorted(group)))
     apart = rng.choice((3.0, 6.0, 12.0))

@@ -23,6 +23,8 @@ class Ticks:
     def __init__(self, world: World) -> None:
         self.world = world
         self._good_s: dict[str, float] = {}
+        #: Controller -> when its last look began, if it showed refused applications as they are.
+        self._watched_s: dict[str, float] = {}
         #: Controller -> when it had last looked at all applications when something was shown wrong.
         self._lied: dict[str, float] = {}
 
@@ -42,6 +44,7 @@ class Ticks:
         if not kinds & _BLIND:
             self._good_s[process.name] = self.world.agenda.now_s
         self._sources(process, report, kinds)
+        self._guarded(process, report, kinds)
         self._believed(process, kinds)
         self._put_again(process, report, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
@@ -55,6 +58,26 @@ class Ticks:
         undisturbed = rm == process.begun_rm and rm[2] and not self.world.broken
         if report.snapshot is None and met.troubled == {"jmx"} and undisturbed and "policy" not in kinds:
             raise Violated(f"{process.name} saw nothing, though only the RM's JMX page went wrong")
+
+    def _guarded(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """Who holds the file releases when the RM refuses more than a guard lets pass, and not before."""
+        limit, accounts, world = process.settings.guards.refused_per_hour, process.controller.accounts, self.world
+        refused = [app.ended_s or 0.0 for app in world.cluster.ended if app.refused]
+        why = process.controller.released.why
+        if why.startswith("the ResourceManager refused") and (limit is None or len(refused) <= limit):
+            raise Violated(f"{process.name} has released, {why}: {len(refused)} were refused")
+        if limit is None or not process.controller.holds or process.settings.mode == "shadow":
+            return
+        looked = report.snapshot is not None and accounts._shown_s == accounts.looked_s
+        if not looked or kinds & {"app", "rm"} or world.wire.met(process.name).lies or process.turns < 2:
+            self._watched_s.pop(process.name, None)
+            return
+        # Those that came between two looks of which nothing was wrong.
+        since_s = max(self._watched_s.get(process.name, process.begun_s), process.resumed_s)
+        new = [at_s for at_s in refused if since_s < at_s < process.begun_s]
+        self._watched_s[process.name] = process.begun_s
+        if len(new) > limit and not process.released and world.active.standing() == process.begun_rm:
+            raise Violated(f"{process.name} has not released, {len(new)} applications were refused")
 
     def _believed(self, process: Process, kinds: set[str]) -> None:
         """What a controller takes for written stands in the file."""

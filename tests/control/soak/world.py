@@ -24,6 +24,7 @@ from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
 from tests.control.soak.cluster import App, Cluster, Container
 from tests.control.soak.disk import Killed
+from tests.control.soak.ending import Ending
 from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
 from tests.control.soak.lost import Lost
@@ -86,7 +87,7 @@ class World:
         self.cluster.on_finish = self._finished
         self.wire = Wire(self.rms, self.wait, random.Random(f"{seed} network"), lambda: self.current.name)
         self.lost = Lost(self)
-        self.checks = Checks(self)
+        self.checks, self.ending = Checks(self), Ending(self)
         self.processes: list[Process] = []
         self._acting: list[Process] = []
         self.endings: dict[int, Callable[[], None]] = {}
@@ -128,6 +129,11 @@ class World:
     @property
     def active(self) -> Rm:
         return next(rm for rm in self.rms if rm.active)
+
+    @property
+    def released(self) -> bool:
+        """Whether a guard has released, and the file is the administrator's until somebody says to go on."""
+        return any(process.released for process in self.processes)
 
     def wait(self, seconds: float) -> None:
         """The one who acts waits; whatever else is due happens meanwhile."""
@@ -293,7 +299,7 @@ class World:
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             self.broken = self.checks.root_dropped = False
-            self.file.put(self._saved)
+            self.file.put(self.pristine if self.released else self._saved)
 
         return self.periods(rng, 0.5, 6), whole
 

@@ -1,0 +1,139 @@
+"""What must hold when all faults have ended: in the calm, when all has been wound up, and after the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.control.reports import TickReport
+from tests.control.soak import edits
+from tests.control.soak.process import Process
+from tests.control.soak.violated import Violated
+
+if TYPE_CHECKING:
+    from tests.control.soak.world import World
+
+
+class Ending:
+    """The invariants of a history without faults."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def quiet(self, last: Mapping[str, TickReport]) -> None:
+        """Faults have ended and two periods have passed."""
+        world = self.world
+        holders = [p for p in world.processes if p.running and p.controller.holds]
+        if len(holders) != 1:
+            raise Violated(f"{[p.name for p in holders]} write the file")
+        for process in world.processes:
+            if not process.running:
+                if process.wanted:
+                    raise Violated(f"{process.name} does not run")
+                continue
+            allowed = {"lease"} if process not in holders else set()
+            if world.plan.policy in ("static", "hltrf"):
+                allowed |= {"ad-hoc"}
+            if process.released or process.settings.mode == "shadow":
+                allowed |= {"guard"}
+            for alarm in last[process.name].alarms:
+                if alarm.kind not in allowed:
+                    raise Violated(f"all is well, and {process.name} says {alarm.kind}: {alarm.text}")
+            if process.tick_log._alarms.keys() - allowed:
+                raise Violated(f"{process.name} still says {sorted(process.tick_log._alarms)}")
+        if holders[0].released:
+            self._given_back(holders[0])
+        else:
+            self._bounds(holders[0])
+        for process in world.processes:
+            # Without a lease nobody tells a shadow whose the values are.
+            if process in holders or (process.running and process.settings.lease_s):
+                self.entitled(process)
+
+    def _given_back(self, holder: Process) -> None:
+        """A guard has released: the administrator's file is there, and in force."""
+        world = self.world
+        if world.intruder_seen:
+            return
+        theirs, rm = edits.read(world.pristine), world.active
+        if edits.read(world.file.read()) != theirs:
+            raise Violated(
+                f"{holder.name} has released, and the file is not the administrator's: {world.file.read()!r}"
+            )
+        has = rm.weights()
+        for path, queue in theirs.items() if not rm.loaded_older else ():
+            if has.get(path) != queue.weight:
+                raise Violated(f"{holder.name} has released, and {path} has {has.get(path)}, not {queue.weight:g}")
+
+    def _bounds(self, holder: Process) -> None:
+        world, controller = self.world, holder.controller
+        has, wanted = world.active.weights(), controller._in_force
+        file = edits.read(world.file.read())
+        if controller.core.written is None:
+            raise Violated(f"{holder.name} does not know what is in force")
+        for path, weight in wanted.items():
+            if has.get(path) != edits.float32(weight):
+                raise Violated(f"{path} has {has.get(path)} in force, {holder.name} wants {weight:g}")
+            if path in file and file[path].weight != edits.float32(weight):
+                raise Violated(f"{path} has {file[path].weight} in the file, {holder.name} wants {weight:g}")
+        written = controller.core.written.weights
+        for path in written.keys() & file.keys() if not world.cluster.ad_hoc else ():
+            if file[path].weight != edits.float32(written[path]):
+                raise Violated(f"{path} has {file[path].weight:g} in the file, {holder.name} wrote {written[path]:g}")
+        if written and not wanted:
+            raise Violated(f"{holder.name} has not read back what is in force")
+        if holder.settings.mode == "bounded":
+            world.checks.apart(holder, {path: has[path] for path in has.keys() & wanted.keys()})
+
+    def entitled(self, holder: Process) -> None:
+        """Nobody's momentary weight is taken for an entitlement."""
+        known = holder.controller.owner.configured_weights()
+        for path, queue in edits.read(self.world.pristine).items():
+            if path != "root" and path in known and abs(known[path] - queue.weight) > 1e-6 * queue.weight:
+                raise Violated(
+                    f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {queue.weight:g}"
+                )
+            if path != "root" and path not in known:
+                raise Violated(f"{holder.name} does not know {path}")
+
+    def over(self) -> None:
+        """All applications have ended and have been seen."""
+        world = self.world
+        for process in world.processes:
+            if not process.running or process.baseline is None:
+                continue
+            for queue, used in world.truth_since(process).items():
+                account = process.controller.accounts.queues.get(queue)
+                has = 0.0 if account is None else account.memory_mb_s
+                slack = process.baseline_slack.get(queue, 0.0)
+                under, over = (allowed + slack for allowed in world.lost.allowed(queue))
+                if not -under <= has - used <= over:
+                    text = f"{has:.0f} MiB s, it has used {used} ({under:.0f} may miss, {over:.0f} be too much)"
+                    raise Violated(f"{process.name}: {queue} has {text}")
+                told = 0.0 if account is None else account.reported[0]
+                most = world.most_assumed_mb_s + over
+                if told - used > most:
+                    raise Violated(f"{process.name}: {queue} is told {told:.0f} MiB s, it has used {used}")
+
+    def released(self, words: str) -> None:
+        """The administrator's file is back, byte for byte, and in force; nothing of ours is left."""
+        world = self.world
+        if "released" in words and "not" in words:
+            raise Violated(f"all is well, and it {words}")
+        data = world.file.read()
+        # What another one without a lease wrote may be the administrator's value in other words.
+        same = edits.read(data) == edits.read(world.pristine) if world.intruder_seen else data == world.pristine
+        if not same:
+            raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
+        left = [
+            name
+            for name in os_list(world.file.path.parent)
+            if "yarnfair" in name or name.endswith((".lease", ".standby"))
+        ]
+        if left:
+            raise Violated(f"left behind: {left}")
+
+
+def os_list(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
