@@ -56,6 +56,7 @@ def assess(
     plays the candidates. It always writes a page, and after a yes a ready enforce.yaml that begins in mode shadow. It
     overwrites nothing.
     """
+    from harness.cli.run import say_if_it_compiles
     from harness.control.config import read_config
     from harness.control.settings import MAX_RATIO
     from harness.experiments.assessing.assess import assess as assessed
@@ -88,6 +89,7 @@ def assess(
     if isinstance(found, Lacks):
         _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
         return
+    say_if_it_compiles((scheduler,))
     done = assessed(
         found,
         folder,

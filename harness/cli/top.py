@@ -143,7 +143,7 @@ def frame(view: View) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from harness.control.explain import moment, step
+    from harness.control.explain import full, moment, step
 
     table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
     table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -163,6 +163,7 @@ def frame(view: View) -> RenderableType:
     lines: list[RenderableType] = [head, Text(view.source, style="dim"), table, Text(f"accum., deficit: {unit}", "dim")]
     for decision in view.decisions[-3:]:
         lines.append(Text(_said(view, decision), no_wrap=True, overflow="ellipsis"))
+    lines += [Text(words, style="yellow") for words in full(view)]
     lines += [Text(words, style="red" if view.released else "yellow") for words in step(view)]
     if view.accounts_age_s is not None and view.accounts_age_s > 60:
         lines.append(Text("the accounts are old: is the controller running?", style="red"))

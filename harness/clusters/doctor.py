@@ -130,8 +130,9 @@ def examine_settings(wanted: Wanted, allocations: Path | AllocationPlace | None)
             "minimum-allocation", "problem", f"{what}: no container fits", "raise --memory-mb or lower the other"
         )
     else:
-        fit = wanted.memory_mb // wanted.minimum_allocation_mb
-        yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node")
+        fit = min(wanted.memory_mb // wanted.minimum_allocation_mb, wanted.vcores)
+        bound = "; its vcores are the bound" if fit < wanted.memory_mb // wanted.minimum_allocation_mb else ""
+        yield Finding("minimum-allocation", "fine", f"{fit} of the smallest containers fit on a node{bound}")
     capacity = wanted.capacity or Resource(wanted.memory_mb * wanted.nodes, wanted.vcores * wanted.nodes)
     if Path(allocations.name if allocations is not None else "").name == SCHEDULERS["capacity"][1]:
         return  # its limit of ApplicationMasters follows the shares: `_traps` names it

@@ -45,7 +45,7 @@ def moment(view: View, at_s: float) -> str:
 def explain(view: View, path: str) -> list[str]:
     """The explanation, a sentence or two a line."""
     row = view.queues[path]
-    lines = [_now(view, row)]
+    lines = [_now(view, row), *full(view)]
     if (accounts := _accounts(view, row)) is not None:
         lines.append(accounts)
     if row.parent is not None:
@@ -55,6 +55,20 @@ def explain(view: View, path: str) -> list[str]:
     lines += step(view)
     lines += [f"The controller says ({kind}): {text}" for kind, text in view.alarms]
     return lines
+
+
+def full(view: View) -> list[str]:
+    """That no vcore is free, where memory is: every other figure is of memory."""
+    if view.vcores is None or "root" not in view.queues:
+        return []
+    held, there = view.vcores
+    memory = view.queues["root"].allocated_mb / max(view.capacity_mb, 1)
+    if not 0 < there <= held or memory > 0.9:
+        return []
+    return [
+        f"All {there:,} vcores are held, and {100 * memory:.0f} % of the memory: where the scheduler counts vcores, "
+        "these are what the queues wait for."
+    ]
 
 
 def step(view: View) -> list[str]:
@@ -144,8 +158,8 @@ def _next(view: View, row: QueueRow) -> list[str]:
     total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
     held = sum(other.allocated_mb for other in view.queues.values() if other.parent == row.parent)
     shown = ", ".join(
-        f"{rival.path} holds {percent(view.queues[rival.path].allocated_mb / max(held, 1))} with "
-        f"{percent((view.queues[rival.path].weight or 0.0) / (total or 1.0))} of the weights"
+        f"{rival.path} has {percent(view.queues[rival.path].allocated_mb / max(held, 1))} of what they hold and "
+        f"{percent((view.queues[rival.path].weight or 0.0) / (total or 1.0))} of their weights"
         for rival in waiting[:5]
     )
     places = [rival.path for rival in waiting]

@@ -84,6 +84,8 @@ class View:
     released_s: float | None = None
     #: Whether times are seconds since 1970 (else of a run).
     wall_clock: bool = True
+    #: How many vcores are held, and how many there are (None: not known).
+    vcores: tuple[int, int] | None = None
 
 
 def standing(view: View) -> dict[str, Any]:
@@ -196,6 +198,7 @@ def from_ledger(path: Path) -> View:
             source=str(path),
             policy=name,
             capacity_mb=look["capacity"][0],
+            vcores=(sum(q["allocated"][1] for q in look["queues"].values() if q["leaf"]), look["capacity"][1]),
             queues=rows,
             unit=str(settings.get("resource", "memory")),
             began_s=look["began_s"],
@@ -259,13 +262,15 @@ def from_rm(
             accumulated=accumulated,
             fair_mb=queue.fair_share.memory_mb,
         )
-    view = View(time_s, source, "", status.capacity.memory_mb, rows)
+    held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)
+    view = View(time_s, source, "", status.capacity.memory_mb, rows, vcores=(held, status.capacity.vcores))
     if kept is not None:
         view = replace(
             kept,
             time_s=time_s,
             source=source,
             capacity_mb=view.capacity_mb,
+            vcores=view.vcores,
             queues=rows,
             accounts_age_s=max(time_s - kept.time_s, 0.0),
         )

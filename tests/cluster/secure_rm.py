@@ -147,21 +147,23 @@ def secure_rm(
                 start(one, daemons.RM, {"yarn.resourcemanager.ha.id": one} if rms > 1 else {})
             for number in range(1, nodes + 1):
                 start(f"nm{number}", daemons.NM, _nm_properties(folder / f"nm{number}", keytab))
-            _wait(found, nodes if rms == 1 else 0)
+            _wait(found, nodes if rms == 1 else 0, by_rpc=scheduler == "fair")
             yield found
         finally:
             assert processes.stop(started, mark) == []
 
 
-def _wait(found: SecureRm, nodes: int) -> None:
+def _wait(found: SecureRm, nodes: int, *, by_rpc: bool) -> None:
+    """Until they answer; ``by_rpc``: on their RPC, too, which says nothing of the Capacity Scheduler's queues."""
     with found.client("ctl") as client:
-        end = time.monotonic() + 180
+        end = time.monotonic() + 600
         while True:
             try:
                 for one in found.addresses:
                     client.rest.info_of(one.rest)
                 if len(found.addresses) == 1:
-                    client.effective_queues()
+                    if by_rpc:
+                        client.effective_queues()
                     if client.rest.metrics().active_nodes < nodes:
                         raise Unreachable("not all nodes are there")
                 return

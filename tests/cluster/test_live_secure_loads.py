@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,8 +67,11 @@ def sleeper(client: RmClient, queue: str, seconds: float) -> str:
     return client.rest.submit(Submission("sleep", queue, f"sleep {seconds}", Resource(512, 1)))
 
 
-def agree(service: Service, client: RmClient) -> None:
-    """The ledger has what the RM says of its applications."""
+def stopped(service: Service, client: RmClient) -> None:
+    """After the stop the ledger has what the RM says of its applications, which have ended."""
+    # What an application's last container used is accounted for a moment later, and then looked at.
+    time.sleep(5)
+    service.stop()
     truth: dict[str, float] = {}
     for app in client.rest.apps():
         truth[app.queue] = truth.get(app.queue, 0.0) + app.memory_seconds
@@ -80,13 +84,11 @@ def test_containers_are_accounted_and_an_experiment_runs_with_a_keytab(tmp_path:
     with secure_rm(tmp_path, nodes=1) as rm, rm.client("ctl") as client:
         with service(rm, tmp_path, rm.file) as enforce:
             enforce.start()
-            until(lambda: enforce.events("begin"), "it begins")
+            until(lambda: enforce.events("begin"), "it begins", 300)
             ids = [sleeper(client, queue, 10) for queue in ("root.a", "root.a", "root.b")]
-            until(lambda: all(client.rest.app(one).final for one in ids), "they end", 120)
+            until(lambda: all(client.rest.app(one).final for one in ids), "they end", 300)
             assert {client.rest.app(one).user for one in ids} == {"ctl"}
-            enforce.once()
-            agree(enforce, client)
-            enforce.stop()
+            stopped(enforce, client)
         assert rm.file.read_text() == ALLOCATIONS
         (tmp_path / "secure.yaml").write_text(EXPERIMENT)
         given = ["--allocations", str(rm.file), "--shared", str(tmp_path / "shared"), "--out", str(tmp_path / "out")]
@@ -121,12 +123,10 @@ def test_the_capacity_schedulers_store_behind_spnego_and_its_acl(tmp_path: Path)
         with service(rm, tmp_path, None) as enforce:
             enforce.start()
             ids = [sleeper(client, queue, 20) for queue in ("root.a", "root.a", "root.b")]
-            until(lambda: enforce.events("weights"), "a decision")
-            until(lambda: all(client.rest.app(one).final for one in ids), "they end", 180)
-            enforce.once()
-            agree(enforce, client)
+            until(lambda: enforce.events("weights"), "a decision", 300)
+            until(lambda: all(client.rest.app(one).final for one in ids), "they end", 300)
             assert {path: queue.setting for path, queue in client.rest.scheduler().queues.items()} != before
-            enforce.stop()
+            stopped(enforce, client)
         assert {path: queue.setting for path, queue in client.rest.scheduler().queues.items()} == before
         assert f"{P}root.a.capacity" in source.read().properties
 
@@ -146,17 +146,15 @@ def test_the_controller_follows_a_failover_with_a_keytab(tmp_path: Path) -> None
         client.rest.http.prefer(rm.addresses[1].rest)
         assert client.rest.scheduler().queues["root.a"].leaf
         with service(rm, tmp_path, rm.file) as enforce:
+            ids = [sleeper(client, queue, 90) for queue in ("root.a", "root.a", "root.b")]
             enforce.start()
-            until(lambda: enforce.events("weights"), "a first decision")
-            ids = [sleeper(client, queue, 60) for queue in ("root.a", "root.a", "root.b")]
+            until(lambda: enforce.events("weights"), "a first decision", 300)
             until(lambda: sum(app.running_containers for app in client.rest.apps()) == 3, "they run", 120)
             rm.processes[0].signal_group(9)
             rm.switch(1, active=True)
-            (event, *_) = until(lambda: enforce.events("rm"), "the controller notices", 120)
+            (event, *_) = until(lambda: enforce.events("rm"), "the controller notices", 300)
             assert rm.addresses[1].rest in event["text"]
             until(lambda: all(client.rest.app(one).final for one in ids), "they end", 600)
-            enforce.once()
-            agree(enforce, client)
-            enforce.stop()
+            stopped(enforce, client)
         assert rm.file.read_text() == ALLOCATIONS
         client.confirm_weights({"root.a": 3.0, "root.b": 1.0})

@@ -15,11 +15,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from harness.base.errors import InputError
 from harness.cli import main
+from harness.cli.top import frame
 from harness.control.explain import amount, explain, seconds
-from harness.control.view import from_ledger, from_rm, rivals
+from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals
 from harness.control.view_run import from_run
 from tests.control.driven import controlled, rm_with_load
 from tests.control.rm_model import RmModel
@@ -267,6 +269,21 @@ def test_without_a_controller_nobody_gives_back(tmp_path: Path) -> None:
     words = " ".join(explain(view, "root.a"))
     assert "No controller is known here" in words
     assert not re.search("given back|get back|controller has not", words)
+
+
+@pytest.mark.parametrize(("vcores", "memory_mb", "said"), [((8, 8), 2048, True), ((7, 8), 2048, False),
+                                                          ((8, 8), 8000, False), (None, 2048, False)])  # fmt: skip
+def test_vcores_that_are_all_held_while_memory_is_free(
+    vcores: tuple[int, int] | None, memory_mb: int, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every other figure is of memory: a cluster whose masters hold all vcores looks three quarters empty."""
+    queue = QueueRow("root.a", "root", True, 1.0, allocated_mb=memory_mb, demand_mb=9000)
+    root = QueueRow("root", None, False, 1.0, allocated_mb=memory_mb, demand_mb=9000)
+    view = View(0.0, "x", "ltrf", 8192, {"root": root, "root.a": queue}, vcores=vcores)
+    words = "All 8 vcores are held, and 25 % of the memory"
+    assert (words in " ".join(explain(view, "root.a"))) is said
+    Console(width=200).print(frame(view))
+    assert (words in capsys.readouterr().out) is said
 
 
 def test_raised_is_said_of_shares_not_of_raw_weights(tmp_path: Path) -> None:
