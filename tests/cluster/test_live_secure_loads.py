@@ -84,7 +84,8 @@ def test_containers_are_accounted_and_an_experiment_runs_with_a_keytab(tmp_path:
     with secure_rm(tmp_path, nodes=1) as rm, rm.client("ctl") as client:
         with service(rm, tmp_path, rm.file) as enforce:
             enforce.start()
-            until(lambda: enforce.events("begin"), "it begins", 300)
+            # What was used before its first look it does not count.
+            until(lambda: enforce.events("weights"), "a first decision", 300)
             ids = [sleeper(client, queue, 10) for queue in ("root.a", "root.a", "root.b")]
             until(lambda: all(client.rest.app(one).final for one in ids), "they end", 300)
             assert {client.rest.app(one).user for one in ids} == {"ctl"}
@@ -122,8 +123,9 @@ def test_the_capacity_schedulers_store_behind_spnego_and_its_acl(tmp_path: Path)
         before = {path: queue.setting for path, queue in client.rest.scheduler().queues.items()}
         with service(rm, tmp_path, None) as enforce:
             enforce.start()
+            # What was used before its first look it does not count.
+            until(lambda: client.rest.scheduler().queues["root.a"].setting != before["root.a"], "a first decision", 300)
             ids = [sleeper(client, queue, 20) for queue in ("root.a", "root.a", "root.b")]
-            until(lambda: enforce.events("weights"), "a decision", 300)
             until(lambda: all(client.rest.app(one).final for one in ids), "they end", 300)
             assert {path: queue.setting for path, queue in client.rest.scheduler().queues.items()} != before
             stopped(enforce, client)
@@ -146,9 +148,9 @@ def test_the_controller_follows_a_failover_with_a_keytab(tmp_path: Path) -> None
         client.rest.http.prefer(rm.addresses[1].rest)
         assert client.rest.scheduler().queues["root.a"].leaf
         with service(rm, tmp_path, rm.file) as enforce:
-            ids = [sleeper(client, queue, 90) for queue in ("root.a", "root.a", "root.b")]
             enforce.start()
             until(lambda: enforce.events("weights"), "a first decision", 300)
+            ids = [sleeper(client, queue, 90) for queue in ("root.a", "root.a", "root.b")]
             until(lambda: sum(app.running_containers for app in client.rest.apps()) == 3, "they run", 120)
             rm.processes[0].signal_group(9)
             rm.switch(1, active=True)
