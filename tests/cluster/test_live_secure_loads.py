@@ -37,7 +37,7 @@ workloads:
       submission: {think_s: 1}
       rounds: 2
       am: {memory_mb: 256}
-      task: {demand: {memory_mb: 256}, duration: {constant: 1.5}}
+      task: {demand: {memory_mb: 256}, duration: {constant_s: 1.5}}
       jobs: [{name: mr, maps: 4, reduces: 1}]
   b: *load
 policies: [fair, {policy: ltrf, mode: outside}]
