@@ -162,6 +162,8 @@ def _wait(found: SecureRm, nodes: int, *, by_rpc: bool) -> None:
                 for one in found.addresses:
                     client.rest.info_of(one.rest)
                 if len(found.addresses) == 1:
+                    # Of one, that it is active.
+                    client.rest.info()
                     if by_rpc:
                         client.effective_queues()
                     if client.rest.metrics().active_nodes < nodes:
