@@ -19,7 +19,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,13 +48,17 @@ class _Aliasless(yaml.SafeDumper):
         return True
 
 
+def write_experiment_file(path: Path, document: Mapping[str, Any]) -> None:
+    write_text(path, yaml.dump(document, Dumper=_Aliasless, sort_keys=False))
+
+
 def write_loads(folder: Path) -> None:
     """The loads' experiment files."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, load in LOADS.items():
         for changed in (False, True)[: 2 if load.after else 1]:
             document = experiment(name, changed=changed, max_ratio=MAX_RATIO)
-            write_text(file_of(folder, name, changed), yaml.dump(document, Dumper=_Aliasless, sort_keys=False))
+            write_experiment_file(file_of(folder, name, changed), document)
 
 
 def file_of(folder: Path, name: str, changed: bool) -> Path:
@@ -92,7 +96,7 @@ def _call(*arguments: str) -> str:
     return ran.stdout
 
 
-def _one(folder: Path, file: Path, policy: Sequence[str], given: Sequence[str]) -> Path:
+def one_run(folder: Path, file: Path, policy: Sequence[str], given: Sequence[str]) -> Path:
     """One real run, unless it is there."""
     found = ended(folder)
     if found is not None:
@@ -123,37 +127,41 @@ def recommended(found: dict[str, Any]) -> list[str]:
     return [f"--policy={best.get('policy', 'ltrf')}@outside", *options]
 
 
-def run(folder: Path) -> None:
-    """All real runs, first one of each, then the repeats."""
-    write_loads(folder)
+@contextmanager
+def local_cluster(folder: Path, file: Path) -> Iterator[list[str]]:
+    """A local cluster for an experiment file, with its state below ``folder``: the options of `run` that lead to it."""
     cluster = LocalCluster(StateFolder(folder / "state"))
     allocations = folder / "allocations.xml"
     write_text(allocations, _FILE)
     try:
-        status = cluster.up(
-            cluster_spec(load_experiment(str(file_of(folder, "quiet", False))), allocations), timeout_s=300
-        )
+        status = cluster.up(cluster_spec(load_experiment(str(file)), allocations), timeout_s=300)
         address = status.address
-        given = [
+        yield [
             *("--rm", address.rest, "--admin", str(address.admin), "--client", str(address.client)),
             *("--allocations", str(Path(status.scheduler_folder) / "fair-scheduler.xml")),
             *("--shared", str(folder / "shared")),
         ]
+    finally:
+        left = cluster.down()
+    if left:
+        raise InputError(f"{len(left)} processes are left", where=str(folder), mend="stop them")
+
+
+def run(folder: Path) -> None:
+    """All real runs, first one of each, then the repeats."""
+    write_loads(folder)
+    with local_cluster(folder, file_of(folder, "quiet", False)) as given:
         for repeat in range(1, REPEATS + 1):
             for name, load in LOADS.items():
-                recorded = _one(folder / f"{name}-fair", file_of(folder, name, False), ["--policy=fair"], given)
+                recorded = one_run(folder / f"{name}-fair", file_of(folder, name, False), ["--policy=fair"], given)
                 said = assessment(folder, name, recorded)
                 if repeat > 1 and not said["recommended"]:
                     continue
                 changed = bool(load.after)
                 file = file_of(folder, name, changed)
                 if changed:
-                    _one(folder / f"{name}-fair-after", file, ["--policy=fair"], given)
-                _one(folder / f"{name}-recommended-{repeat}", file, recommended(said), given)
-    finally:
-        left = cluster.down()
-    if left:
-        raise InputError(f"{len(left)} processes are left", where=str(folder), mend="stop them")
+                    one_run(folder / f"{name}-fair-after", file, ["--policy=fair"], given)
+                one_run(folder / f"{name}-recommended-{repeat}", file, recommended(said), given)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ class Load:
     after: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def _jobs(every_s: float, rounds: int, *, start_s: float = 0.0, mean_s: float = 10.0, **job: Any) -> dict[str, Any]:
+def alike(every_s: float, rounds: int, *, start_s: float = 0.0, mean_s: float = 10.0, **job: Any) -> dict[str, Any]:
     """A queue's workload: ``rounds`` jobs alike, one every so many seconds."""
     return {
         "start_s": start_s,
@@ -46,15 +46,15 @@ LOADS: Mapping[str, Load] = {
         "nobody waits for anybody",
         "no",
         {"steady": {}, "bursts": {}},
-        {"steady": _jobs(20, 6, maps=4, mean_s=8), "bursts": _jobs(20, 6, start_s=10, maps=6, mean_s=8)},
+        {"steady": alike(20, 6, maps=4, mean_s=8), "bursts": alike(20, 6, start_s=10, maps=6, mean_s=8)},
     ),
     "spark": Load(
         "applications that hold executors from their start to their end, beside MapReduce",
         "yes",
         {"steady": {}, "spark": {}},
         {
-            "steady": _jobs(12, 7, maps=26),
-            "spark": _jobs(
+            "steady": alike(12, 7, maps=26),
+            "spark": alike(
                 30,
                 4,
                 start_s=20,
@@ -67,27 +67,43 @@ LOADS: Mapping[str, Load] = {
         "after the recording the steady queue has shorter jobs more often, and a third queue comes",
         "yes",
         {"steady": {}, "bursts": {}, "late": {}},
-        {"steady": _jobs(13, 7, maps=28), "bursts": _jobs(40, 3, start_s=15, maps=36), "late": _jobs(60, 2, maps=6)},
-        {"steady": _jobs(9, 10, maps=18), "late": _jobs(45, 3, start_s=30, maps=20)},
+        {
+            "steady": alike(13, 7, maps=28),
+            "bursts": alike(40, 3, start_s=15, maps=36),
+            "late": alike(60, 2, maps=6),
+        },
+        {"steady": alike(9, 10, maps=18), "late": alike(45, 3, start_s=30, maps=20)},
     ),
     "bursts": Load(
         "one queue wants more than the cluster all the time, the other comes in bursts",
         "yes",
         {"steady": {}, "bursts": {}},
-        {"steady": _jobs(11, 8, maps=26), "bursts": _jobs(42, 3, start_s=25, maps=34)},
+        {"steady": alike(11, 8, maps=26), "bursts": alike(42, 3, start_s=25, maps=34)},
     ),
     "weights": Load(
         "three queues of unequal weights: production in bursts, queries in stages, and ad hoc work that never ends",
         "yes",
         {"production": {"weight": 2}, "queries": {}, "adhoc": {}},
         {
-            "production": _jobs(45, 3, start_s=20, maps=30, reduces=4),
-            "queries": _jobs(
+            "production": alike(45, 3, start_s=20, maps=30, reduces=4),
+            "queries": alike(
                 25, 4, stages=[{"name": "scan", "tasks": 12}, {"name": "join", "tasks": 6, "after": ["scan"]}]
             ),
-            "adhoc": _jobs(12, 7, maps=24),
+            "adhoc": alike(12, 7, maps=24),
         },
     ),
+}
+
+
+#: The cluster, and what every experiment on it has.
+COMMON: Mapping[str, Any] = {
+    "cluster": {"nodes": [{"count": 3, "memory_mb": 8192, "vcores": 32}]},
+    "conf": {"yarn.scheduler.reservation-threshold.increment-multiple": 3},
+    "max_am_share": -1.0,
+    "seed": 1,
+    "sample_s": 0.5,
+    "delays": {"node_heartbeat_ms": 200, "am_heartbeat_ms": 500, "am_response_heartbeats": 0},
+    "limits": {"time_limit_s": 900},
 }
 
 
@@ -97,16 +113,10 @@ def experiment(name: str, *, changed: bool = False, max_ratio: float) -> dict[st
     return {
         "experiment": f"assessed-{name}{'-after' if changed else ''}",
         "about": load.why,
-        "cluster": {"nodes": [{"count": 3, "memory_mb": 8192, "vcores": 32}]},
-        "conf": {"yarn.scheduler.reservation-threshold.increment-multiple": 3},
-        "max_am_share": -1.0,
+        **COMMON,
         "queues": {queue: dict(settings) for queue, settings in load.queues.items()},
         "workloads": {**load.workloads, **(load.after if changed else {})},
         "policies": ["fair", "ltrf@outside"],
         "period_s": 5,
-        "seed": 1,
-        "sample_s": 0.5,
         "actuation": {"task_lengths": "containers", "max_ratio": max_ratio},
-        "delays": {"node_heartbeat_ms": 200, "am_heartbeat_ms": 500, "am_response_heartbeats": 0},
-        "limits": {"time_limit_s": 900},
     }
