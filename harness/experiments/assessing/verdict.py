@@ -189,11 +189,11 @@ def judge(evidence: Evidence) -> Verdict:
         lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
         lines += [f"Queues were short of their share in {_percent(contended)} of the time."]
         return Verdict("unsure", why, lines, error, early=True)
+    floor = max(NOTICEABLE, error / 2)
     best = best_of(present, evidence.candidates)
     if best is None:
         why = f"every candidate makes applications take more than {_percent(MOST_PRICE)} longer on average"
-        return Verdict("no", why, [f"no: {why}.", basis], error)
-    floor = max(NOTICEABLE, error / 2)
+        return Verdict("no", why, [f"no: {why}.", *_dear(present, evidence.candidates, floor), basis], error)
     changes = {queue: best.change(present, queue) for queue in evidence.real_s}
     gains = {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
     losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
@@ -202,10 +202,12 @@ def judge(evidence: Evidence) -> Verdict:
         if less.low <= 0 or less.mean < LEAST_LESS_LOSS:
             why = f"the best candidate ({best.name}) lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
         else:
-            why = f"no queue's applications would end noticeably sooner (by {_percent(floor)} or more)"
+            why = f"under {best.name} no queue's applications would end {_percent(floor)} sooner or more for sure"
+        dear = _dear(present, evidence.candidates, floor)
         lines = [
-            f"no, nothing to gain: {why}.",
+            f"no: {why}." if dear else f"no, nothing to gain: {why}.",
             f"Queues were short of their share in {_percent(contended)} of the time.",
+            *dear,
             basis,
         ]
         return Verdict("no", why, lines, error, changes=changes)
@@ -219,6 +221,24 @@ def judge(evidence: Evidence) -> Verdict:
         f"Settings: {_settings(best)}; begin in mode shadow.",
     ]
     return Verdict("yes", why, lines, error, best, changes=changes)
+
+
+def _dear(present: Played, candidates: Sequence[Played], floor: float) -> list[str]:
+    """What the candidates whose price is above the bound would give: a line about the least dear one that gains."""
+    found = []
+    for one in candidates:
+        price = one.change(present).mean
+        changes = {queue: one.change(present, queue) for queue in present.outcomes[0].mean_s}
+        gains = {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
+        if price > MOST_PRICE and gains:
+            found.append((price, one.name, gains))
+    if not found:
+        return []
+    price, name, gains = min(found, key=lambda one: one[0])
+    return [
+        f"Too dear: {name} would make {_queues(gains, 'shorter')}, and applications {_percent(price)} longer on "
+        f"average (at most {_percent(MOST_PRICE)} for a yes)."
+    ]
 
 
 def _basis(evidence: Evidence, error: float | None) -> str:
