@@ -1,7 +1,7 @@
 """How often `yarnfair check` cries wolf on real runs, and what it finds.
 
     python -m studies.check_real run runs/check-real
-    python -m studies.check_real measure runs/check-real -o docs/records/check-real.json
+    python -m studies.check_real measure runs/check-real -o FILE
 
 `run` brings up one local cluster of three nodes, and runs one load under `fair` twenty times, unchanged: each
 difference is the machine's. Between them it runs the same load five times with tasks that take 10 % longer, and five
