@@ -96,6 +96,7 @@ METRICS: tuple[Metric, ...] = (
     _m("applications.*.left_after_s", "nodes have left after", "s", "lower", 1, 1.0),
     _m("idle.per_node_s", "a node leaves in, without a job", "s", "lower", 1, 1.0),
     _m("soft_fairness", "soft fairness degree", "", "lower", 3, 0.1),
+    _m("fairness_error", "fairness error", "", "lower", 3, 0.02),
     _m("theta", "soft fairness by Theorem 1", "", "lower", 3, 0.1),
     _m("speedup_over_static", "speed-up over static", "", "higher", 3, 0.01, other_run=True),
     _m("sum_progress_share", "sum of the progress shares", "", "higher", 3, 0.01),

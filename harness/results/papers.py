@@ -1,4 +1,5 @@
-"""What the other papers measure, over the recorded curves of any run: soft fairness, discrimination, progress share.
+"""What the other papers measure, over the recorded curves of any run: soft fairness, discrimination, progress share;
+and Armada's fairness error.
 
 They are taken for every policy alike, so that policies of different papers can be held against each other; a queue is
 QKnober's user, FAWKES' MR-cluster, HotCloud's job. docs/how-results-are-computed.md has the words.
@@ -96,6 +97,32 @@ def theorem_1(curves: Curves, rho: float) -> float | None:
     return _mean(curves.span_s, each.max(axis=1), np.any(curves.waits, axis=1))
 
 
+def adjusted_shares(weight: Floats, demand: Floats) -> Floats:
+    """Each queue's fair share where what others do not ask for is shared out again, as Armada has it: by the weights
+    (queues,), nobody above its demand (samples, queues), five times or until less than a hundredth is left over."""
+    share = np.zeros(demand.shape)
+    open_ = np.broadcast_to(np.asarray(weight, dtype=np.float64), demand.shape).copy()
+    left = np.ones(len(demand))
+    for _ in range(5):
+        goes_on = (left > 0.01)[:, None]
+        whole = open_.sum(axis=1, keepdims=True)
+        more = np.divide(open_, whole, out=np.zeros_like(open_), where=whole > 0) * left[:, None]
+        share += np.where(goes_on, more, 0.0)
+        over = np.where(goes_on, np.maximum(share - demand, 0.0), 0.0)
+        share -= over
+        open_[over > 0] = 0.0
+        left = np.where(goes_on[:, 0], over.sum(axis=1), left)
+    return share
+
+
+def fairness_error(curves: Curves) -> float | None:
+    """Armada's fairness error: the time mean, while some queue waits, of what queues have less than their adjusted
+    fair share, summed; parts of the cluster. None when nobody ever waits."""
+    share = adjusted_shares(curves.weight, curves.demand.max(axis=-1))
+    short = np.maximum(share - curves.dominant, 0.0).sum(axis=1)
+    return _mean(curves.span_s, short, np.any(curves.waits, axis=1))
+
+
 def discrimination_s(curves: Curves) -> list[float]:
     """D_i of each queue over the whole run (FAWKES, eqs. 1 and 2), against its entitlement as the weight: the integral
     of (held part of the cluster - w_i), in seconds of the whole cluster."""
@@ -119,6 +146,7 @@ def measures(curves: Curves, queues: Sequence[str]) -> tuple[dict[str, Any], dic
     gained = discrimination_s(curves)
     whole = {
         "soft_fairness": soft_fairness(curves),
+        "fairness_error": fairness_error(curves),
         "overall_discrimination_variance": pvariance(gained) if gained else 0.0,
     }
     own = {

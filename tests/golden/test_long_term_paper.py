@@ -79,6 +79,21 @@ def test_thesis_table_5_1_discount() -> None:
     assert answer.counted == {"A": 360, "B": 360}
 
 
+def test_thesis_table_5_1_memoryless_and_where_nobody_takes_what_is_idle() -> None:
+    """Table 5.1 (a), and section 5.4's totals where B does not take what A leaves: 320 and 400."""
+    doubled = flat(200, [{"A": 40, "B": 200}, {"A": 80, "B": 120}, {"A": 160, "B": 100}, {"A": 120, "B": 100}], steps=4)
+    assert under(doubled, "fair").totals == {"A": 320, "B": 480}
+    assert under(doubled, "static").totals == {"A": 320, "B": 400}
+
+
+def test_a_discount_that_fades_does_not_give_back_what_was_lent() -> None:
+    """Section 5.4 on net present value: A gets the same back under the static discount, less under a fading memory."""
+    doubled = flat(200, [{"A": 40, "B": 200}, {"A": 80, "B": 120}, {"A": 160, "B": 100}, {"A": 120, "B": 100}], steps=4)
+    static, fading = under(doubled, "ltrf", discount="0.5").totals, under(doubled, "ltrf", half_life="1").totals
+    assert static == {"A": 400, "B": 400}
+    assert fading["A"] < 360 < fading["B"]
+
+
 def figure_2(second_wave: bool) -> StepsScenario:
     groups = (
         ScenarioQueue("G1", ONE, (ScenarioQueue("A", ONE), ScenarioQueue("B", ONE))),

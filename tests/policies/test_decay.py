@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import math
@@ -87,6 +88,29 @@ def raw_usage_of_slurm(jobs: Sequence[tuple[int, int, int]], until_s: int, perio
                 ran = tick - max(start, tick - period_s)
                 usage += ran * second**ran * vcores
     return usage
+
+
+def test_a_ledger_with_a_half_life_orders_users_as_volcano_does() -> None:
+    """300 histories, and what Volcano's own functions make of them: tests/oracle/peers/README.md. In each cycle of a
+    second Volcano lets its usage fade and then adds what runs: it has up to that second's fading more."""
+    path = Path(__file__).parents[1] / "oracle" / "peers" / "volcano.json.gz"
+    cases = json.loads(gzip.decompress(path.read_bytes()))["cases"]
+    assert len(cases) == 300
+    for case in cases:
+        half_life_s = 60.0 * case["half_life_min"]
+        users = [f"u{at}" for at in range(len(case["usage"]))]
+        ledger = Ledger(LedgerSettings("vcores", half_life_s=half_life_s), dict.fromkeys(users, 1.0), Resource(1, 1000))
+        now = 0.0
+        for seconds, *running in case["steps"]:
+            now += seconds
+            ledger.observe(now, {user: Usage(0.0, n * seconds) for user, n in zip(users, running, strict=True)})
+        ours = [ledger.counted()[user] for user in users]
+        for own, theirs in zip(ours, case["usage"], strict=True):
+            # Volcano forgets who has less than a hundredth left.
+            assert own * (1 - 1e-9) - 0.01 <= theirs <= own * (1 + LN2 / half_life_s) + 1e-9
+        for first, then in itertools.pairwise(case["order"]):
+            # Volcano takes a difference of up to one second of a resource for none.
+            assert ours[first] <= ours[then] * (1 + LN2 / half_life_s) + 1.0
 
 
 @given(slurm_jobs, st.sampled_from([(300, 7 * 86400), (300, 86400), (300, 3600), (60, 3600)]), st.integers(1, 60))

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.results.papers import Curves, cost_dollars, discrimination_s, measures, soft_fairness, theorem_1
+from harness.results.papers import (
+    Curves,
+    adjusted_shares,
+    cost_dollars,
+    discrimination_s,
+    fairness_error,
+    measures,
+    soft_fairness,
+    theorem_1,
+)
 
+PEERS = Path(__file__).parents[1] / "oracle" / "peers"
 #: Golden.md's Example 1: 200 CPU, 1000 GB; a task of A takes <1, 6>, one of B <1, 2>.
 CPU, MEMORY = 200, 1000
 
@@ -36,6 +49,28 @@ def test_soft_fairness_of_the_paper_s_full_utilisation() -> None:
     """A <150, 900>, B <50, 100>: dominant shares 0.9 and 0.25 of weights 1/2, both with tasks without end."""
     found = curves([[150, 50]] * 2, [[1000, 1000]] * 2)
     assert soft_fairness(found) == pytest.approx((0.9 - 0.25) / 0.5)
+
+
+def test_fairness_errors_are_armadas_own() -> None:
+    """A thousand answers of Armada's functions: tests/oracle/peers/README.md."""
+    cases = json.loads(gzip.decompress((PEERS / "armada.json.gz").read_bytes()))["cases"]
+    assert len(cases) == 1000
+    for case in cases:
+        weight, demand = np.array(case["weights"]), np.array([case["demands"]])
+        share = adjusted_shares(weight, demand)
+        assert share[0].tolist() == pytest.approx(case["shares"], abs=1e-12)
+        short = float(np.maximum(share[0] - np.array(case["held"]), 0.0).sum())
+        assert short == pytest.approx(case["fairness_error"], abs=1e-12)
+
+
+def test_the_fairness_error_of_who_waits() -> None:
+    """A holds 0.9 and B 0.25, each is due a half: B has a quarter less. Who wants no more has no less."""
+    assert fairness_error(curves([[150, 50]] * 2, [[1000, 1000]] * 2)) == pytest.approx(0.5 - 0.25)
+    assert fairness_error(curves([[150, 50]] * 2, [[1000, 50]] * 2)) == 0
+    assert fairness_error(curves([[150, 50]] * 2, [[150, 50]] * 2)) is None
+    # Half of the time B has its half.
+    half = curves([[150, 50], [83, 100], [83, 100]], [[1000, 1000]] * 3, times=(0.0, 10.0, 20.0))
+    assert fairness_error(half) == pytest.approx((0.5 - 0.25) / 2, abs=0.002)
 
 
 def test_only_who_waits_is_treated_unfairly_and_only_that_time_counts() -> None:
@@ -81,7 +116,11 @@ def test_below_share_counts_waiting_time_only() -> None:
 
 def test_nothing_and_nobody() -> None:
     nothing = curves([[0, 0]], [[0, 0]], times=(0.0,))
-    assert measures(nothing, ["a", "b"])[0] == {"soft_fairness": None, "overall_discrimination_variance": 0.0}
+    assert measures(nothing, ["a", "b"])[0] == {
+        "soft_fairness": None,
+        "fairness_error": None,
+        "overall_discrimination_variance": 0.0,
+    }
     assert theorem_1(nothing, 0.5) is None
 
 
