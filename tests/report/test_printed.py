@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.report import render_report
 from harness.report.curves import Curve
 from harness.report.figures import Group, Legend
-from harness.report.printed import figures_of, table_of, write_figure
+from harness.report.printed import figures_of, picture, table_of, write_figure
 from harness.report.svg import AreaChart, BarChart, Line, LineChart, cut_words
 
 
@@ -40,6 +40,14 @@ def lines(*named: tuple[str, list[float]], **more: object) -> Group:
     made = [Line(name, Curve(np.arange(len(y), dtype=float), np.array(y)), k) for k, (name, y) in enumerate(named)]
     legend = Legend([(name, k) for k, (name, _) in enumerate(named)])
     return Group("made", "Made up", "For a test.", legend, [LineChart("one", "time (s)", "height", made, **more)])  # type: ignore[arg-type]
+
+
+def test_a_notebook_shows_a_figure(tmp_path: Path) -> None:
+    group = lines(("a", [0.0, 2.0, 1.0]), ("b", [1.0, 1.0, 3.0]))
+    shown = picture(group, 120.0)
+    assert repr(shown) == "<figure: Made up>"
+    written = write_figure(group, tmp_path / "fig.svg", 120.0).figure
+    assert shown._repr_svg_().encode() == written.read_bytes()
 
 
 def test_every_chart_of_the_page_is_a_figure(three_policies: list[Path], hierarchy: list[Path], tmp_path: Path) -> None:
