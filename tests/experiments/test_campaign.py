@@ -169,6 +169,23 @@ def test_results_of_another_version_are_told_of(
     assert json.loads(call(capsys, "plan", path, "--out", out, "--json")[1])["remarks"]
 
 
+def test_the_state_waits_for_no_disk_and_is_one_file_again_afterwards(write: Any, tmp_path: Path) -> None:
+    """Changes go to SQLite's log beside the file while a campaign runs; a reader of the folder finds it whole."""
+    loaded, out = load_campaign(write(seeds=[1], policies=["fair"])), tmp_path / "out"
+    seen: list[tuple[str, int]] = []
+
+    def begins(*_: object) -> None:
+        with closing(sqlite3.connect(out / "campaign.sqlite")) as db:
+            state = db.execute("SELECT state FROM cells").fetchone()[0]
+        seen.append((state, (out / "campaign.sqlite-wal").stat().st_size))
+
+    runner.run_campaign(loaded, out, Scripted({}, out), watch=runner.Watch(begin=begins))
+    assert [state for state, _ in seen] == ["running"]
+    assert all(size > 0 for _, size in seen)
+    assert [path.name for path in out.glob("campaign.sqlite*")] == ["campaign.sqlite"]
+    assert [one.state for one in runner.standings(loaded, out)] == ["done"]
+
+
 def test_a_state_that_cannot_be_written_is_one_line(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

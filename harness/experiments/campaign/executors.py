@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import zipfile
@@ -433,19 +434,20 @@ class Dask:
         self.room = sum(int(one["nthreads"]) for one in workers.values()) or 1
         self._futures: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
+        #: Set, from Dask's own thread, when some cell has ended.
+        self._ended = threading.Event()
 
     def start(self, cell: Cell, experiment: AnyExperiment, out: Path) -> None:
         self._folders[cell.id] = cell.directory(out)
         # pure=False: a cell that is tried again is computed again.
-        self._futures[cell.id] = self._client.submit(_far_cell, experiment, cell, pure=False, retries=0)
+        future = self._client.submit(_far_cell, experiment, cell, pure=False, retries=0)
+        future.add_done_callback(lambda _: self._ended.set())
+        self._futures[cell.id] = future
 
     def told(self, timeout_s: float) -> list[Told]:
-        deadline = time.monotonic() + timeout_s
-        while True:
-            done = [id_ for id_, future in self._futures.items() if future.done()]
-            if done or time.monotonic() >= deadline:
-                return [self._collect(id_) for id_ in done]
-            time.sleep(0.02)
+        self._ended.wait(timeout_s)
+        self._ended.clear()  # before we look: what ends from here on sets it again
+        return [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
 
     def _collect(self, id_: str) -> Told:
         future, folder = self._futures.pop(id_), self._folders.pop(id_)

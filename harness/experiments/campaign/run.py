@@ -157,6 +157,7 @@ class _Run:
     up_for: dict[str, str] = field(default_factory=dict)
     waiting: list[Cell] = field(default_factory=list)
     running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, when it has to be over
+    attempts: dict[str, int] = field(default_factory=dict)  # id -> how often it was begun
 
     def may_start(self, cell: Cell) -> bool:
         """Cells of one real cluster take turns; one of our own on this machine also wants to be alone there."""
@@ -182,10 +183,10 @@ class _Run:
                 self.up_for[cell.backend] = cell.hash
             else:
                 cell.clear(self.out)
-            self.state.begin(cell.id)
+            self.attempts[cell.id] = self.state.begin(cell.id)
             limit = self.campaign.spec.timeout_s
             self.running[cell.id] = (cell, time.monotonic() + limit if limit is not None else float("inf"))
-            self.watch.begin(cell, self.state.attempts(cell.id))
+            self.watch.begin(cell, self.attempts[cell.id])
             self.executor_of(cell).start(cell, self.campaign.experiments[cell.source], self.out)
 
     def executor_of(self, cell: Cell) -> Executor:
@@ -222,9 +223,8 @@ class _Run:
             what = f"the process that ran {cell.variant.name} died"
             where = str(cell.directory(self.out))
             raise told.error or YarnfairError(what, where=where, mend="is there enough memory?")
-        attempts = self.state.attempts(cell.id)
         ended_well = told.kind == "end" and told.exit_code == 0
-        if not ended_well and told.passing and attempts <= self.campaign.spec.retries:
+        if not ended_well and told.passing and self.attempts[cell.id] <= self.campaign.spec.retries:
             self.state.waits(cell.id, told.why)
             self.waiting.append(cell)
             self.watch.end(cell, told, "waiting")

@@ -1,6 +1,8 @@
-"""A campaign's state in SQLite: which cells there are, how each stands. Every change is on the disk before it counts.
+"""A campaign's state in SQLite: which cells there are, how each stands. Every change is in the file before it counts.
 
-Whatever kills the process, the file is whole; a cell that was running then is found as running and runs again.
+Whatever kills the process, the file is whole; a cell that was running then is found as running and runs again. Changes
+go to SQLite's write-ahead log: nothing waits for the disk (two waits a cell took longer than a short cell). When the
+machine itself fails, the last cells may be found as running although they had ended; they run again too.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class CampaignState:
         Raises InputError when it is not a campaign's, or the folder cannot be written.
         """
         self.out, self.path = out, out / name
+        self._ahead = False
         try:
             out.mkdir(parents=True, exist_ok=True)
             # Autocommit: each statement is a transaction of its own.
@@ -76,6 +79,10 @@ class CampaignState:
             ) from None
 
     def close(self) -> None:
+        if self._ahead:
+            # One file again, also for readers who may not write beside it; not while another has it open.
+            with contextlib.suppress(sqlite3.Error):
+                self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
 
     def get(self, key: str) -> str | None:
@@ -101,6 +108,10 @@ class CampaignState:
 
         Returns the ids of cells that are of the campaign no more.
         """
+        # Whoever runs a campaign calls this first; who only reads leaves the file as it is.
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = NORMAL")
+        self._ahead = True
         with self._transaction():
             self.db.execute("UPDATE cells SET current = 0")
             for position, cell in enumerate(cells):
@@ -137,11 +148,14 @@ class CampaignState:
             "UPDATE cells SET state = 'waiting', attempts = 0, exit = NULL, why = NULL WHERE id = ?", (id_,)
         )
 
-    def begin(self, id_: str) -> None:
-        self.db.execute(
-            "UPDATE cells SET state = 'running', attempts = attempts + 1, started = ?, why = NULL WHERE id = ?",
+    def begin(self, id_: str) -> int:
+        """A cell runs; for which time."""
+        row = self.db.execute(
+            "UPDATE cells SET state = 'running', attempts = attempts + 1, started = ?, why = NULL WHERE id = ?"
+            " RETURNING attempts",
             (time.time(), id_),
-        )
+        ).fetchone()
+        return int(row[0])
 
     def waits(self, id_: str, why: str | None = None) -> None:
         """Back to waiting: to be tried again."""
@@ -171,11 +185,6 @@ class CampaignState:
             Standing(id_, name, experiment, policy, state, attempts, exit_code, why, bool(may_retry), wall_s)
             for id_, name, experiment, policy, state, attempts, exit_code, why, may_retry, wall_s in rows
         ]
-
-    def attempts(self, id_: str) -> int:
-        """How often a cell was begun."""
-        row = self.db.execute("SELECT attempts FROM cells WHERE id = ?", (id_,)).fetchone()
-        return int(row[0]) if row is not None else 0
 
     def walls(self) -> dict[tuple[str, str, str], list[float]]:
         """Wall-clock times of finished cells by (experiment's hash, policy, backend)."""
