@@ -1,7 +1,6 @@
 """How often `yarnfair check` cries wolf, and what it finds.
 
     python -m studies.check_power -o docs/records/check-power.json
-    python -m studies.check_power --real RUNS -o FILE.json
 
 Runs of experiments/ltyarn-small.yaml in the simulator. A pair is five recorded runs and five checked ones, all ten of
 different seeds; no run is in two pairs. Unchanged pairs differ in seeds alone: any failure is a false alarm. Slowed
@@ -10,15 +9,11 @@ recorded sides are those of the first unchanged pairs. A check that fails has fo
 
 Beside it one run against ten: the ten of an unchanged pair are recorded, and the first of the next pair (or the first
 slowed one) is checked. So neighbours share runs there.
-
-``--real``: unchanged runs of a real cluster instead, as many seeds of one experiment and policy as there are. Its pairs
-are drawn from them, so they share runs: what fails speaks of these runs and their machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -28,13 +23,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError
 from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment, variants_of
 from harness.experiments.simulated import setup_of, simulate_variant
 from harness.results.baseline import Baseline, record
 from harness.results.check import check
 from harness.results.metrics import ideal_alone_s
-from harness.results.runs import RunRecord, read_runs
+from harness.results.runs import RunRecord
 from harness.results.summary import jobs_table, summarise
 from studies.result import write
 
@@ -99,39 +93,11 @@ def measured(policy: str, pairs: int = PAIRS, slowed: int = SLOWED, experiment: 
     return {"metrics": len(held), **found}
 
 
-def of_real(folder: Path, pairs: int = PAIRS) -> dict[str, Any]:
-    """False alarms among a folder's runs: drawn pairs of sides, and each run against all others. By policy.
-
-    Raises InputError where a policy has fewer runs than two sides.
-    """
-    by_policy: dict[str, list[RunRecord]] = {}
-    for run in sorted(read_runs([folder]), key=lambda run: run.seed if run.seed is not None else -1):
-        if run.deterministic or run.invalid() is not None:
-            raise InputError("not a real run that ended well", where=str(run.path), mend="leave it out")
-        by_policy.setdefault(run.variant, []).append(run)
-    found: dict[str, Any] = {}
-    for policy, runs in sorted(by_policy.items()):
-        if len(runs) < 2 * SIDE:
-            raise InputError(f"{len(runs)} runs of {policy}", where=str(folder), mend=f"give {2 * SIDE} or more")
-        draw = random.Random(1)
-        drawn = [draw.sample(runs, 2 * SIDE) for _ in range(pairs)]
-        five = sum(fails(ten[:SIDE], ten[SIDE:]) for ten in drawn)
-        one = sum(fails([other for other in runs if other is not run], [run]) for run in runs)
-        found[policy] = {"runs": len(runs), "pairs": pairs, "five": five, "one": one}
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.check_power", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--real", type=Path, metavar="RUNS")
     given = parser.parse_args(arguments)
-    if given.real is not None:
-        found = of_real(given.real)
-        print(found, file=sys.stderr)
-        write(given.out, f"python -m studies.check_power --real RUNS -o docs/records/{given.out.name}", {"real": found})
-        return 0
     with ProcessPoolExecutor(len(POLICIES), get_context("spawn")) as workers:
         policies = dict(zip(POLICIES, workers.map(measured, POLICIES), strict=True))
     values = {"experiment": EXPERIMENT, "side": SIDE, "pairs": PAIRS, "slowed": SLOWED, "policies": policies}

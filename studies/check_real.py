@@ -1,7 +1,7 @@
 """How often `yarnfair check` cries wolf on real runs, and what it finds.
 
     python -m studies.check_real run runs/check-real
-    python -m studies.check_real measure runs/check-real -o FILE
+    python -m studies.check_real measure runs/check-real --without 4 -o docs/records/check-real.json
 
 `run` brings up one local cluster of three nodes, and runs one load under `fair` twenty times, unchanged: each
 difference is the machine's. Between them it runs the same load five times with tasks that take 10 % longer, and five
@@ -10,6 +10,7 @@ times with 20 %. Called again, it goes on with what is missing. Every run has th
 `measure` checks unchanged runs against unchanged ones: every ordered pair, one run against ten others and five against
 five others (drawn 1,000 times, so draws share runs), and fives in the order in which they ran (what a nightly pipeline
 does, and where a machine that drifts would show). The slowed runs are checked against draws of five and of ten.
+``--without N``: the same once more without the first N unchanged runs, for a machine that settled only then.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def measured(unchanged: Sequence[RunRecord], slowed: dict[float, Sequence[RunRec
     rng = random.Random(seed)
     pairs = list(permutations(unchanged, 2))
     drawn = [rng.sample(unchanged, 11) for _ in range(DRAWS)]
-    blocks = [unchanged[k : k + SIDE] for k in range(0, len(unchanged), SIDE)]
+    blocks = [unchanged[k : k + SIDE] for k in range(0, len(unchanged) - SIDE + 1, SIDE)]
     in_order = list(permutations(blocks, 2))
     held = check(blocks[1], Baseline("recorded", record(blocks[0]))).held
     return {
@@ -111,7 +112,7 @@ def _alarms(failed: Sequence[bool]) -> dict[str, Any]:
     return {"of": len(failed), "false_alarms": sum(failed), "at_most": at_most(sum(failed), len(failed))}
 
 
-def measure(folder: Path) -> dict[str, Any]:
+def measure(folder: Path, without: int = 0) -> dict[str, Any]:
     """The record's values. Raises InputError where a run is missing."""
     runs: dict[float, list[RunRecord]] = {}
     for slower, number in schedule():
@@ -128,6 +129,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "makespan_s": [round(one, 2) for one in makespans_s],
         "load_average": {"least": min(loads), "most": max(loads)},
         **measured(unchanged, dict(runs)),
+        **({"without_first": {"runs": without, **measured(unchanged[without:], dict(runs))}} if without else {}),
     }
 
 
@@ -136,14 +138,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.check_real", description=__doc__)
     parser.add_argument("what", choices=("run", "measure"))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="run directories")
+    parser.add_argument("--without", type=int, default=0, metavar="N", help="also without the first N unchanged runs")
     parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
     try:
         if given.what == "run":
             run(given.folder)
         else:
-            commands = (f"python -m studies.check_real {what} runs/check-real" for what in ("run", "measure"))
-            write(given.out, "; ".join(commands), measure(given.folder))
+            commands = [f"python -m studies.check_real {what} runs/check-real" for what in ("run", "measure")]
+            if given.without:
+                commands[1] += f" --without {given.without}"
+            write(given.out, "; ".join(commands), measure(given.folder, given.without))
     except YarnfairError as error:
         print(f"check_real: {error.line()}", file=sys.stderr)
         return error.exit_code

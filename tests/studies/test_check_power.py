@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import InputError
 from harness.experiments.resolve import load_experiment
-from studies.check_power import SIDE, at_most, fails, main, measured, simulated
+from studies.check_power import SIDE, at_most, fails, measured, simulated
 
 RECORD = Path(__file__).resolve().parents[2] / "docs" / "records" / "check-power.json"
 pytestmark = pytest.mark.xdist_group("regressions")
@@ -43,24 +42,6 @@ def test_the_study_can_be_made_anew() -> None:
     assert found["metrics"] > 30
     assert found["five"].keys() == found["one"].keys() == {"false_alarms", "at_most", "found"}
     assert list(found["five"]["found"]) == ["0.02", "0.05", "0.1", "0.2"]
-
-
-def test_false_alarms_of_real_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs of real clusters stood in for by simulated ones: a twelfth that is slower is the one that is found."""
-    experiment = load_experiment("ltyarn-small")
-    for seed in range(1, 14):
-        run = simulated(experiment, "fair", seed, 0.9 if seed == 13 else 0.0)
-        (tmp_path / f"runs/{seed}").mkdir(parents=True)
-        (tmp_path / f"runs/{seed}/run.json").write_text(json.dumps({**run.info, "backend": "local"}))
-        (tmp_path / f"runs/{seed}/summary.json").write_text(json.dumps(run.summary))
-    assert main(["--real", str(tmp_path / "runs"), "-o", str(tmp_path / "real.json")]) == 0
-    found = json.loads((tmp_path / "real.json").read_text())["values"]["real"]["fair"]
-    assert (found["runs"], found["pairs"], found["one"]) == (13, 1000, 1)
-    assert found["five"] <= 10
-    for seed in range(4, 14):
-        (tmp_path / f"runs/{seed}/run.json").unlink()
-    with pytest.raises(InputError, match="3 runs of fair; give 10 or more"):
-        main(["--real", str(tmp_path / "runs"), "-o", str(tmp_path / "other.json")])
 
 
 def test_the_rate_that_few_alarms_allow() -> None:
