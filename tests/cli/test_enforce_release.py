@@ -41,7 +41,7 @@ class Site:
             owner = FileOwner.restored(place, store.document)
             owner.read()
             prepared = owner.prepare(Attributes({"root.a": 500.0, "root.b": 250.0}))
-            store.commit(documents=owner.state())
+            store.commit(documents=owner.document())
             self.lease = lease_of(place, store.identity, 30.0, lambda: 0.0)
             self.lease.hold()
             self.lease.keep(owner.document())

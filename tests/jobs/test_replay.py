@@ -153,7 +153,7 @@ def test_records_as_far_as_they_were_written() -> None:
 
 @pytest.mark.parametrize("line", ["nonsense", "task 1 2", TASK.replace("50", "x"), TASK.replace("finished", "lost")])
 def test_damaged_records_are_found_with_their_line(line: str) -> None:
-    with pytest.raises(InputError, match=r"r:2: .*no record"):
+    with pytest.raises(InputError, match=r"r:2: .*not a record"):
         read_records(f"{TASK}\n{line}\n", "r")
 
 

@@ -314,7 +314,7 @@ def _stage(**more: Any) -> JobSpec:
         ([_stage(duration=Duration("listed", values_s=(1.0,)))], "durations for 2 tasks"),
         ([_stage(duration=Duration("empirical", values_s=()))], "durations for"),
         ([_job(kind="spark", executors=0)], "executors"),
-        ([_job(), _job()], "before"),
+        ([_job(), _job()], "earlier job"),
         ([_job(after_job="bad")], "itself"),
         ([_job(after_job="none")], "not in the input"),
         (iter([_job(submit_s=5.0), _job(id="b", submit_s=1.0)]), "sort"),

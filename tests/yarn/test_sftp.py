@@ -203,7 +203,7 @@ def test_over_sftp_strangers_are_refused(sftp: SftpPlace, tmp_path: Path) -> Non
         replace(sftp, key_file=str(tmp_path / "empty")).read()
     other = paramiko.ECDSAKey.generate()
     (tmp_path / "wrong").write_text(f"[127.0.0.1]:{sftp.port} {other.get_name()} {other.get_base64()}\n")
-    with pytest.raises(Refused, match="host key"):
+    with pytest.raises(Refused, match="host's key"):
         replace(sftp, known_hosts=str(tmp_path / "wrong")).read()
 
 
