@@ -72,6 +72,9 @@ class CapacityOwner:
         found: list[Foreign] = []
         for path in sorted(tree.keys() - {ROOT}):
             known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
+            if not self.ours.get(path, {}).get(CAPACITY):
+                # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
+                known[CAPACITY] = self._said(path, CAPACITY)
             for key, ours in self.ours.get(path, {}).items():
                 value = self._said(path, key)
                 if value in ours:

@@ -110,6 +110,9 @@ class FileOwner:
                 # The weight is of the time when it went.
                 found.append(Foreign(path, "weight", str(said["weight"])))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
+            if not self.ours.get(path, {}).get("weight"):
+                # Nobody but the administrator has written it: a shadow, a spare or who has released follows the file.
+                known["weight"] = said["weight"]
             for attribute, ours in self.ours.get(path, {}).items():
                 value = said[attribute]
                 if value in ours:

@@ -53,6 +53,12 @@ def test_entitlements_are_parts_of_the_cluster(owner: CapacityOwner) -> None:
     )
 
 
+def test_who_has_written_nothing_follows_the_administrators_edits(owner: CapacityOwner, path: Path) -> None:
+    edit(path, "1.0w", "9w")
+    assert owner.read() == []
+    assert owner.configured_weights()["root.a"] == pytest.approx(75.0)
+
+
 def test_shares_become_capacities_of_the_kind_that_was_there(owner: CapacityOwner, path: Path) -> None:
     prepared = owner.prepare(Attributes(ALL))
     assert dict(prepared.in_force) == {"root.a": 2.0, "root.g": 2.0, "root.g.x": 25.0, "root.g.y": 75.0}

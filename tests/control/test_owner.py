@@ -52,6 +52,23 @@ def test_the_administrators_weights_are_the_entitlements_before_and_after_the_fi
     assert again.configured_weights() == expected
 
 
+def test_who_has_written_nothing_follows_the_administrators_edits() -> None:
+    """A shadow, or who was released by a guard: the entitlements are what the file says now (soak, seed 68)."""
+    own, place = owner()
+    place.data = place.data.replace(b"<weight>3.0<", b"<weight>6.5<")
+    assert own.read() == []
+    assert own.configured_weights()["root.a"] == 6.5
+    put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
+    own.write(own.original())
+    own.forget()
+    own.read()
+    place.data = place.data.replace(b"<weight>6.5<", b"<weight>4<")
+    kept = json.loads(json.dumps(own.document()))
+    for one in (own, FileOwner.restored(place, kept.get)):
+        assert one.read() == []
+        assert one.configured_weights() == {"root.a": 4.0, "root.b": 1.0, "root.g": 2.0}
+
+
 def test_only_owned_attributes_change_and_go_back_exactly() -> None:
     own, place = owner()
     put(

@@ -152,7 +152,8 @@ class Checks:
             world.lost.lied()
         self._emptied(process, kinds)
         self._rootless(process, kinds)
-        if report.record is not None and process.settings.mode == "bounded":
+        # Who has released writes nothing, and knows no entitlements until the next look at the file.
+        if report.record is not None and process.settings.mode == "bounded" and not report.released:
             self.apart(process, report.record.attributes.weights)
         self._log(process, report)
         self._accounts(process, report)
@@ -294,6 +295,8 @@ class Checks:
         if ledger is None or snapshot is None:
             return
         counted, known = ledger.counted(), self._known.setdefault(process.name, set())
+        # As of the last report: a tick that was killed after it may have let a newcomer begin already.
+        reported = {leaf: self._counted.get((process.name, leaf), value) for leaf, value in counted.items()}
         for leaf, value in counted.items():
             key = (process.name, leaf)
             if value < self._counted.get(key, 0.0) * (1 - 1e-9) - 1e-3:
@@ -308,7 +311,7 @@ class Checks:
         active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}
         before = self._active.setdefault(process.name, set())
         weights = {q.name: q.weight for q in snapshot.leaves()}
-        others = [counted[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
+        others = [reported[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
         for leaf in active - known - before:
             if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
                 raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
