@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.sim.fair.longstate import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 from harness.sim.fair.longterm import measured, roll_rounds, sum_up, total_of
-from harness.sim.fair.turns import is_open, latest, pass_over, seat_all, seat_late
+from harness.sim.fair.turns import latest, pass_over, seat_all, seat_late
 from harness.sim.kernel import kernel
 
 #: Key of a queue that is to come last.
@@ -96,15 +96,18 @@ def _arrival_keys(s: Any) -> Any:
 
 @kernel
 def _may_grow(s: Any, leaf: int) -> Any:
-    """Whether a leaf that asks can be given a container now; 1 or 0.
+    """Whether limits let a leaf that asks be given a container now; 1 or 0.
 
-    At the maximum of its own or of an ancestor, where all that asks is held back by a limit on running applications or
-    on their masters, or was asked for since the last update, it does not wait for its turn: lifting its path would give
-    what is free to others below the same ancestor.
+    At the maximum of its own or of an ancestor, or where all that asks is held back by a limit on running applications,
+    it does not wait for its turn: lifting its path would give what is free to others below the same ancestor.
     """
-    if not is_open(s, leaf):
-        return 0
     q = s.q[leaf]
+    if q.n_nonrun > 0:
+        app = q.run_head
+        while app >= 0 and s.a[app].n_asks <= 0:
+            app = s.a[app].run_next
+        if app < 0:
+            return 0
     # The bounds are of an ask that is not there when nothing is asked for.
     mb = q.ask_min_mb if q.ask_min_mb <= q.pending_mb else 0
     vcores = q.ask_min_vcores if q.ask_min_vcores <= q.pending_vcores else 0

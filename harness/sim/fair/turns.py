@@ -142,7 +142,7 @@ def _size_of(s: S, mb: int, vcores: int) -> int:
 
 
 @kernel
-def is_open(s: S, k: int) -> bool:
+def _is_open(s: S, k: int) -> bool:
     """Whether limits let some ask below a queue be given something."""
     q = s.q[k]
     return (
@@ -185,7 +185,7 @@ def _seat_one(s: S, k: int) -> bool:
     e, q = s.seat[k], s.q[k]
     if e.up < 0:
         return False
-    may = is_open(s, k)
+    may = _is_open(s, k)
     if q.leaf == 1:
         size = _size_of(s, q.ask_min_mb, q.ask_min_vcores) if may else -1
         if size != e.size:
@@ -263,7 +263,7 @@ def view_of(s: S, mb: int, vcores: int) -> int:
     for i in range(g.n_queues - 1, -1, -1):
         k = s.order[i]
         if s.seat[k].up >= 0:
-            _seat_in(s, k, v, is_open(s, k))
+            _seat_in(s, k, v, _is_open(s, k))
     return v if s.inside[v * len(s.q)] > 0 else -1
 
 
