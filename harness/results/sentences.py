@@ -54,13 +54,13 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
 
 def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
     """The two runs that `sentences` is about, the one that does not give back first; None without such a pair."""
-    with_memory, without = _with_memory(runs), _without([run for run in runs if not run.own])
+    with_memory, without = _with_memory(runs), _without(runs)
     return None if with_memory is None or without is None else (without, with_memory)
 
 
 def reference(runs: Sequence[Ran]) -> str | None:
     """The label of the run that others are held against: the first that shares and does not give back."""
-    found = _without([run for run in runs if not run.own]) or (runs[0] if runs else None)
+    found = _without(runs) or (runs[0] if runs else None)
     return None if found is None else found.label
 
 
@@ -82,7 +82,7 @@ def _with_memory(runs: Sequence[Ran]) -> Ran | None:
 
 
 def _without(runs: Sequence[Ran]) -> Ran | None:
-    found = [run for run in runs if not run.gives_back]
+    found = [run for run in runs if not run.own and not run.gives_back]
     return next((run for run in found if run.label.partition(",")[0] != "static"), found[0] if found else None)
 
 

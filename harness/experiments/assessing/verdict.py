@@ -193,9 +193,9 @@ def judge(evidence: Evidence) -> Verdict:
     best = best_of(present, evidence.candidates)
     if best is None:
         why = f"every candidate makes applications take more than {_percent(MOST_PRICE)} longer on average"
-        return Verdict("no", why, [f"no: {why}.", *_dear(present, evidence.candidates, floor), basis], error)
-    changes = {queue: best.change(present, queue) for queue in evidence.real_s}
-    gains = {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
+        return Verdict("no", why, [f"no: {why}.", *_dear(evidence, floor), basis], error)
+    changes = _changes(best, evidence)
+    gains = _gains(changes, floor)
     losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
     less = best.less_loss(present)
     if less.low <= 0 or less.mean < LEAST_LESS_LOSS or not gains:
@@ -203,7 +203,7 @@ def judge(evidence: Evidence) -> Verdict:
             why = f"the best candidate ({best.name}) lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
         else:
             why = f"under {best.name} no queue's applications would end {_percent(floor)} sooner or more for sure"
-        dear = _dear(present, evidence.candidates, floor)
+        dear = _dear(evidence, floor)
         lines = [
             f"no: {why}." if dear else f"no, nothing to gain: {why}.",
             f"Queues were short of their share in {_percent(contended)} of the time.",
@@ -223,22 +223,25 @@ def judge(evidence: Evidence) -> Verdict:
     return Verdict("yes", why, lines, error, best, changes=changes)
 
 
-def _dear(present: Played, candidates: Sequence[Played], floor: float) -> list[str]:
+def _changes(played: Played, evidence: Evidence) -> dict[str, Band]:
+    return {queue: played.change(evidence.present, queue) for queue in evidence.real_s}
+
+
+def _gains(changes: Mapping[str, Band], floor: float) -> dict[str, Band]:
+    """The queues that are noticeably faster in every phase."""
+    return {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
+
+
+def _dear(evidence: Evidence, floor: float) -> list[str]:
     """What the candidates whose price is above the bound would give: a line about the least dear one that gains."""
-    found = []
-    for one in candidates:
-        price = one.change(present).mean
-        changes = {queue: one.change(present, queue) for queue in present.outcomes[0].mean_s}
-        gains = {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
-        if price > MOST_PRICE and gains:
-            found.append((price, one.name, gains))
-    if not found:
-        return []
-    price, name, gains = min(found, key=lambda one: one[0])
-    return [
-        f"Too dear: {name} would make {_queues(gains, 'shorter')}, and applications {_percent(price)} longer on "
-        f"average (at most {_percent(MOST_PRICE)} for a yes)."
-    ]
+    prices = [(one.change(evidence.present).mean, one) for one in evidence.candidates]
+    for price, one in sorted(prices, key=lambda found: found[0]):
+        if price > MOST_PRICE and (gains := _gains(_changes(one, evidence), floor)):
+            return [
+                f"Too dear: {one.name} would make {_queues(gains, 'shorter')}, and applications {_percent(price)} "
+                f"longer on average (at most {_percent(MOST_PRICE)} for a yes)."
+            ]
+    return []
 
 
 def _basis(evidence: Evidence, error: float | None) -> str:
