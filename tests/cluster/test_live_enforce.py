@@ -30,9 +30,19 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
 from tests.browser import chromium
-from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Meddler, Service, stop_rm, tmpfs, until
+from tests.cluster.enforcing import (
+    ALLOCATIONS,
+    QUEUES,
+    FileGuard,
+    Load,
+    Meddler,
+    Service,
+    recovery,
+    stop_rm,
+    tmpfs,
+    until,
+)
 
-_RM = "org.apache.hadoop.yarn.server.resourcemanager"
 _PAGE = r"http://127\.0\.0\.1:[0-9]+/"
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("enforce")]
 
@@ -72,20 +82,13 @@ class Site:
 def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("enforce")
     (folder / "allocations.xml").write_text(ALLOCATIONS)
-    (folder / "rmstate").mkdir()
-    properties = {
-        "yarn.resourcemanager.recovery.enabled": "true",
-        "yarn.resourcemanager.store.class": f"{_RM}.recovery.FileSystemRMStateStore",
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{folder}/rmstate",
-        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
-    }
     spec = ClusterSpec(
         nodes=2,
         memory_mb=4096,
         vcores=16,
         expiry_ms=10_000,
         allocations=str(folder / "allocations.xml"),
-        properties=properties,
+        properties=recovery(folder),
     )
     cluster = LocalCluster(StateFolder(folder / "state"))
     try:

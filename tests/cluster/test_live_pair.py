@@ -14,7 +14,7 @@ from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
 from tests.cluster.conftest import Pair, start_pair
-from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, until
+from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, recovery, until
 
 pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-pair")]
 
@@ -58,24 +58,17 @@ def test_the_client_finds_the_active_one_through_standby_and_failover(rm_pair: P
         both.confirm_weights({"root.a": 3.0})
 
 
-_RECOVERY = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
-
-
 def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
-    (tmp_path / "rmstate").mkdir()
     file = tmp_path / "fair-scheduler.xml"
     site.write(file, ALLOCATIONS)
-    recovery = {
-        "yarn.resourcemanager.recovery.enabled": "true",
-        "yarn.resourcemanager.store.class": _RECOVERY,
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{tmp_path}/rmstate",
-        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
+    properties = {
+        **recovery(tmp_path),
         "yarn.scheduler.minimum-allocation-mb": "256",
         "yarn.scheduler.increment-allocation-mb": "256",
     }
     options = HttpOptions(attempts=2, backoff_s=0.1)
     with ExitStack() as stack:
-        pair = stack.enter_context(start_pair(tmp_path, recovery, node=True))
+        pair = stack.enter_context(start_pair(tmp_path, properties, node=True))
         client = stack.enter_context(RmClient(list(pair.rms), options))
         first, second = pair.rms
         pair.switch(first, active=True)
