@@ -25,17 +25,19 @@ class Planted:
 
     def plant(self, root: Path) -> None:
         """Change the file below ``root``."""
+        (root / self.file).write_text(self.before(root).replace(self.old, self.new))
+
+    def before(self, root: Path) -> str:
+        """The file's text without the change. ValueError where the change has no place in it, or more than one."""
         text = (root / self.file).read_text()
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.name}: its text stands {text.count(self.old)} times in {self.file}")
-        (root / self.file).write_text(text.replace(self.old, self.new))
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.name}: its text stands {count} times in {self.file}")
+        return text
 
 
 def read(kind: type[P], file: Path, key: str) -> list[P]:
     """All of a TOML file's list. ValueError for one whose text is not in its file, or not once."""
     found = [kind(**one) for one in tomllib.loads(file.read_text())[key]]
     for one in found:
-        count = (ROOT / one.file).read_text().count(one.old)
-        if count != 1:
-            raise ValueError(f"{one.name}: its text stands {count} times in {one.file}")
+        one.before(ROOT)
     return found

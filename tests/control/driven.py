@@ -31,8 +31,8 @@ def controlled(
         yield Controller(how, rm, rm.place, store, made, clock=rm.clock)  # type: ignore[arg-type]
 
 
-def rm_with_load() -> RmModel:
-    rm = RmModel(MemoryPlace(FILE))
+def rm_with_load(file: bytes = FILE) -> RmModel:
+    rm = RmModel(MemoryPlace(file))
     rm.submit("x", "root.a")
     rm.submit("y", "root.b").pending = 3
     return rm

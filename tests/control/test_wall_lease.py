@@ -40,10 +40,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 TWO_TO_ONE = FILE.replace(b"<weight>1</weight><maxRunningApps>", b"<weight>2</weight><maxRunningApps>")
 
 
+def queue_b(file: bytes) -> bytes:
+    """The element of queue b."""
+    begin = file.index(b'<queue name="b">')
+    end = file.index(b"</queue>", begin) + len(b"</queue>")
+    return file[begin:end]
+
+
 def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: list[float]) -> None:
-    rm, beside = rm_with_load(), MemoryPlace(b"")
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
         for _ in range(10):
             rm.start("x")
@@ -81,9 +86,7 @@ def test_a_spare_controller_knows_whose_the_weights_are(tmp_path: Path, clock: l
 def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_the_administrators(
     tmp_path: Path, clock: list[float]
 ) -> None:
-    rm, beside = rm_with_load(), MemoryPlace(b"")
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first:
         for _ in range(10):
             rm.start("x")
@@ -104,9 +107,7 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
     tmp_path: Path, clock: list[float]
 ) -> None:
     """The holder would write its own weight again; it ends before it can."""
-    rm, beside = rm_with_load(), MemoryPlace(b"")
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
         for _ in range(10):
             rm.start("x")
@@ -131,9 +132,7 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
 
 @pytest.mark.parametrize("shadow", [True, False], ids=["shadow", "dry run"])
 def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_path: Path, shadow: bool) -> None:
-    rm = rm_with_load()
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm = rm_with_load(TWO_TO_ONE)
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
     with controlled(rm, tmp_path / "1", lease_s=30.0) as first:
@@ -200,9 +199,7 @@ def test_a_holder_that_sees_nothing_gives_no_sign_of_life(tmp_path: Path, clock:
 
 
 def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_path: Path) -> None:
-    rm = rm_with_load()
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm = rm_with_load(TWO_TO_ONE)
     with controlled(rm, tmp_path) as controller:
         for _ in range(10):
             rm.start("x")
@@ -210,8 +207,7 @@ def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_pa
         rm.now_s += 60.0
         controller.tick()
         whole = rm.place.data
-        b = whole[whole.index(b'<queue name="b">') :]
-        b = b[: b.index(b"</queue>") + len(b"</queue>")]
+        b = queue_b(whole)
         rm.place.data = whole.replace(b, b"<!-- away -->")
         rm.now_s += 5.0
         controller.tick()
@@ -228,9 +224,7 @@ def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_pa
 def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entitlement(
     tmp_path: Path, clock: list[float]
 ) -> None:
-    rm, beside = rm_with_load(), MemoryPlace(b"")
-    rm.place.data = TWO_TO_ONE
-    rm._load()
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
     with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
         for _ in range(10):
             rm.start("x")
@@ -239,8 +233,7 @@ def test_a_queue_that_was_commented_out_before_a_spare_took_over_keeps_its_entit
             clock[0] += 5.0
             first.tick()
         whole = rm.place.data
-        b = whole[whole.index(b'<queue name="b">') :]
-        b = b[: b.index(b"</queue>") + len(b"</queue>")]
+        b = queue_b(whole)
         assert b"<weight>1<" not in b
         rm.place.data = whole.replace(b, b"<!-- away -->")
         for _ in range(2):
