@@ -15,41 +15,20 @@ inside the band of the phases?
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from harness.base.errors import InputError, YarnfairError
-from harness.base.files import read_json, write_json, write_text
-from harness.clusters.local import LocalCluster
-from harness.clusters.state import StateFolder
+from harness.base.files import read_json
 from harness.control.settings import MAX_RATIO
-from harness.experiments.real.cluster import cluster_spec
-from harness.experiments.resolve import load_experiment
 from studies.assessed_loads import LOADS, experiment
-from studies.assessed_measure import ended, measure
-from studies.result import write
+from studies.assessed_measure import measure
+from studies.real_runs import call, local_cluster, one_run, write_experiment_file
+from studies.result import in_one_line, write
 
 #: Runs under a recommended policy.
 REPEATS = 2
-_FILE = '<?xml version="1.0"?><allocations><queue name="root"><queue name="other"/></queue></allocations>\n'
-_EVERY_S = 5.0
-
-
-class _Aliasless(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def write_experiment_file(path: Path, document: Mapping[str, Any]) -> None:
-    write_text(path, yaml.dump(document, Dumper=_Aliasless, sort_keys=False))
 
 
 def write_loads(folder: Path) -> None:
@@ -65,56 +44,11 @@ def file_of(folder: Path, name: str, changed: bool) -> Path:
     return folder / f"{name}{'-after' if changed else ''}.yaml"
 
 
-@contextmanager
-def _machine(path: Path) -> Iterator[None]:
-    """The machine's load average of one minute meanwhile: mean and most."""
-    done, seen = threading.Event(), [os.getloadavg()[0]]
-
-    def watch() -> None:
-        while not done.wait(_EVERY_S):
-            seen.append(os.getloadavg()[0])
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-        write_json(
-            path, {"mean": round(sum(seen) / len(seen), 2), "most": round(max(seen), 2), "cores": os.cpu_count()}
-        )
-
-
-def _call(*arguments: str) -> str:
-    """What a command of yarnfair prints. InputError where it fails."""
-    ran = subprocess.run([sys.executable, "-m", "harness", *arguments], capture_output=True, text=True)
-    if ran.returncode:
-        raise InputError(
-            f"exit {ran.returncode}: {ran.stderr.strip()[-300:]}", where=" ".join(arguments[:2]), mend="look at its run"
-        )
-    return ran.stdout
-
-
-def one_run(folder: Path, file: Path, policy: Sequence[str], given: Sequence[str]) -> Path:
-    """One real run, unless it is there."""
-    found = ended(folder)
-    if found is not None:
-        return found
-    print(f"{folder.name}: {' '.join(policy)}", file=sys.stderr, flush=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _machine(folder / "machine.json"):
-        _call("run", str(file), "--backend", "local", *policy, "--no-report", "--out", str(folder), *given)
-    found = ended(folder)
-    assert found is not None
-    return found
-
-
 def assessment(folder: Path, name: str, recorded: Path) -> dict[str, Any]:
     """What `assess` says of a recording, asked once."""
     path = folder / f"{name}-assess" / "assess.json"
     if not path.exists():
-        _call("assess", str(recorded / "trace.jsonl"), "--json", "-o", str(path.parent))
+        call("assess", str(recorded / "trace.jsonl"), "--json", "-o", str(path.parent))
     found: dict[str, Any] = read_json(path)
     return found
 
@@ -125,26 +59,6 @@ def recommended(found: dict[str, Any]) -> list[str]:
     settings = best.get("settings", {})
     options = [f"--set={key}={value:g}" for key, value in settings.items()]
     return [f"--policy={best.get('policy', 'ltrf')}@outside", *options]
-
-
-@contextmanager
-def local_cluster(folder: Path, file: Path) -> Iterator[list[str]]:
-    """A local cluster for an experiment file, with its state below ``folder``: the options of `run` that lead to it."""
-    cluster = LocalCluster(StateFolder(folder / "state"))
-    allocations = folder / "allocations.xml"
-    write_text(allocations, _FILE)
-    try:
-        status = cluster.up(cluster_spec(load_experiment(str(file)), allocations), timeout_s=300)
-        address = status.address
-        yield [
-            *("--rm", address.rest, "--admin", str(address.admin), "--client", str(address.client)),
-            *("--allocations", str(Path(status.scheduler_folder) / "fair-scheduler.xml")),
-            *("--shared", str(folder / "shared")),
-        ]
-    finally:
-        left = cluster.down()
-    if left:
-        raise InputError(f"{len(left)} processes are left", where=str(folder), mend="stop them")
 
 
 def run(folder: Path) -> None:
@@ -164,6 +78,7 @@ def run(folder: Path) -> None:
                 one_run(folder / f"{name}-recommended-{repeat}", file, recommended(said), given)
 
 
+@in_one_line("assessed")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.assessed", description=__doc__)
@@ -171,18 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="run directories")
     parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
-    try:
-        if given.what == "run":
-            run(given.folder)
-        else:
-            write(
-                given.out,
-                "; ".join(f"python -m studies.assessed {what} runs/assessed" for what in ("run", "measure")),
-                measure(given.folder),
-            )
-    except YarnfairError as error:
-        print(f"assessed: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    if given.what == "run":
+        run(given.folder)
+    else:
+        commands = (f"python -m studies.assessed {what} runs/assessed" for what in ("run", "measure"))
+        write(given.out, "; ".join(commands), measure(given.folder))
     return 0
 
 

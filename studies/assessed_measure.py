@@ -18,18 +18,11 @@ from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import read_trace
 from harness.results.summary import jobs_table
 from studies.assessed_loads import LOADS
+from studies.real_runs import ended
 
 #: Above this load average a run counts as taken on a busy machine.
 BUSY = 4.0
 _DIGITS = 4
-
-
-def ended(folder: Path) -> Path | None:
-    """The run directory in a folder of one run, if it ended well."""
-    for path in sorted(folder.glob("*/run.json")):
-        if read_json(path).get("exit") == 0:
-            return path.parent
-    return None
 
 
 def measure(folder: Path) -> dict[str, Any]:

@@ -23,16 +23,15 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.results.baseline import Baseline, record
 from harness.results.check import check
 from harness.results.runs import RunRecord, read_run
-from studies.assessed import local_cluster, one_run, write_experiment_file
 from studies.assessed_loads import COMMON, alike
-from studies.assessed_measure import ended
 from studies.check_power import SIDE, at_most, fails
-from studies.result import write
+from studies.real_runs import ended, local_cluster, one_run, write_experiment_file
+from studies.result import in_one_line, write
 
 RUNS = 20
 SLOWER = (0.10, 0.20)
@@ -115,12 +114,14 @@ def _alarms(failed: Sequence[bool]) -> dict[str, Any]:
 def measure(folder: Path, without: int = 0) -> dict[str, Any]:
     """The record's values. Raises InputError where a run is missing."""
     runs: dict[float, list[RunRecord]] = {}
+    loads = []
     for slower, number in schedule():
-        directory = ended(folder / name_of(slower, number))
+        one = folder / name_of(slower, number)
+        directory = ended(one)
         if directory is None:
-            raise InputError("no run that ended well", where=str(folder / name_of(slower, number)), mend="run it first")
+            raise InputError("no run that ended well", where=str(one), mend="run it first")
         runs.setdefault(slower, []).append(read_run(directory))
-    loads = [read_json(folder / name_of(slower, number) / "machine.json")["mean"] for slower, number in schedule()]
+        loads.append(read_json(one / "machine.json")["mean"])
     unchanged = runs.pop(0.0)
     makespans_s = [float(one.summary["makespan_s"]) for one in unchanged]
     return {
@@ -133,6 +134,7 @@ def measure(folder: Path, without: int = 0) -> dict[str, Any]:
     }
 
 
+@in_one_line("check_real")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.check_real", description=__doc__)
@@ -141,17 +143,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--without", type=int, default=0, metavar="N", help="also without the first N unchanged runs")
     parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
-    try:
-        if given.what == "run":
-            run(given.folder)
-        else:
-            commands = [f"python -m studies.check_real {what} runs/check-real" for what in ("run", "measure")]
-            if given.without:
-                commands[1] += f" --without {given.without}"
-            write(given.out, "; ".join(commands), measure(given.folder, given.without))
-    except YarnfairError as error:
-        print(f"check_real: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    if given.what == "run":
+        run(given.folder)
+    else:
+        commands = [f"python -m studies.check_real {what} runs/check-real" for what in ("run", "measure")]
+        if given.without:
+            commands[1] += f" --without {given.without}"
+        write(given.out, "; ".join(commands), measure(given.folder, given.without))
     return 0
 
 

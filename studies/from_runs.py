@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import InputError
 from harness.base.files import read_json
 from studies import views
-from studies.result import write
+from studies.result import in_one_line, write
 from studies.views import Runs
 
 VIEWS = ("shares", "summary", "minimum-shares")
@@ -112,6 +112,7 @@ def by_minimum_shares(folder: Path) -> dict[str, Any]:
     return {"values": values}
 
 
+@in_one_line("from_runs")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.from_runs", description=__doc__)
@@ -120,12 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--command", default="", help="what made the runs")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    try:
-        found = by_minimum_shares(given.folders[0]) if given.view == VIEWS[2] else result(given.folders, given.view)
-        write(given.out, given.command, **found)
-    except YarnfairError as error:
-        print(f"from_runs: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    found = by_minimum_shares(given.folders[0]) if given.view == VIEWS[2] else result(given.folders, given.view)
+    write(given.out, given.command, **found)
     return 0
 
 

@@ -17,11 +17,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.errors import CallError, InputError
 from harness.base.files import read_json
 from studies import figures
 from studies.from_runs import result
-from studies.result import write
+from studies.result import in_one_line, write
 
 #: Written down before the first of them ran, none of them looked at before; the seeds of outside-real-short are others.
 EXPERIMENT, SEEDS, PAIRS = "outside-real-short", "101-120", 20
@@ -92,22 +92,19 @@ def record(folder: Path, out: Path, pairs: int = PAIRS) -> None:
     write(out, f"python -m studies.outside_pairs {folder.name}", **found)
 
 
+@in_one_line("outside_pairs")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.outside_pairs", description=__doc__)
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the runs are; the same to go on")
     parser.add_argument("--busy", action="store_true", help="do not wait until the machine is quiet")
     given = parser.parse_args(arguments)
-    try:
-        if not given.busy:
-            wait_until_quiet()
-        given.folder.mkdir(parents=True, exist_ok=True)
-        measure(given.folder)
-        record(given.folder, figures.DOCS / "records" / f"{RECORD}.json")
-        return figures.main([])
-    except YarnfairError as error:
-        print(f"outside_pairs: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    if not given.busy:
+        wait_until_quiet()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    measure(given.folder)
+    record(given.folder, figures.DOCS / "records" / f"{RECORD}.json")
+    return figures.main([])
 
 
 if __name__ == "__main__":

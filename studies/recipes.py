@@ -107,18 +107,10 @@ PLANNED = ("outside-pairs",)
 _RECORDS = Path(__file__).resolve().parents[1] / "docs" / "records"
 #: Records of real containers: no run is like another, and each takes a cluster for minutes or hours.
 REAL = (
-    *(
-        "assessed",
-        "check-real",
-        "cloud-small",
-        "control-effect",
-        "dynamicmr-outside-real",
-        "estimator",
-        "fawkes-real",
-        "ltyarn-real",
-    ),
-    *("ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed", "ltyarn-real-replayed", "ltyarn-real-small"),
-    *("ltyarn-real-small-docker", "ltyarn-small", "ltyarn-small-docker", "others-real", "outside-real"),
+    *("assessed", "check-real", "cloud-small", "control-effect", "dynamicmr-outside-real", "estimator"),
+    *("fawkes-real", "ltyarn-real", "ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed"),
+    *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
+    *("ltyarn-small-docker", "others-real", "outside-real"),
     "outside-real-short",
     *("sim-against-real", "tpch-hive"),
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),

@@ -23,6 +23,7 @@ from typing import Any
 from harness.base.errors import CallError, InputError, RegressionFound, YarnfairError
 from harness.base.files import read_json, write_json
 from studies.recipes import REAL, SIMULATED, TIMES, Recipe
+from studies.result import in_one_line
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "docs" / "records"
@@ -126,6 +127,7 @@ def compare(name: str, made: Path, *, write: bool) -> list[str]:
     return found
 
 
+@in_one_line("remake")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.remake", description=__doc__)
@@ -133,37 +135,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="put values that differ into docs/records")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "records", help="folder for what is made")
     given = parser.parse_args(arguments)
-    try:
-        differing, failed = [], []
-        for name in chosen(given.only):
-            begun = time.monotonic()
-            try:
-                found = compare(name, given.out, write=given.write)
-            except YarnfairError as error:
-                failed.append(name)
-                print(f"{name}: {error.line()}", flush=True)
-                continue
-            took = f"({time.monotonic() - begun:.0f} s)"
-            if found:
-                differing.append(name)
-            print(f"{name}: {f'{len(found)} values differ' if found else 'the same'} {took}", flush=True)
-            for line in found[:SHOWN]:
-                print(f"  {line}")
-            if len(found) > SHOWN:
-                print(f"  and {len(found) - SHOWN} more", flush=True)
-        if not given.only:
-            print(f"Not made here, because they are a real cluster's: {', '.join(REAL)}")
-            print(f"Not made here, because they are this machine's times: {', '.join(TIMES)}")
-        if failed:
-            raise InputError(f"not made: {', '.join(failed)}", where="docs/records")
-        if differing:
-            mend = "mend what changed them, or take them over with --write and say why in the commit"
-            raise RegressionFound(
-                f"other values than committed: {', '.join(differing)}", where="docs/records", mend=mend
-            )
-    except YarnfairError as error:
-        print(f"remake: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    differing, failed = [], []
+    for name in chosen(given.only):
+        begun = time.monotonic()
+        try:
+            found = compare(name, given.out, write=given.write)
+        except YarnfairError as error:
+            failed.append(name)
+            print(f"{name}: {error.line()}", flush=True)
+            continue
+        took = f"({time.monotonic() - begun:.0f} s)"
+        if found:
+            differing.append(name)
+        print(f"{name}: {f'{len(found)} values differ' if found else 'the same'} {took}", flush=True)
+        for line in found[:SHOWN]:
+            print(f"  {line}")
+        if len(found) > SHOWN:
+            print(f"  and {len(found) - SHOWN} more", flush=True)
+    if not given.only:
+        print(f"Not made here, because they are a real cluster's: {', '.join(REAL)}")
+        print(f"Not made here, because they are this machine's times: {', '.join(TIMES)}")
+    if failed:
+        raise InputError(f"not made: {', '.join(failed)}", where="docs/records")
+    if differing:
+        mend = "mend what changed them, or take them over with --write and say why in the commit"
+        raise RegressionFound(f"other values than committed: {', '.join(differing)}", where="docs/records", mend=mend)
     return 0
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import harness
+from harness.base.errors import YarnfairError
 from harness.base.files import plain, write_json
+
+P = ParamSpec("P")
 
 
 def write(out: Path | None, command: str, values: Mapping[str, Any], version: str = "", **more: Any) -> None:
@@ -20,3 +24,20 @@ def write(out: Path | None, command: str, values: Mapping[str, Any], version: st
         print()
     else:
         write_json(out, document)
+
+
+def in_one_line(study: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
+    """Of a study's main: what goes wrong is one line on standard error, and its exit code."""
+
+    def of(main: Callable[P, int]) -> Callable[P, int]:
+        @wraps(main)
+        def told(*given: P.args, **named: P.kwargs) -> int:
+            try:
+                return main(*given, **named)
+            except YarnfairError as error:
+                print(f"{study}: {error.line()}", file=sys.stderr)
+                return error.exit_code
+
+        return told
+
+    return of

@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, YarnfairError
+from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.replaying import against, write_experiment
 from harness.experiments.resolve import load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import read_trace
-from studies.result import write
+from studies.result import in_one_line, write
 
 _DIGITS = 4
 
@@ -102,6 +102,7 @@ def measure(folders: Sequence[Path]) -> dict[str, Any]:
     }
 
 
+@in_one_line("sim_against_real")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.sim_against_real", description=__doc__)
@@ -109,11 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--command", default="", help="what made the runs")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    try:
-        write(given.out, given.command, measure(given.folders))
-    except YarnfairError as error:
-        print(f"sim_against_real: {error.line()}", file=sys.stderr)
-        return error.exit_code
+    write(given.out, given.command, measure(given.folders))
     return 0
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness.experiments.resolve import jobs_of, load_experiment
 from studies import check_real
-from studies.assessed import write_experiment_file
 from studies.check_power import simulated
+from studies.real_runs import write_experiment_file
 
 pytestmark = pytest.mark.xdist_group("regressions")
 
