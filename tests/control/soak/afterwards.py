@@ -43,14 +43,19 @@ def calm(world: World) -> None:
     world.agenda.run_until(world.agenda.now_s + wait_s)
     warned = {p.name: p.warnings for p in world.processes}
     world.agenda.run_until(world.agenda.now_s + 6 * settings.period_s)
-    while any(p.ticking for p in world.processes):
-        world.agenda.run_until(world.agenda.now_s + 0.01)
+    _let_ticks_end(world)
     for process in world.processes:
         if process.warnings - warned[process.name] > 2:
             text = f"{process.warnings - warned[process.name]} warnings in six quiet periods"
             raise Violated(f"all is well, and {process.name} writes {text}: {world.last[process.name].alarms}")
     _settled(world)
     world.ending.quiet(world.last)
+
+
+def _let_ticks_end(world: World) -> None:
+    """Until no controller is in the middle of a period."""
+    while any(p.ticking for p in world.processes):
+        world.agenda.run_until(world.agenda.now_s + 0.01)
 
 
 def _settled(world: World) -> None:
@@ -63,8 +68,7 @@ def _settled(world: World) -> None:
         if world.active.loaded_mark == world.file.mark and holder.controller.core.written is not None:
             return
         world.agenda.run_until(world.agenda.now_s + 1.0)
-        while any(p.ticking for p in world.processes):
-            world.agenda.run_until(world.agenda.now_s + 0.01)
+        _let_ticks_end(world)
 
 
 def wind_up(world: World) -> None:
@@ -81,8 +85,7 @@ def wind_up(world: World) -> None:
     world.agenda.run_until(max(shown_s, world.agenda.now_s) + 2.2 * period_s)
     while world.agenda.now_s < end_s and any(_waits(world, p, shown_s) for p in world.processes):
         world.agenda.run_until(world.agenda.now_s + period_s)
-    while any(p.ticking for p in world.processes):
-        world.agenda.run_until(world.agenda.now_s + 0.01)
+    _let_ticks_end(world)
     world.lost.close()
     world.ending.over()
     last = _release(world)
@@ -93,14 +96,12 @@ def wind_up(world: World) -> None:
     world.file.put(world.pristine)
     if last is None:
         return
-    first = last
-    first.wanted = True
-    first.begin()
+    last.wanted = True
+    last.begin()
     world.agenda.run_until(world.agenda.now_s + 3.2 * period_s)
-    while first.ticking:
-        world.agenda.run_until(world.agenda.now_s + 0.01)
-    if first.running:
-        world.ending.entitled(first)
+    _let_ticks_end(world)
+    if last.running:
+        world.ending.entitled(last)
     _release(world)
 
 
