@@ -14,7 +14,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner, Foreign, Prepared
-from harness.control.values import Nonsense
+from harness.control.values import Nonsense, come_back, depart
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
@@ -44,6 +44,8 @@ class CapacityOwner:
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Names of traps that the administrator accepts.
     accept: Collection[str] = ()
+    #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
+    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
     _trapped: tuple[Trap, ...] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
@@ -56,9 +58,10 @@ class CapacityOwner:
                 mend="give another ledger for the Capacity Scheduler",
             )
 
-    def read(self) -> list[Foreign]:
+    def read(self, *, words_lost: bool = False) -> list[Foreign]:
         """Looks at the configuration: new queues join the baseline, others' edits are found.
 
+        ``words_lost``: another controller wrote it, and what that said last is lost: a limit may be its own.
         Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
         """
         now = self.source.read()
@@ -66,11 +69,18 @@ class CapacityOwner:
             return []
         tree = queue_tree(now.values, source=self.source.name)
         self._now, self._tree, self._trapped = now, tree, None
-        for gone in self.baseline.keys() - tree.keys():
-            self.baseline.pop(gone)
-            self.ours.pop(gone, None)
+        for gone in sorted(self.baseline.keys() - tree.keys()):
+            kept = {"baseline": self.baseline.pop(gone), "ours": self.ours.pop(gone, {})}
+            if kept["ours"]:
+                depart(self.departed, gone, kept)
         found: list[Foreign] = []
         for path in sorted(tree.keys() - {ROOT}):
+            if path not in self.baseline:
+                said = self._said(path, CAPACITY)
+                if (back := come_back(self.departed, path, CAPACITY, said)) is not None:
+                    # The capacity is of the time when it went.
+                    self.baseline[path], self.ours[path] = back["baseline"], back["ours"]
+                    found.append(Foreign(path, CAPACITY, str(said)))
             known = self.baseline.setdefault(path, {CAPACITY: self._said(path, CAPACITY)})
             if not self.ours.get(path, {}).get(CAPACITY):
                 # Nobody but the administrator has written it: a shadow, a spare or who has released follows it.
@@ -82,7 +92,7 @@ class CapacityOwner:
                 before = value == known.get(key)
                 text = "what it was before the controller" if before else "nothing" if value is None else value
                 found.append(Foreign(path, key, text))
-                if not before and key != CAPACITY:
+                if not before and key != CAPACITY and not words_lost:
                     # A limit that somebody sets is what they want from now on; a capacity is the policy's.
                     known[key] = value
                 ours[:] = [value]
@@ -215,10 +225,13 @@ class CapacityOwner:
 
     def document(self) -> dict[str, Any]:
         """Whose the values are: what a ledger keeps (`restored`), and others are told (`adopt`)."""
-        return {"baseline": self.baseline, "ours": self.ours}
+        return {"baseline": self.baseline, "ours": self.ours, "departed": self.departed}
 
     def forget(self) -> None:
-        """The configuration is the administrator's: what is read next are the entitlements."""
+        """The configuration is the administrator's: what is read next are the entitlements.
+
+        Queues that have gone from it are not given back: they may return with a controller's capacities.
+        """
         self.baseline.clear()
         self.ours.clear()
         self._now = None
@@ -231,11 +244,15 @@ class CapacityOwner:
         try:
             baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
             ours = {str(p): {str(k): list(v) for k, v in values.items()} for p, values in document["ours"].items()}
-            for path, values in baseline.items():
+            departed = {
+                str(path): {"baseline": dict(kept["baseline"]), "ours": {k: list(v) for k, v in kept["ours"].items()}}
+                for path, kept in document.get("departed", {}).items()
+            }
+            for path, values in (*baseline.items(), *((path, kept["baseline"]) for path, kept in departed.items())):
                 read_capacity(values[CAPACITY], path)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Nonsense(error) from None
-        self.baseline, self.ours, self._now = baseline, ours, None
+        self.baseline, self.ours, self.departed, self._now = baseline, ours, departed, None
 
 
 def owner_of(
@@ -243,5 +260,6 @@ def owner_of(
 ) -> FileOwner | CapacityOwner:
     """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
     if isinstance(place, ConfigurationSource):
-        return CapacityOwner(place, document("baseline") or {}, document("ours") or {}, accept)
+        baseline, ours, departed = (document(name) or {} for name in ("baseline", "ours", "departed"))
+        return CapacityOwner(place, baseline, ours, accept, departed)
     return FileOwner.restored(place, document)

@@ -76,8 +76,8 @@ class Lease:
         self.other_lives = False
         #: What the holder says of the file (`keep`), as it was last read or written.
         self.said: dict[str, Any] = {}
-        #: Who said that.
-        self.said_by = ""
+        #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
+        self.said_by, self.heard = "", False
         #: That a guard of the holder's has released (harness.control.released), None: none has.
         self.released: dict[str, Any] | None = None
 
@@ -247,11 +247,17 @@ class Lease:
 
     def forget_said(self) -> None:
         """What was read of the file is worth nothing."""
-        self.said, self.said_by = {}, ""
+        self.said, self.said_by, self.heard = {}, "", False
+
+    @property
+    def words_lost(self) -> bool:
+        """Whether there was another holder, and what it said of the file last may stand here no more."""
+        return self._stood is not None and not self.heard
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """What stands there is what is said of the file. Not to its holder, who says it: it may be anybody's."""
         said, by = found.get("said"), found.get("said_by")
+        self.heard = isinstance(said, dict) and isinstance(by, str)
         if isinstance(said, dict) and isinstance(by, str):
             self.said, self.said_by = said, by
             released = found.get("released")

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.control.events import Attributes
-from harness.control.values import ATTRIBUTES, Values, checked, entitlement, finite, limit_of, resource_of, values_of
+from harness.control.values import (
+    ATTRIBUTES,
+    Values,
+    checked,
+    come_back,
+    depart,
+    entitlement,
+    finite,
+    limit_of,
+    resource_of,
+    values_of,
+)
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
@@ -28,8 +39,6 @@ from harness.yarn.rmclient import RmClient
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
 IDLE_S = 60.0
-#: So many queues that have gone are remembered.
-MOST_DEPARTED = 1000
 #: In `FileOwner.texts`, beside the attributes.
 OPENED = "element"
 
@@ -86,9 +95,10 @@ class FileOwner:
     _drafted: bytes | None = field(default=None, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)
 
-    def read(self) -> list[Foreign]:
+    def read(self, *, words_lost: bool = False) -> list[Foreign]:
         """Looks at the file: new queues join the baseline, others' edits are found.
 
+        ``words_lost``: another controller wrote the file, and what it said last is lost: a limit may be its own.
         Raises InputError or Unreachable when it cannot be read or the RM would refuse it; nothing is remembered then.
         """
         data = self.place.read()
@@ -120,7 +130,7 @@ class FileOwner:
                 texts = self.texts.get(path, {})
                 if value != known.get(attribute):
                     found.append(Foreign(path, attribute, "nothing" if value is None else str(value)))
-                    if attribute != "weight":
+                    if attribute != "weight" and not words_lost:
                         # A limit that somebody sets is what they want from now on; a weight is the policy's.
                         known[attribute] = value
                         texts.pop(attribute, None)
@@ -191,20 +201,14 @@ class FileOwner:
 
     def _depart(self, path: str) -> None:
         if self.ours.get(path) and path not in self.named:
-            self.departed[path] = {
-                "baseline": self.baseline[path],
-                "ours": self.ours[path],
-                "texts": self.texts.get(path, {}),
-            }
-            while len(self.departed) > MOST_DEPARTED:
-                del self.departed[next(iter(self.departed))]
+            kept = {"baseline": self.baseline[path], "ours": self.ours[path], "texts": self.texts.get(path, {})}
+            depart(self.departed, path, kept)
         self._forget(path)
 
     def _come_back(self, path: str, said: Values) -> bool:
-        """A queue that comes back with the weight that was ours (commented out for a while) has its own entitlement;
-        whether it did."""
-        kept = self.departed.pop(path, None)
-        if kept is None or said["weight"] not in kept["ours"].get("weight", []):
+        """A queue that comes back with the weight that was ours has its own entitlement; whether it did."""
+        kept = come_back(self.departed, path, "weight", said["weight"])
+        if kept is None:
             return False
         self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
         self.texts[path] = kept.get("texts", {})

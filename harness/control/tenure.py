@@ -50,6 +50,8 @@ class Tenure:
         self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
+        #: Whether another controller wrote the file, and nobody knows what it said of it last.
+        self._words_lost = False
         #: When a tick last did all that it was to do (the lease's clock).
         self._good_s = time.monotonic()
         #: What another controller said of the file, and was taken over; whether that one lived.
@@ -137,6 +139,7 @@ class Tenure:
             self._alarm("lease", error.line())
         if not (held and self.holds):
             self._adopt(lease)
+        self._words_lost = lease.words_lost and not (held and self.holds)
 
     def _look_beside(self) -> None:
         """Without this a shadow beside a controller would take momentary weights for entitlements."""

@@ -74,6 +74,23 @@ class Said:
     departed: dict[str, dict[str, Any]] | None
 
 
+#: So many queues that have gone are remembered.
+MOST_DEPARTED = 1000
+
+
+def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any]) -> None:
+    """A queue has gone, with what a controller had put there: what is known of it is kept for when it returns."""
+    departed[path] = kept
+    while len(departed) > MOST_DEPARTED:
+        del departed[next(iter(departed))]
+
+
+def come_back(departed: dict[str, dict[str, Any]], path: str, attribute: str, value: Any) -> dict[str, Any] | None:
+    """What was kept of a queue that comes back (commented out for a while) with a value that was a controller's."""
+    kept = departed.pop(path, None)
+    return kept if kept is not None and value in kept["ours"].get(attribute, []) else None
+
+
 class Nonsense(InputError):
     """What another controller says of whose the values are is no such document."""
 

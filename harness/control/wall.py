@@ -191,7 +191,7 @@ class Controller(Tenure):
 
     def _observe(self) -> list[Action]:
         try:
-            foreign = self.owner.read()
+            foreign = self.owner.read(words_lost=self._words_lost)
         except YarnfairError as error:
             if not self.owner.baseline:
                 # Without the file nobody's entitlement is known.

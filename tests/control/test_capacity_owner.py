@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from harness.base.errors import InputError
-from harness.control.capacity_owner import CapacityOwner
+from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.events import Attributes
 from harness.model.resources import Resource
 from harness.yarn.capacity.source import FileSource
@@ -89,6 +90,48 @@ def test_others_edits_are_found_and_kept_when_it_is_given_back(owner: CapacityOw
     assert [(f.queue, f.attribute, f.text) for f in found] == [("root.g.x", "capacity", "10")]
     owner.write(owner.original())
     assert path.read_text() == FILE.replace("administrator's", "operator's")
+
+
+def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its_entitlement(
+    owner: CapacityOwner, path: Path
+) -> None:
+    """Taken off the list of queues, as Hadoop wants it, and put on it again; given back and begun anew meanwhile."""
+    owner.write(owner.prepare(Attributes(ALL)))
+    edit(path, "<value>a,g</value>", "<value>g</value>")
+    assert owner.read() == []
+    assert "root.a" not in owner.configured_weights()
+    owner.write(owner.original())
+    owner.forget()
+    kept = json.loads(json.dumps(owner.document()))
+    again, spare = owner_of(owner.source, kept.get), owner_of(owner.source, {}.get)
+    again.read()
+    spare.adopt(json.loads(json.dumps(again.document())))
+    assert "a.capacity</name><value>2w<" in path.read_text(), "nobody gives back the capacity of a queue that is away"
+    edit(path, "<value>g</value>", "<value>a,g</value>")
+    for one in (again, spare):
+        assert [(f.queue, f.attribute, f.text) for f in one.read()] == [("root.a", "capacity", "2w")]
+        assert one.configured_weights()["root.a"] == pytest.approx(25.0), "1 of 4, not 2 of 5"
+    again.write(again.original())
+    assert path.read_text() == FILE
+
+
+def test_a_queue_that_returns_with_another_capacity_is_the_administrators(owner: CapacityOwner, path: Path) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    edit(path, "<value>a,g</value>", "<value>g</value>")
+    owner.read()
+    edit(path, "<value>g</value>", "<value>a,g</value>")
+    edit(path, "a.capacity</name><value>2w<", "a.capacity</name><value>9w<")
+    assert owner.read() == []
+    assert owner.configured_weights()["root.a"] == pytest.approx(75.0), "9 of 9 + 3"
+
+
+def test_a_limit_is_no_administrators_where_its_writers_words_are_lost(owner: CapacityOwner, path: Path) -> None:
+    owner.max_shares(Resource(1024, 2))
+    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
+    assert [(f.attribute, f.text) for f in owner.read(words_lost=True)] == [("maximum-capacity", "70")]
+    owner.write(owner.original())
+    assert path.read_text() == FILE
 
 
 def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are(

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from harness.control.events import Attributes
 from harness.control.lease import HeldByAnother, Lease
+from harness.control.owner import FileOwner
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
+from harness.model.resources import Resource
 from harness.policies import make_policy
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import weight_text
@@ -128,6 +131,39 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
         assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         spare.release()
         assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"{", b'{"owner": "somebody", "said": {"baseline": 3}, "said_by": "somebody", "lease_s": 5}']
+)
+def test_a_limit_whose_lease_was_overwritten_before_a_spare_read_it_is_not_the_administrators(
+    tmp_path: Path, clock: list[float], nonsense: bytes
+) -> None:
+    """The holder writes one limit after another, and dies (soak, seed 20228)."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    first, its_lease = FileOwner(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
+
+    def write(least: Resource) -> None:
+        first.read()
+        prepared = first.prepare(Attributes(min_shares={"root.b": least}))
+        its_lease.keep(first.document())
+        first.write(prepared)
+
+    with leased(rm, tmp_path, beside, clock) as spare:
+        its_lease.hold()
+        for least in (Resource(100, 1), Resource(200, 2)):
+            write(least)
+            spare.tick()
+        write(Resource(300, 3))
+        beside.data = nonsense
+        for _ in range(2):
+            spare.tick()
+            clock[0] += 31.0
+            spare._good_s = clock[0]
+        spare.tick()
+        assert spare.holds
+        spare.release()
+        assert rm.place.data == TWO_TO_ONE
 
 
 @pytest.mark.parametrize("shadow", [True, False], ids=["shadow", "dry run"])
