@@ -181,7 +181,7 @@ class CapacityDecider(Decider):
                     figures: dict[str, Any] = {}
                     for kind in ("used", "reserved", "pending"):
                         _resource(figures, kind, x, kind)
-                    figures["active"] = bool(x["active"] and not x["waiting"])
+                    figures["active"] = bool(x["active"] and not x["waiting"] and x["runnable"])
                     figures["priority"] = int(x["priority"])
                     record["apps"][app.name] = figures
         return record

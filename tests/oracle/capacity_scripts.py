@@ -48,6 +48,7 @@ FEATURES = {
     "cleanup": "killed containers leave their node at its second or third heartbeat",
     "neverlaunched": "nodes never report containers as launched",
     "hashes": "a cluster timestamp and odd ports, for the orders of hash tables",
+    "parallel": "few parallel applications: by default, of queues, parents and users; some end before it is their turn",
 }
 #: Features that most random scripts have, and the chance of each of the others.
 COMMON = frozenset(
@@ -244,7 +245,23 @@ class _Maker:
                 p[P + "maximum-applications"] = str(r.randint(2, 6))
         if self.has("amlimit"):
             p["maximum-am-resource-percent"] = r.choice(("0.15", "0.25", "0.4"))
+        if self.has("parallel"):
+            self.parallel(p)
         return p
+
+    def parallel(self, p):
+        """Numbers of parallel applications, small enough to matter."""
+        r, key = self.r, "max-parallel-apps"
+        if r.random() < 0.3:
+            p[key] = str(r.randint(6, 14))
+        for q in self.queues:
+            if r.random() < 0.5:
+                p[f"{q['path']}.{key}"] = str(r.randint(8, 16) if q["level"] == 0 else r.randint(1, 7 - q["level"]))
+        if r.random() < 0.4:
+            p[f"user.{key}"] = str(r.randint(2, 6))
+        for i in range(1, 5):
+            if r.random() < 0.3:
+                p[f"user.u{i}.{key}"] = str(r.randint(1, 4))
 
     def fixed(self):
         """Properties that stay."""
@@ -380,6 +397,8 @@ class _Maker:
             if self.has("manual"):
                 for beat in range(t + r.randrange(1, 3000), end, 3000):
                     add(beat, 3, pull=name)
+            if self.has("parallel") and r.random() < 0.3:
+                add(t + r.randrange(0, 60000), 3, end=name)
             if self.has("release") and r.random() < 0.4:
                 for _ in range(r.randint(1, 5)):
                     add(t + r.randrange(3000, 60000), 3, release={"app": name, "n": r.randint(2, 30)})
@@ -403,11 +422,12 @@ class _Maker:
                     "minimum-user-limit-percent",
                     "maximum-applications",
                     "maximum-am-resource-percent",
+                    "max-parallel-apps",
                 )
                 for k in now:
                     if (
                         k not in new
-                        and k.startswith("root.")
+                        and "." in k
                         and k.rsplit(".", 1)[1] in gone
                         and (self.has("userlimits") or not k.endswith("user-limit-factor"))
                     ):

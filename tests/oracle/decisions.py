@@ -65,6 +65,10 @@ RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
     "reservations": (5004, "weights,percent,bigasks,reservations,am,release,loss,manual,increments,resize,restart"),
     "nolook": (5005, "percent,drf,bigasks,reservations,nolook,maxcap,userlimits,neverlaunched,am,priorities"),
     "limits": (5006, "weights,deep,maxcap,userlimits,am,amlimit,maxapps,bigasks,reservations,increments,multi,hashes"),
+    "parallel": (
+        5007,
+        "weights,deep,parallel,priorities,am,amlimit,userlimits,maxapps,restart,reconfigure,loss,release",
+    ),
 }
 
 

@@ -15,6 +15,7 @@ from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
 from harness.sim.capacity.nodes import refresh_room
+from harness.sim.capacity.parallel import let_all_in
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.pools import NodeLike, extended, node_hash, zeros
@@ -64,6 +65,7 @@ class Scheduler:
         self.queue_slots: dict[str, int] = {}
         self.queue_paths: list[str] = []
         self._users: dict[tuple[int, str], int] = {}
+        self._persons: dict[str, int] = {}
         self.user_names: list[str] = []
         node_list = list(nodes)
         self.node_names = [node.name for node in node_list]
@@ -152,7 +154,16 @@ class Scheduler:
         q = self.S.q
         for field in ("act_head", "act_tail", "ask_head", "ask_tail", "wait_head", "wait_tail", "stale_head"):
             q[field] = -1
-        for field in ("user_head", "user_tail", "parent", "U_version", "first_child", "next_sibling"):
+        for field in (
+            "user_head",
+            "user_tail",
+            "held_back_head",
+            "held_back_tail",
+            "parent",
+            "U_version",
+            "first_child",
+            "next_sibling",
+        ):
             q[field] = -1
         q["users_cap"], q["alive"] = 16, 1
         kids, trees = 0, 0
@@ -191,6 +202,9 @@ class Scheduler:
                 child = self.queue_slots[path]
                 s.kids[s.q[slot]["kids_off"] + place] = child
                 s.q[child]["pos"] = place
+        self.parallel = tree.user_parallel
+        for name, slot in self._persons.items():
+            s.u[slot]["parallel"] = self.parallel.of(name)
         configured(s)
 
     def _set_queue(self, q: Any, queue: QueueConf) -> None:
@@ -215,7 +229,7 @@ class Scheduler:
         q["fair"] = queue.policy == "fair" and not off & st.MUT_FAIR
         q["sized"] = queue.policy == "fair" and queue.sized and not off & (st.MUT_SIZEWEIGHT | st.MUT_FAIR)
         q["mulp"], q["ulf"], q["am_pct"] = queue.user_limit, queue.user_limit_factor, queue.am_share
-        q["own_max_apps"] = queue.max_apps
+        q["own_max_apps"], q["parallel"] = queue.max_apps, queue.parallel
 
     def _set_state(self, q: Any, queue: QueueConf) -> None:
         if queue.state == "RUNNING":
@@ -239,7 +253,7 @@ class Scheduler:
             self.settings = dict(settings)
         if not self.mutations & st.MUT_CHILDORDER:
             self.children = {path: hash_set_order(children) for path, children in self.children.items()}
-        while not refresh_room(self.S, 2):
+        while not refresh_room(self.S, 2 + 2 * int(self.S.g[0]["n_held_back"])):
             self.grow()
         for queue in tree.queues():
             self._set_state(self.S.q[self.queue_slots[queue.path]], queue)
@@ -247,6 +261,7 @@ class Scheduler:
         refresh(self.S, now)
         if refused is not None:
             raise refused
+        let_all_in(self.S, now)
 
     def _same_queues(self, tree: CapacityConf) -> None:
         there = {queue.path for queue in tree.queues()}
@@ -287,6 +302,8 @@ class Scheduler:
                 self.S = self.S._replace(u=new)
             u = self.S.u[slot]
             u["q"], u["user"], u["hash"] = leaf, slot, string_hash(name) & 0xFFFFFFFF
+            u["own_head"] = u["own_tail"] = -1
+            u["person"], u["parallel"] = self._persons.setdefault(name, slot), self.parallel.of(name)
         return slot
 
     # ---- room

@@ -1,6 +1,6 @@
 """Applications in the scheduler: they come, are activated, ask and go.
 
-Facts: AbstractLeafQueue.submitApplication, activateApplications, AppSchedulingInfo of Hadoop 3.4.2.
+Facts: AbstractLeafQueue.submitApplication, AppSchedulingInfo of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -8,8 +8,7 @@ Facts: AbstractLeafQueue.submitApplication, activateApplications, AppSchedulingI
 
 from __future__ import annotations
 
-import numpy as np
-
+from harness.sim.capacity.activation import activate
 from harness.sim.capacity.containers import (
     change_pending,
     complete,
@@ -22,94 +21,28 @@ from harness.sim.capacity.containers import (
 from harness.sim.capacity.order import (
     drop_stale,
     forget_stale,
-    join_active,
     join_waiting,
     leave_active,
     leave_waiting,
     mark_stale,
     place_app,
 )
-from harness.sim.capacity.resources import compare, div32, fits, normalize, times_up
+from harness.sim.capacity.parallel import arrive, let_others_in, release_room, untrack
+from harness.sim.capacity.resources import normalize
 from harness.sim.capacity.state import (
-    ACTIVATED,
     APP_END,
     DRAINING,
     IGNORED,
-    MUT_AMLIMIT,
     MUT_APPPRIORITY,
-    MUT_LAG,
     NEED_ROOM,
     REJECTED,
     RUNNING,
     STOPPED,
     S,
 )
-from harness.sim.capacity.users import count_apps, ensure_user, forget_user, sleep, wake
-from harness.sim.containers import by_hash, find_ask, free_if_gone, log
+from harness.sim.capacity.users import count_apps, ensure_user, forget_user, show_headroom, sleep, wake
+from harness.sim.containers import by_hash, find_ask, free_if_gone
 from harness.sim.kernel import kernel
-
-_FAR = 2**50
-_F1, _F100 = np.float32(1.0), np.float32(100.0)
-
-
-@kernel
-def set_am_limit(s: S, k: int) -> None:
-    """The queue's limit for AMs: a part of the limit that it had when it was last considered."""
-    g, q = s.g[0], s.q[k]
-    mb, vcores = q.eff_mb, q.eff_vcores
-    if fits(s, mb, vcores, q.L_mb, q.L_vcores) and g.mutations & MUT_LAG == 0:
-        mb, vcores = q.L_mb, q.L_vcores
-    q.am_limit_mb, q.am_limit_vcores = times_up(s, mb, vcores, q.am_pct)
-    if g.mutations & MUT_AMLIMIT:
-        q.am_limit_mb = q.am_limit_vcores = _FAR
-
-
-@kernel
-def _user_am_limit(s: S, k: int) -> tuple[int, int]:
-    q = s.q[k]
-    if s.g[0].mutations & MUT_AMLIMIT:
-        return _FAR, _FAR
-    users = max(q.n_active_users + q.only_pending, 1)
-    part = min(max(div32(q.mulp, _F100), div32(_F1, np.float32(users))), _F1)
-    by = q.am_pct
-    if q.ulf != np.float32(-1.0):
-        by = np.float32(np.float32(q.am_pct * part) * q.ulf)
-    mb, vcores = times_up(s, q.eff_mb, q.eff_vcores, by)
-    if compare(s, mb, vcores, q.am_limit_mb, q.am_limit_vcores) > 0:
-        return q.am_limit_mb, q.am_limit_vcores
-    return mb, vcores
-
-
-@kernel
-def activate(s: S, k: int, now: int) -> None:
-    """AbstractLeafQueue.activateApplications. The users' limit is computed once, for the first who gets there."""
-    q = s.q[k]
-    set_am_limit(s, k)
-    known, of_user_mb, of_user_vcores = False, 0, 0
-    i = q.wait_head
-    while i >= 0:
-        x = s.a[i]
-        after = x.wait_next
-        first = q.n_active == 0 or compare(s, q.am_mb, q.am_vcores, 0, 0) <= 0
-        if first or fits(s, x.am_mb + q.am_mb, x.am_vcores + q.am_vcores, q.am_limit_mb, q.am_limit_vcores):
-            ensure_user(s, x.uq)
-            u = s.u[x.uq]
-            if not known:
-                of_user_mb, of_user_vcores = _user_am_limit(s, k)
-                known = True
-            if first or fits(s, x.am_mb + u.am_mb, x.am_vcores + u.am_vcores, of_user_mb, of_user_vcores):
-                count_apps(s, x.uq, -1, 1)
-                leave_waiting(s, i)
-                join_active(s, i)
-                q.am_mb += x.am_mb
-                q.am_vcores += x.am_vcores
-                u.am_mb += x.am_mb
-                u.am_vcores += x.am_vcores
-                if x.ghost == 0:
-                    log(s, now, ACTIVATED, i, -1)
-                    e = s.log[s.g[0].n_log - 1]
-                    e.mb, e.vcores = x.am_mb, x.am_vcores
-        i = after
 
 
 @kernel
@@ -145,6 +78,7 @@ def ask(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores:
         return NEED_ROOM
     mb, vcores = normalize(s, mb, vcores)
     _put(s, i, priority, alloc_id, count, mb, vcores)
+    show_headroom(s, i)
     return 0
 
 
@@ -160,15 +94,12 @@ def _new_attempt(s: S, i: int, now: int) -> None:
     x.cu, x.cp, x.n_req, x.req_head, x.req_cap = 0, 0, 0, -1, 16
     x.live_head, x.live_tail, x.n_live, x.live_cap, x.held_head, x.n_held = -1, -1, 0, 16, -1, 0
     x.active, x.waiting, x.in_asks, x.stale, x.alive, x.ghost = 0, 0, 0, 0, 1, 0
+    x.seen, x.runnable, x.n_runnable, x.held_back = 0, 0, 0, 0
     mb, vcores = g.min_mb, g.min_vcores
     if x.am_ask == 1:
         mb, vcores = normalize(s, x.am_mb, x.am_vcores)
     x.am_mb, x.am_vcores = mb, vcores
-    ensure_user(s, x.uq)
-    count_apps(s, x.uq, 1, 0)
-    join_waiting(s, i)
-    if compare(s, g.cluster_mb, g.cluster_vcores, 0, 0) > 0:
-        activate(s, x.q, now)
+    arrive(s, i, now)
     if x.am_ask == 1:
         _put(s, i, 0, -1, 1, mb, vcores)
 
@@ -188,7 +119,7 @@ def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: 
     if app_id < 1:
         app_id = g.next_app_id
     g.next_app_id = max(g.next_app_id, app_id + 1)
-    if q.state != RUNNING or q.n_active + q.n_waiting >= q.max_apps:
+    if q.state != RUNNING or q.n_active + q.n_waiting + q.n_held_back >= q.max_apps:
         return REJECTED
     ensure_user(s, uq)
     if u.act + u.pend >= q.max_user_apps:
@@ -232,6 +163,8 @@ def set_priority(s: S, i: int, priority: int) -> int:
     forget_stale(s, i)
     if x.waiting == 1:
         leave_waiting(s, i)
+    # One that is held back for a number of parallel applications is among the waiting from now on, too.
+    if x.waiting == 1 or x.active == 0:
         join_waiting(s, i)
     place_app(s, i)
     return 0
@@ -263,6 +196,7 @@ def _stop(s: S, i: int, now: int) -> None:
     drop_stale(s, i)
     ensure_user(s, x.uq)
     u = s.u[x.uq]
+    untrack(s, i)
     if x.active == 1:
         leave_active(s, i)
         q.am_mb -= x.am_mb
@@ -271,18 +205,21 @@ def _stop(s: S, i: int, now: int) -> None:
         u.am_vcores -= x.am_vcores
         count_apps(s, x.uq, 0, -1)
     else:
-        leave_waiting(s, i)
+        if x.waiting == 1:
+            leave_waiting(s, i)
+        # Hadoop counts one that was held back down, too, though it never counted it up.
         count_apps(s, x.uq, -1, 0)
     if u.act + u.pend == 0:
         forget_user(s, x.uq)
     activate(s, k, now)
+    let_others_in(s, i, now)
 
 
 @kernel
 def _stop_room(s: S, i: int) -> bool:
     g, x = s.g[0], s.a[i]
     return (
-        g.n_log + x.n_live + x.n_held + s.q[x.q].n_waiting + 4 <= len(s.log)
+        g.n_log + x.n_live + x.n_held + s.q[x.q].n_waiting + release_room(s) + 4 <= len(s.log)
         and g.n_free_r >= x.n_live + 1
         and g.n_free_app >= 1
         and len(s.work) > x.n_live + 1
@@ -340,7 +277,9 @@ def restart_app(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> int:
     x = s.a[i]
     if x.alive == 0:
         return IGNORED
-    if not _stop_room(s, i) or s.g[0].n_log + x.n_live + x.n_held + 2 * s.q[x.q].n_waiting + 8 > len(s.log):
+    if not _stop_room(s, i) or s.g[0].n_log + x.n_live + x.n_held + 2 * s.q[x.q].n_waiting + release_room(s) + 8 > len(
+        s.log
+    ):
         return NEED_ROOM
     _stop(s, i, now)
     if x.waiting == 1 or x.active == 1:

@@ -157,8 +157,12 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
         return NOTHING
     if full and not _reaches(s, k, -1, lim_mb, lim_vcores):
         return NOTHING
-    q.L_mb, q.L_vcores = leaf_limit(s, k, limit_mb, limit_vcores)
-    refresh_limit(s, k)
+    i = q.act_head
+    while i >= 0 and s.u[s.a[i].uq].in_map == 0:
+        i = s.a[i].act_next
+    known = i >= 0
+    if known:
+        q.L_mb, q.L_vcores = leaf_limit(s, k, limit_mb, limit_vcores)
     if q.stuck == q.version + 1:
         return NOTHING
     head_mb, head_vcores = lim_mb - q.used_mb, lim_vcores - q.used_vcores
@@ -169,6 +173,13 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
             return NOTHING
         x = s.a[i]
         u = s.u[x.uq]
+        if u.in_map == 0:  # forgotten with the end of an application that was held back
+            u.refused = q.version + 1
+        if u.refused == q.version + 1:  # what a user may get is found once for each version of the users
+            i = x.ask_next
+            continue
+        refresh_limit(s, k)
+        x.seen = 1
         need_mb, need_vcores = 0, 0
         if compare(s, u.used_mb, u.used_vcores, q.U_mb, q.U_vcores) > 0:
             if not look or (
@@ -185,7 +196,7 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
             g.h_mb, g.h_vcores = head_mb, head_vcores
             return LIMIT
         i = x.ask_next
-    if all_over and not full and not positive(s, q.reserved_mb, q.reserved_vcores):
+    if all_over and known and not full and not positive(s, q.reserved_mb, q.reserved_vcores):
         q.stuck = q.version + 1
     return NOTHING
 

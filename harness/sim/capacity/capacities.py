@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.sim.capacity.apps import activate
+from harness.sim.capacity.activation import activate
 from harness.sim.capacity.order import child_before, forget_all_stale, order_anew, stats
 from harness.sim.capacity.resources import compare, compare_in, div32, divide, positive, round_down, smaller, times
 from harness.sim.capacity.state import MUT_MAXAPPS, S
@@ -209,6 +209,10 @@ def refresh(s: S, now: int) -> None:
             q.version += 1
             if q.n_active > 0:
                 refresh_limit(s, k)
+            i = q.act_head
+            while i >= 0:
+                s.a[i].seen = 1
+                i = s.a[i].act_next
             q.stuck = 0
             continue
         _scale(s, k)

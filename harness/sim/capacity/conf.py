@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.model.queues import JAVA_INT_MAX
 from harness.yarn.fair.javanum import float32, parse_float, parse_int
 
 PREFIX = "yarn.scheduler.capacity."
@@ -24,7 +25,6 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"root(\..+)?\.auto-create-child-queue\.enabled", ("false",), "auto-created queues"),
     (r"root(\..+)?\.auto-queue-creation-v2\.enabled", ("false",), "auto-created queues"),
     (r"root(\..+)?\.user-settings\..+", ("1", "1.0"), "weights of users"),
-    (r"root(\..+)?\.max-parallel-apps|max-parallel-apps|user\..+\.max-parallel-apps", (), "max-parallel-apps"),
     (r"root(\..+)?\.maximum-allocation(-mb|-vcores)?", (), "a queue's maximum allocation"),
     (r"root(\..+)?\.default-application-priority", ("0",), "a queue's default application priority"),
     (r"root(\..+)?\.multi-node-sorting-policy(\..+)?|multi-node-placement-enabled", ("false",), "multi-node placement"),
@@ -33,6 +33,8 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"legacy-queue-mode\.enabled", ("true",), "the new queue mode"),
 )
 _CALCULATORS = {"DefaultResourceCalculator": False, "DominantResourceCalculator": True}
+_PARALLEL = "max-parallel-apps"
+_OF_USER = re.compile(rf"user\.(.+)\.{_PARALLEL}")
 #: The largest weight that Hadoop takes.
 MAX_WEIGHT = 10_000.0
 
@@ -56,7 +58,20 @@ class QueueConf:
     user_limit_factor: float = 1.0
     am_share: float = 0.1
     max_apps: int = -1
+    parallel: int = JAVA_INT_MAX
     state: str = "RUNNING"
+
+
+@dataclass(slots=True)
+class UserParallel:
+    """How many applications of one user may run side by side."""
+
+    default: int
+    own: dict[str, int]
+
+    def of(self, user: str) -> int:
+        """The user's own number, else everybody's."""
+        return self.own.get(user, self.default)
 
 
 @dataclass(slots=True)
@@ -71,6 +86,7 @@ class CapacityConf:
     containers: int
     system_apps: int
     queue_apps: int
+    user_parallel: UserParallel
 
     def queues(self) -> Iterator[QueueConf]:
         """All queues, parents before their children."""
@@ -161,6 +177,7 @@ class _Reader:
         ):
             setattr(q, name, self.real(f"{path}.{key}", self.real(key, getattr(q, name))))
         q.max_apps = self.whole(f"{path}.maximum-applications", -1)
+        q.parallel = self.whole(f"{path}.{_PARALLEL}", self.whole(_PARALLEL, JAVA_INT_MAX))
         q.state = self.settings.get(f"{path}.state", "RUNNING").upper()
         if q.state not in ("RUNNING", "STOPPED"):
             raise self.wrong(f"{path}.state", f"{q.state!r} is no state", "write RUNNING or STOPPED")
@@ -245,4 +262,8 @@ def read_conf(settings: Mapping[str, str]) -> CapacityConf:
         containers=reader.whole("per-node-heartbeat.maximum-container-assignments", 100),
         system_apps=reader.whole("maximum-applications", 10_000),
         queue_apps=reader.whole("global-queue-max-application", -1),
+        user_parallel=UserParallel(
+            reader.whole(f"user.{_PARALLEL}", JAVA_INT_MAX),
+            {m[1]: reader.whole(m[0], 0) for m in map(_OF_USER.fullmatch, settings) if m},
+        ),
     )

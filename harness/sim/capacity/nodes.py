@@ -10,6 +10,7 @@ from harness.sim.capacity.capacities import refresh, set_floors
 from harness.sim.capacity.containers import complete, drop_reservation
 from harness.sim.capacity.resources import has_room, positive
 from harness.sim.capacity.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
+from harness.sim.capacity.users import show_headroom
 from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
 from harness.sim.kernel import kernel
 
@@ -153,9 +154,11 @@ def heartbeat(s: S, ni: int, now: int) -> int:
             c = after
     before = g.n_log
     attempt(s, ni, now)
-    if g.manual_acquire == 1:
+    if g.manual_acquire == 1 or g.ever_held_back == 1:
         for k in range(before, g.n_log):
-            if s.log[k].kind == ASSIGNED and s.log[k].am == 1:
+            if s.log[k].kind == ASSIGNED and g.manual_acquire == 0:
+                show_headroom(s, s.log[k].app)
+            elif s.log[k].kind == ASSIGNED and s.log[k].am == 1:
                 pull(s, s.log[k].app)
     return 0
 
@@ -182,6 +185,7 @@ def release(s: S, c: int, now: int) -> int:
     if s.g[0].n_log + 2 > len(s.log) or s.g[0].n_free_r < 1:
         return NEED_ROOM
     complete(s, c, RELEASED, now, True)
+    show_headroom(s, x.app)
     free_if_gone(s, c)
     return 0
 
@@ -198,3 +202,4 @@ def pull(s: S, i: int) -> None:
             if s.g[0].launch == 1:
                 s.n[x.node].n_launch += 1
         c = x.a_next
+    show_headroom(s, i)

@@ -55,6 +55,7 @@ MUT_BLOCKED = 1 << 22
 MUT_LAG = 1 << 23
 MUT_STALE = 1 << 24
 MUT_USERSUM = 1 << 25
+MUT_PARALLEL = 1 << 26
 
 _i8, _f8, _f4 = np.int64, np.float64, np.float32
 
@@ -73,7 +74,7 @@ G = _record(
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
     "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
-    "hooks kill_n preemption"
+    "hooks kill_n preemption n_held_back ever_held_back"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
@@ -82,7 +83,8 @@ G = _record(
 #: ``U_version``; ``tree_*``: the tournament of the children with outstanding asks; ``stuck``: 1 + the version at which
 #: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
 #: wait for their activation, those whose figures have changed (fair ordering), users. ``usage_*``: containers alone;
-#: ``fair_mb``: what the queue is entitled to, as the world around shows it.
+#: ``fair_mb``: what the queue is entitled to, as the world around shows it. ``parallel``: how many applications may run
+#: side by side; ``n_runnable``: how many do; ``held_back_*``: a leaf's that may not, in order of time.
 Q = _record(
     "alive leaf parent kids_off n_kids pos tree_off tree_cap policy priority fair sized absolute state n_apps "
     "max_apps max_user_apps any_weight conf_mb conf_vcores confmax_mb confmax_vcores eff_mb eff_vcores effmax_mb "
@@ -91,26 +93,36 @@ Q = _record(
     "U_version version stuck floor_mb floor_vcores own_max_apps act_head act_tail n_active ask_head ask_tail "
     "wait_head wait_tail n_waiting stale_head user_head user_tail n_users users_cap on_mb on_vcores n_on "
     "n_active_users n_only_pending only_pending scaled tag n_run usage_mb usage_vcores "
-    "fair_mb first_child next_sibling",
+    "fair_mb first_child next_sibling parallel n_runnable held_back_head held_back_tail n_held_back",
     "cap max norm weight abs abs_max used_cap abs_used mulp ulf am_pct user_ratios on_weight scale_mb scale_vcores",
 )
 
 #: Applications (the current attempt). ``used_*`` without reservations; ``cu``/``cp``: used and pending memory as the
 #: fair ordering last looked; ``listed``: counted among its user's applications with asks; ``ghost``: an attempt that
 #: has gone but stands among the waiting (or, later, active) ones; ``stale`` 1: to be looked at, 2: forgotten again.
+#: ``seen``: its user's limit has been looked at for it; ``runnable``: as last found; ``n_runnable``: times in its
+#: leaf's list of these; ``held_back``: in its leaf's list of those beyond a number of parallel applications, and in its
+#: user's (``own_*``).
 A = _record(
     "alive ghost q user uq id priority attempt serial managed am_running am_ask am_mb am_vcores start_ms used_mb "
     "used_vcores reserved_mb reserved_vcores pending_mb pending_vcores cu cp n_req req_head req_cap live_head "
     "live_tail n_live live_cap n cid active waiting listed in_asks stale act_prev act_next ask_prev ask_next wait_prev "
-    "wait_next stale_next held_head n_held started free_next tag tag2 usage_mb usage_vcores integral_ms",
+    "wait_next stale_next held_head n_held started free_next tag tag2 usage_mb usage_vcores integral_ms "
+    "seen runnable n_runnable held_back back_prev back_next own_prev own_next",
     floats="integral omega kg phi ahead_a ahead_b more_mb more_vc",
 )
 
 #: Reservations of an application under one key: their number, re-reservations, the nodes in order of time.
 H = _record("app priority alloc_id n cap again head tail next")
 
-#: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks.
-U = _record("q user in_map on used_mb used_vcores am_mb am_vcores pend act n_listed next prev hash other", "ratio")
+#: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
+#: ``person``: the user's first record in any leaf: it has the number of parallel applications in all of them;
+#: ``refused``: 1 + the version at which the leaf was asked for a user whom it had forgotten.
+U = _record(
+    "q user in_map on used_mb used_vcores am_mb am_vcores pend act n_listed next prev hash other "
+    "person parallel n_runnable own_head own_tail refused",
+    "ratio",
+)
 
 #: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
 N = np.dtype([*fair.N.descr, ("res_h", _i8), ("res_next", _i8)])

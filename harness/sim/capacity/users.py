@@ -203,3 +203,14 @@ def refresh_limit(s: S, k: int) -> None:
     q.U_mb, q.U_vcores = limit_now(s, k)
     q.only_pending = q.n_only_pending
     q.U_version = q.version
+
+
+@kernel
+def show_headroom(s: S, i: int) -> None:
+    """CapacityScheduler.allocate tells the AM its headroom, with the user limit.
+
+    That is looked at only where it matters when: a user who is forgotten with an application that was held back makes
+    nobody compute the limit anew.
+    """
+    if s.g[0].ever_held_back == 1 and s.a[i].seen == 1:
+        refresh_limit(s, s.a[i].q)

@@ -182,7 +182,7 @@ class CapacityRoom(Room):
             "normalizedWeight": _single(q["norm"]),
             "queueName": path.rpartition(".")[2],
             "queuePath": path,
-            "maxParallelApps": _INT_MAX,
+            "maxParallelApps": int(q["parallel"]),
             "isAbsoluteResource": bool(q["absolute"]),
             "queuePriority": int(q["priority"]),
             "mode": "absolute" if q["absolute"] else "weight" if q["weight"] >= 0 else "percentage",
@@ -199,7 +199,9 @@ class CapacityRoom(Room):
                 "absoluteCapacity": _percent(q["abs"]),
                 "absoluteMaxCapacity": _percent(q["abs_max"]),
                 "absoluteUsedCapacity": _percent(q["abs_used"]),
-                "numApplications": int(q["n_active"] + q["n_waiting"]) if not children else int(q["n_apps"]),
+                "numApplications": int(q["n_active"] + q["n_waiting"] + q["n_held_back"])
+                if not children
+                else int(q["n_apps"]),
                 "state": _STATES[int(q["state"])],
                 "resourcesUsed": resource(int(q["used_mb"]), int(q["used_vcores"])),
                 "hideReservationQueues": False,

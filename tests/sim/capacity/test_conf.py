@@ -50,7 +50,7 @@ def test_xml_and_objects_say_the_same() -> None:
         ({"root.a.accessible-node-labels": "gpu"}, "node labels"),
         ({"root.a.auto-create-child-queue.enabled": "true"}, "auto-created"),
         ({"schedule-asynchronously.enable": "true"}, "asynchronous"),
-        ({"root.a.max-parallel-apps": "3"}, "max-parallel-apps"),
+        ({"root.a.max-parallel-apps": "0x3"}, "not an integer"),
         ({"legacy-queue-mode.enabled": "false"}, "queue mode"),
         ({"root.a.user-settings.u.weight": "2"}, "weights of users"),
         ({"resource-calculator": "my.Calculator"}, "not covered"),
