@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import InputError
+from harness.model.queues import JAVA_INT_MAX
 from harness.sim.capacity import state as st
 from harness.sim.capacity.capacities import configured, refresh
 from harness.sim.capacity.conf import CapacityConf, QueueConf, read_conf
@@ -205,6 +206,8 @@ class Scheduler:
         self.parallel = tree.user_parallel
         for name, slot in self._persons.items():
             s.u[slot]["parallel"] = self.parallel.of(name)
+        numbers = [queue.parallel for queue in tree.queues()] + [self.parallel.default, *self.parallel.own.values()]
+        g["limited"] |= min(numbers) < JAVA_INT_MAX
         configured(s)
 
     def _set_queue(self, q: Any, queue: QueueConf) -> None:

@@ -143,6 +143,37 @@ def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
 
 
 @kernel
+def _refused(s: S, i: int) -> bool:
+    """Whether the leaf passes an application over for its user's limit.
+
+    Where a number of parallel applications is limited a user may be forgotten with one that was held back, and known
+    anew, while the users' version stays: until that changes Hadoop keeps what it found for the user before, and with
+    how large reservations.
+    """
+    x = s.a[i]
+    k = x.q
+    q, u = s.q[k], s.u[x.uq]
+    if s.g[0].limited == 0:
+        refresh_limit(s, k)
+    elif u.cached != q.version + 1:
+        u.cached, u.barred = q.version + 1, 0
+        if u.in_map == 1:
+            refresh_limit(s, k)
+    if u.in_map == 1:
+        x.seen = 1
+    if u.barred == 1 and x.reserved_mb <= u.barred_mb and x.reserved_vcores <= u.barred_vcores:
+        return True
+    back_mb, back_vcores = (x.reserved_mb, x.reserved_vcores) if s.g[0].look == 1 else (0, 0)
+    if u.in_map == 1 and compare(s, u.used_mb - back_mb, u.used_vcores - back_vcores, q.U_mb, q.U_vcores) <= 0:
+        return False
+    if s.g[0].limited == 1 and (
+        u.barred == 0 or (u.barred_mb <= x.reserved_mb and u.barred_vcores <= x.reserved_vcores)
+    ):
+        u.barred, u.barred_mb, u.barred_vcores = 1, x.reserved_mb, x.reserved_vcores
+    return True
+
+
+@kernel
 def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
     """AbstractLeafQueue.assignContainers: PROPOSED, LIMIT (headroom in G.h_*) or NOTHING."""
     g, q = s.g[0], s.q[k]
@@ -150,55 +181,63 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
         look_at_stale(s, k)
     if q.n_active == 0:
         return NOTHING
-    look = g.look == 1
     lim_mb, lim_vcores = smaller(s, q.effmax_mb, q.effmax_vcores, limit_mb, limit_vcores)
     full = compare(s, q.used_mb, q.used_vcores, lim_mb, lim_vcores) >= 0
-    if full and not (look and positive(s, q.reserved_mb, q.reserved_vcores)):
+    if full and not (g.look == 1 and positive(s, q.reserved_mb, q.reserved_vcores)):
         return NOTHING
     if full and not _reaches(s, k, -1, lim_mb, lim_vcores):
         return NOTHING
     i = q.act_head
     while i >= 0 and s.u[s.a[i].uq].in_map == 0:
         i = s.a[i].act_next
-    known = i >= 0
-    if known:
+    if i >= 0:
         q.L_mb, q.L_vcores = leaf_limit(s, k, limit_mb, limit_vcores)
     if q.stuck == q.version + 1:
         return NOTHING
+    answer, stop = _ask_apps(s, k, ni, full, lim_mb, lim_vcores)
+    if g.limited == 1:  # those without asks are looked at, too, as far as the turn came
+        i = q.act_head
+        while i >= 0:
+            x = s.a[i]
+            if (
+                x.in_asks == 0
+                and (stop < 0 or app_before(s, i, stop))
+                and not (full and not _reaches(s, k, i, lim_mb, lim_vcores))
+            ):
+                _refused(s, i)
+            i = x.act_next
+    return answer
+
+
+@kernel
+def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -> tuple[int, int]:
+    """The active applications with asks, in their order: the leaf's answer, and the one at which it stopped or -1."""
+    g, q = s.g[0], s.q[k]
     head_mb, head_vcores = lim_mb - q.used_mb, lim_vcores - q.used_vcores
     all_over = True
     i = q.ask_head
     while i >= 0:
         if full and not _reaches(s, k, i, lim_mb, lim_vcores):
-            return NOTHING
+            return NOTHING, i
         x = s.a[i]
         u = s.u[x.uq]
-        if u.in_map == 0:  # forgotten with the end of an application that was held back
-            u.refused = q.version + 1
-        if u.refused == q.version + 1:  # what a user may get is found once for each version of the users
+        if _refused(s, i):
             i = x.ask_next
             continue
-        refresh_limit(s, k)
-        x.seen = 1
         need_mb, need_vcores = 0, 0
         if compare(s, u.used_mb, u.used_vcores, q.U_mb, q.U_vcores) > 0:
-            if not look or (
-                compare(s, u.used_mb - x.reserved_mb, u.used_vcores - x.reserved_vcores, q.U_mb, q.U_vcores) > 0
-            ):
-                i = x.ask_next
-                continue
             need_mb, need_vcores = u.used_mb - q.U_mb, u.used_vcores - q.U_vcores
         all_over = False
         answer = _offer(s, i, ni, head_mb, head_vcores, need_mb, need_vcores)
         if answer == PROPOSED:
-            return PROPOSED
+            return PROPOSED, i
         if answer == LIMIT:
             g.h_mb, g.h_vcores = head_mb, head_vcores
-            return LIMIT
+            return LIMIT, i
         i = x.ask_next
-    if all_over and known and not full and not positive(s, q.reserved_mb, q.reserved_vcores):
+    if all_over and not full and not positive(s, q.reserved_mb, q.reserved_vcores):
         q.stuck = q.version + 1
-    return NOTHING
+    return NOTHING, -1
 
 
 @kernel

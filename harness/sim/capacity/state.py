@@ -67,14 +67,15 @@ def _record(ints: str, singles: str = "", floats: str = "") -> np.dtype:
 
 #: Globals (one record). ``cluster_*``: sum of the nodes as the scheduler has it, ``label_*`` as the partition has it
 #: (less by a lost node while its containers are being dropped). ``p_*``: the proposal that is to be committed:
-#: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom.
+#: application, ask, reserve or allocate, the node whose reservation is given up; ``h_*``: a leaf's headroom;
+#: ``limited``: a number of parallel applications is limited, or was.
 G = _record(
     "n_queues n_leaves system_apps queue_apps n_nodes cluster_mb cluster_vcores label_mb label_vcores min_mb "
     "min_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known max_by_nodes drf look "
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
     "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
-    "hooks kill_n preemption n_held_back ever_held_back"
+    "hooks kill_n preemption n_held_back ever_held_back limited"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``
@@ -117,10 +118,11 @@ H = _record("app priority alloc_id n cap again head tail next")
 
 #: A user in a leaf. ``in_map``: the leaf knows the user; ``on``: 1 active, 2 not; ``n_listed``: applications with asks;
 #: ``person``: the user's first record in any leaf: it has the number of parallel applications in all of them;
-#: ``refused``: 1 + the version at which the leaf was asked for a user whom it had forgotten.
+#: ``cached``: 1 + the version at which the leaf last found what the user may get; ``barred``: nothing then, for
+#: applications with no more reserved than ``barred_*``.
 U = _record(
     "q user in_map on used_mb used_vcores am_mb am_vcores pend act n_listed next prev hash other "
-    "person parallel n_runnable own_head own_tail refused",
+    "person parallel n_runnable own_head own_tail cached barred barred_mb barred_vcores",
     "ratio",
 )
 

@@ -46,6 +46,7 @@ def ensure_user(s: S, u: int) -> None:
     q.n_users += 1
     while 4 * q.n_users >= 3 * q.users_cap:
         q.users_cap *= 2
+    q.stuck = 0
 
 
 @kernel
@@ -81,6 +82,7 @@ def forget_user(s: S, u: int) -> None:
         q.n_on -= 1
     q.on_weight = np.float32(q.n_on)
     x.in_map, x.on = 0, 0
+    q.stuck = 0
 
 
 @kernel

@@ -106,3 +106,27 @@ def test_what_convert_makes_of_limits_of_running_applications_is_taken() -> None
     a, b = conf.root.children
     assert (conf.root.parallel, a.parallel, b.parallel) == (9, 2, 9)
     assert [conf.user_parallel.of(user) for user in "uv"] == [3, 5]
+
+
+def test_what_was_found_for_a_user_stands_after_he_was_forgotten_and_is_known_anew() -> None:
+    # u is over his limit and refused; a2, which was held back, ends, and Hadoop forgets him; a3 comes in at the end of
+    # a4 and makes him known anew, with nothing in use. The queue's users have not changed for it since: refused.
+    events: list[dict[str, Any]] = [{"t": 0, "node": "n0"}]
+    events += [{"t": 1, "app": name, "queue": "a", "user": user} for name, user in (("a1", "u"), ("a4", "v"))]
+    events += [{"t": 2, "app": name, "queue": "a", "user": "u"} for name in ("a2", "a3")]
+    events += [{"t": 3, "ask": "a1", "count": 9, "memory_mb": 4096}, {"t": 3, "ask": "a3", "memory_mb": 1024}]
+    events += [{"t": 1000 * n, "heartbeat": "n0"} for n in range(1, 8)]
+    events += [{"t": 7100, "end": "a2"}, {"t": 7200, "end": "a4"}]
+    events += [{"t": 1000 * n, "heartbeat": "n0"} for n in (8, 9, 10)]
+    # An end of a container is a change; what it leaves the user with is less than nothing.
+    events += [{"t": 9500, "finish": {"app": "a1", "n": 1}}]
+    script = {
+        "capacity": {**TREE, "root.g.a.max-parallel-apps": "2", "root.g.a.user-limit-factor": "1"},
+        "nodes": [{"name": "n0", "memory_mb": 65536, "vcores": 64}],
+        "events": sorted(events, key=lambda event: event["t"]),
+    }
+    answer = decider(script).run()
+    assert [(record["t"], record["app"]) for record in answer["assignments"]] == [
+        *((1000 * n, "a1") for n in range(1, 6)),
+        (10000, "a1"),
+    ]
