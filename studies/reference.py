@@ -34,10 +34,14 @@ from harness.kinds.vectors import run as vectors
 from harness.policies.base import describe_settings
 from harness.policies.registry import POLICIES, policy_class
 from harness.results.catalogue import METRICS
+from harness.sim.setup import Delays
+from harness.yarn.fair import spec as allocation
 from studies.generated import write_pages
 from studies.tables import markdown
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
+#: Model of a file -> what says the default of a key that the model leaves open.
+DEFAULTS = {spec.DelaysSpec: Delays()}
 PART = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end of made -->)", re.DOTALL)
 
 #: Command, or its group -> where more is said about it.
@@ -223,7 +227,8 @@ def keys_of(model: type[BaseModel], before: str = "") -> list[tuple[str, str, st
     for name, entry in model.model_fields.items():
         if name not in said:
             raise KeyError(f"{model.__module__}.{model.__name__}.{name} has no string under it")
-        default = "needed" if entry.is_required() else "none" if entry.default_factory else _default(entry.default)
+        given = getattr(DEFAULTS[model], name) if model in DEFAULTS else entry.default
+        default = "needed" if entry.is_required() else "none" if entry.default_factory else _default(given)
         rows.append((f"`{before}{name}`", default, said[name]))
     return rows
 
@@ -259,6 +264,13 @@ def experiment_part() -> str:
         ("actuation", spec.ActuationSpec),
         ("delays", spec.DelaysSpec),
         ("faults", spec.FaultsSpec),
+    )
+
+
+def allocation_part() -> str:
+    """The keys of a queue tree of which an allocation file is rendered."""
+    return _keys(
+        ("queues.NAME", allocation.QueueEntry), ("defaults", allocation.Defaults), ("placement", allocation.RuleSpec)
     )
 
 
@@ -335,6 +347,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "enforce": enforce_part,
     "experiment": experiment_part,
     "slots": slots_part,
+    "allocation": allocation_part,
     "metrics": metrics_part,
     "trace": trace_part,
     "vectors": vectors_part,
