@@ -1,4 +1,4 @@
-"""``make figures``: the pages of figures in docs/, made from their sources in studies/pages and the committed records.
+"""``make figures``: pages of docs/ with figures, made from their sources in studies/pages and the committed records.
 
     python -m studies.figures [--check]
 
@@ -137,10 +137,10 @@ def rendered(source: str, name: str, records: Path) -> str:
 
 def pages() -> Iterator[tuple[Path, str]]:
     """Each page of figures and each drawing of the gallery, and what its source and the records give."""
-    for path in sorted(SOURCES.glob("*.md")):
-        yield DOCS / path.name, rendered(path.read_text(encoding="utf-8"), path.name, DOCS / "records")
-    sources = [path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.md"))]
-    for name in (name for source in sources for name in FIGURE.findall(source)):
+    sources = {path.relative_to(SOURCES): path.read_text(encoding="utf-8") for path in sorted(SOURCES.rglob("*.md"))}
+    for path, source in sources.items():
+        yield DOCS / path, rendered(source, path.as_posix(), DOCS / "records")
+    for name in (name for source in sources.values() for name in FIGURE.findall(source)):
         panel = PANELS[name]
         record = read_json(DOCS / "records" / f"{panel.record}.json", mend="make the record first")
         try:
