@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.errors import InputError
+from harness.base.errors import CallError, InputError
 from harness.cli import names
 from harness.cli.output import json_option, print_json
 
@@ -45,6 +45,10 @@ def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]],
 def _folder(file: str | None, name: str) -> Iterator[Path]:
     """Where the scheduler's file lies: where the call says, or in a folder that goes with the server."""
     if file is not None:
+        if "://" in file:
+            raise CallError(
+                "an address as the scheduler's file", where="--allocations", mend="give a path on this machine"
+            )
         yield Path(file).absolute()
         return
     folder = tempfile.mkdtemp(prefix="yarnfair-sim-")
