@@ -151,8 +151,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("address", ADDRESSES[:1] + ADDRESSES[3:4], ids=["sftp", "webhdfs"])
-@pytest.mark.parametrize("call", [f"{verb} {rest}" for verb, calls in CALLS.items() for rest in calls])
+@pytest.mark.parametrize(
+    ("call", "address"),
+    [(f"{verb} {rest}", ADDRESSES[0]) for verb, calls in CALLS.items() for rest in calls]
+    + [(f"enforce {rest}", ADDRESSES[3]) for rest in CALLS["enforce"]],
+    ids=str,
+)
 def test_no_verb_tells_a_secret(
     call: str,
     address: str,

@@ -34,6 +34,8 @@ class Checks:
         self.world = world
         #: Whether figures are shown as they are: no lie since the last look that was taken.
         self.truthful = True
+        #: Controllers whose last look was shown something wrong.
+        self._lied_to: set[str] = set()
         self.calm = False
         self.root_dropped = False
         self._lease_until_s = -1.0
@@ -61,6 +63,10 @@ class Checks:
     def stopped(self, process: Process) -> None:
         """A process has ended by itself: it gives no sign of life any more."""
         self._signs.pop(process.name, None)
+
+    def may_be_lied_to(self) -> bool:
+        """Whether all have seen the truth since the last lie: one that goes on and on for somebody is believed."""
+        return self.truthful and not any(p.running and p.name in self._lied_to for p in self.world.processes)
 
     def lease_disturbed(self) -> None:
         """Somebody has written nonsense where the lease stands: who holds it is anybody's guess for a while."""
@@ -150,6 +156,9 @@ class Checks:
                 world.lost.looked(process.name, process.begun_s)
         if met.lies:
             world.lost.lied()
+            self._lied_to.add(process.name)
+        elif report.snapshot is not None:
+            self._lied_to.discard(process.name)
         self._emptied(process, kinds)
         self._rootless(process, kinds)
         # Who has released writes nothing, and knows no entitlements until the next look at the file.

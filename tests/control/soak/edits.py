@@ -6,6 +6,7 @@ whether a file is the administrator's but for what a controller may own.
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import struct
@@ -42,6 +43,11 @@ def float32(value: float) -> float:
 
 def read(data: bytes) -> dict[str, Queue]:
     """The queues of a file, the root first. Raises Unreadable."""
+    return dict(_queues(data))
+
+
+@functools.lru_cache(maxsize=64)
+def _queues(data: bytes) -> dict[str, Queue]:
     try:
         top = ElementTree.fromstring(data)
     except (ElementTree.ParseError, ValueError, RecursionError) as error:

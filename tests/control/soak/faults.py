@@ -47,7 +47,7 @@ def _answer(name: str, pages: tuple[str, ...]) -> None:
     def begin(world: World, rng: random.Random) -> End:
         period_s = world.plan.settings.period_s
         lie = name in LIES
-        if lie and not world.checks.truthful:
+        if lie and not world.checks.may_be_lied_to():
             return False
         most = 1 + int(LIE_S / period_s) if lie else 6
         fault = AnswerFault(name, rng.choice(pages), rng.randint(1, most), rng)
@@ -441,7 +441,7 @@ def _lull(world: World, rng: random.Random) -> End:
     world.cluster.arriving = False
     for app in list(world.cluster.apps.values()):
         world.cluster.finish(app)
-    if rng.random() < 0.7 and world.checks.truthful:
+    if rng.random() < 0.7 and world.checks.may_be_lied_to():
         name, ticks = rng.choice(("no-apps", "empty-object")), rng.randint(1, 3)
         later_s = world.periods(rng, 1, 4)
         world.agenda.after(later_s, lambda: world.wire.faults.append(AnswerFault(name, "apps", ticks, rng)))

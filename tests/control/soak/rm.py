@@ -251,6 +251,11 @@ class Rm:
         live = [c for c in app.containers if c not in known.hidden]
         return sum(c.memory_mb for c in live), sum(c.vcores for c in live)
 
+    def looked_at(self) -> None:
+        """Somebody's page shows all applications: what is computed for it is kept."""
+        for app in (*self.cluster.apps.values(), *self.cluster.ended[-self.retained :]):
+            self.figure(app)
+
     def apps(self, states: Collection[str], ended_from_ms: int | None) -> list[tuple[App, dict[str, Any]]]:
         found, now_s = [], self.cluster.agenda.now_s
         if not states or "RUNNING" in states:

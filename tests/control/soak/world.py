@@ -250,7 +250,7 @@ class World:
         end_s = self.agenda.now_s + lasts_s
 
         def look() -> None:
-            self.active.apps((), None)
+            self.active.looked_at()
             if self.agenda.now_s < end_s:
                 self.agenda.after(every_s, look)
 
