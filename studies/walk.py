@@ -1,11 +1,12 @@
 """The walk of a new administrator on a real local cluster: shadow, bounded, full, a guard, release. Ten minutes.
 
     python -m studies.walk -o docs/how-to/switch-it-on.md
+    python -m studies.walk --scheduler capacity -o docs/how-to/switch-it-on-capacity.md
 
 It starts a cluster of two nodes with a load that contends (queue a alone for a while, then b and c with more than there
 is room for), goes every step with the commands that the page shows, and writes the page with their real output. Only
-names of this machine (the RM's address, paths) are replaced by those of the page. It fails where the file does not come
-back byte for byte.
+names of this machine (the RM's address, paths) are replaced by those of the page, and lines broken as in a terminal of
+80 columns. It fails where the file does not come back byte for byte.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from harness.base.errors import YarnfairError
+from harness.base.words import folded
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.model.resources import Resource
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient, Submission
+from harness.yarn.rmclient import RmClient
 
-FILE = """<?xml version="1.0"?>
+FAIR = """<?xml version="1.0"?>
 <allocations>
   <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>
   <!-- ours -->
@@ -39,14 +43,37 @@ FILE = """<?xml version="1.0"?>
   <queue name="c"/>
 </allocations>
 """
-PAGE = """# Switch it on, step by step
+_P = "yarn.scheduler.capacity"
+CAPACITY = f"""<?xml version="1.0"?>
+<configuration>
+  <property><name>{_P}.root.queues</name><value>a,b,c</value></property>
+  <!-- ours -->
+  <property><name>{_P}.root.a.capacity</name><value>50</value></property>
+  <property><name>{_P}.root.b.capacity</name><value>25.0</value></property>
+  <property><name>{_P}.root.c.capacity</name><value>25.0</value></property>
+  <property><name>{_P}.maximum-am-resource-percent</name><value>1</value></property>
+</configuration>
+"""
+#: What mends the traps that the controller finds in `CAPACITY`.
+MENDS = "".join(
+    f"  <property><name>{_P}.{name}</name><value>{value}</value></property>\n"
+    for name, value in {
+        "global-queue-max-application": "10000",
+        **{f"root.{queue}.user-limit-factor": "-1" for queue in "abc"},
+    }.items()
+)
+MENDED = CAPACITY.replace("</configuration>", f"{MENDS}</configuration>")
+PAGE = """# {title}
 
 This walk takes ten minutes. The cluster has two nodes; its three queues want more than there is. Queue `a` worked alone
-for half a minute, then `b` and `c` came. You see what the commands printed; only addresses and paths are replaced.
+for half a minute, then `b` and `c` came. You see what the commands printed in a terminal of 80 columns; only addresses
+and paths are replaced, and the middle of long logs is left out.
+{other}
 Every key is in the [reference](../reference/enforce.md), every word in the [glossary](../glossary.md).
-(`python -m studies.walk -o docs/how-to/switch-it-on.md` makes this page.)
+(`python -m studies.walk --scheduler {scheduler} -o {page}` makes this page.)
 
-This is the administrator's file. It comes back at the end:
+This is the administrator's file, with the entitlements: half of the cluster for `a`, a quarter each for `b` and `c`.
+{comes_back}
 
 ```xml
 {file}```
@@ -63,15 +90,16 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 {shadow_log}
 ```
 
-It wrote nothing. Each line names a queue's part of the weights, before and after, and the reason.
+It wrote nothing. Each line names a queue's part of the {values}, before and after, and the reason: who has had too
+much gets a smaller part until the others have caught up.
 Meanwhile `top` showed:
 
 ```console
 $ yarnfair top --config enforce.yaml --once
 {shadow_top}
 ```
-
-## 2. Bounded: weights within a ratio of the entitlements
+{traps}
+## 2. Bounded: {values} within a ratio of the entitlements
 
 Set `mode: bounded`. A dry run shows the first change:
 
@@ -80,7 +108,7 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
 {dry_run}
 ```
 
-Start it. Each line now ends with the time until the weights were in force:
+Start it. Each line now ends with the time until the {values} were in force:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -94,9 +122,10 @@ $ yarnfair explain b --config enforce.yaml
 {bounded_explain}
 ```
 
-## 3. Full: the policy's own weights
+## 3. Full: the policy's own {values}
 
-Set `mode: full`. The bound is gone, so the weights move further:
+Set `mode: full`. No bound holds the policy any more: while a debt is large, the {values} go further than before, down
+to nearly nothing.
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -127,7 +156,7 @@ $ yarnfair enforce --config enforce.yaml --resume
 
 ## 5. Release
 
-Here the controller, back in `mode: full`, was killed (`kill -9`). Its weights are still in the file.
+Here the controller, back in `mode: full`, was killed (`kill -9`). Its {values} are still in the file.
 See what a release would change:
 
 ```console
@@ -142,20 +171,72 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
 
 The file is the administrator's again, byte for byte: the script compares it.
 """
-GUARD_S = 15
+TRAPS = """
+The warnings are [traps](capacity-scheduler.md#traps) of the Capacity Scheduler. While one that blocks is open, the
+controller writes nothing. The administrator adds what mends them and runs `yarn rmadmin -refreshQueues`:
+
+```xml
+{mends}```
+"""
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """What differs between the two pages. ``file``: the administrator's; ``mended``: after the first step."""
+
+    file: str
+    mended: str
+    words: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{self.words['scheduler']}-scheduler.xml"
+
+
+SCHEDULERS = {
+    "fair": Scheduler(
+        FAIR,
+        FAIR,
+        {
+            "scheduler": "fair",
+            "page": "docs/how-to/switch-it-on.md",
+            "title": "Switch it on, step by step",
+            "values": "weights",
+            "other": "The same walk on the [Capacity Scheduler](switch-it-on-capacity.md).",
+            "comes_back": "It comes back at the end:",
+            "traps": "",
+        },
+    ),
+    "capacity": Scheduler(
+        CAPACITY,
+        MENDED,
+        {
+            "scheduler": "capacity",
+            "page": "docs/how-to/switch-it-on-capacity.md",
+            "title": "Switch it on, step by step, on the Capacity Scheduler",
+            "values": "capacities",
+            "other": "The same walk on the [Fair Scheduler](switch-it-on.md).",
+            "comes_back": "What the administrator has made of it after the first step comes back at the end:",
+            "traps": TRAPS.format(mends=MENDS),
+        },
+    ),
+}
+GUARD_S = 5
 #: A log keeps so many lines of its beginning and of its end on the page.
 _HEAD, _TAIL = 7, 4
+_WIDTH = 80
 
 
 class Walk:
     """One cluster, one load, one configuration that is changed from step to step."""
 
-    def __init__(self, folder: Path, rest: str, file: Path) -> None:
+    def __init__(self, folder: Path, rest: str, file: Path, key: str) -> None:
         self.folder, self.rest, self.file = folder, rest, file
         self.config = folder / "enforce.yaml"
         self.said: dict[str, object] = {
             "policy": "ltrf",
-            "allocation_file": str(file),
+            key: str(file),
             "ledger": str(folder / "ledger.db"),
         }
 
@@ -166,10 +247,16 @@ class Walk:
 
     def shown(self, text: str) -> str:
         """A text with the page's names in place of this machine's."""
-        text = text.replace(str(self.file), "/etc/hadoop/conf/fair-scheduler.xml")
+        text = text.replace(str(self.file), f"/etc/hadoop/conf/{self.file.name}")
         text = text.replace(str(self.folder / "ledger.db"), "/var/lib/yarnfair/ledger.db")
         text = text.replace(str(self.config), "enforce.yaml").replace(self.rest, "http://rm:8088")
         return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+    def printed(self, text: str) -> str:
+        """As a terminal of 80 columns shows it; the lines of a file (a difference) are nobody's to break."""
+        said = self.shown(text).splitlines()
+        lines = [line if len(line) <= _WIDTH or "<" in line else folded(line, _WIDTH) for line in said]
+        return "\n".join(lines)
 
     def call(self, *words: str) -> str:
         """A command to its end: what it printed, both streams."""
@@ -177,7 +264,7 @@ class Walk:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stdout}")
-        return self.shown(done.stdout).rstrip("\n")
+        return self.printed(done.stdout)
 
     def rm(self, *words: str) -> str:
         return self.call(*words, "--rm", self.rest)
@@ -198,7 +285,7 @@ class Walk:
         finally:
             process.send_signal(end)
             process.wait(timeout=90)
-        return cut(self.shown(log.read_text())), other
+        return self.printed(cut(log.read_text())), other
 
 
 def cut(log: str) -> str:
@@ -229,17 +316,20 @@ class Load(threading.Thread):
                     print(error.line(), file=sys.stderr)
 
 
-def walked(folder: Path) -> dict[str, object]:
+def walked(folder: Path, scheduler: Scheduler) -> dict[str, object]:
     """What the page's cells say."""
-    (folder / "allocations.xml").write_text(FILE)
+    (folder / scheduler.name).write_text(scheduler.file)
+    kind = scheduler.words["scheduler"]
     cluster = LocalCluster(StateFolder(folder / "state"))
     load: Load | None = None
     try:
-        spec = ClusterSpec(nodes=2, memory_mb=4096, vcores=16, allocations=str(folder / "allocations.xml"))
+        given = str(folder / scheduler.name)
+        spec = ClusterSpec(nodes=2, memory_mb=4096, vcores=16, scheduler=kind, allocations=given)
         status = cluster.up(spec, timeout_s=300)
-        file, rest = Path(status.scheduler_folder) / "fair-scheduler.xml", status.address.rest
+        file, rest = Path(status.scheduler_folder) / scheduler.name, status.address.rest
         before = file.read_bytes()
-        walk, load = Walk(folder, rest, file), Load(rest)
+        key = "allocation_file" if kind == "fair" else "capacity_file"
+        walk, load = Walk(folder, rest, file, key), Load(rest)
         load.start()
         cells: dict[str, object] = {"file": before.decode(), "guard_s": GUARD_S}
         cells["shadow_config"] = walk.configure(mode="shadow")
@@ -247,6 +337,11 @@ def walked(folder: Path) -> dict[str, object]:
         cells["shadow_log"], cells["shadow_top"] = walk.serve(75, meanwhile=("top", "--once"))
         if file.read_bytes() != before:
             raise RuntimeError("the shadow wrote")
+        if scheduler.mended != scheduler.file:
+            file.write_text(scheduler.mended)
+            with RmClient([status.address]) as client:
+                client.refresh_queues()
+            before = file.read_bytes()
         walk.configure(mode="bounded")
         cells["dry_run"] = walk.rm("enforce", "--dry-run")
         cells["bounded_log"], cells["bounded_explain"] = walk.serve(60, meanwhile=("explain", "b"))
@@ -255,7 +350,7 @@ def walked(folder: Path) -> dict[str, object]:
         if file.read_bytes() != before:
             raise RuntimeError("a stop did not give the file back")
         walk.configure(guards={"longest_wait_s": GUARD_S})
-        cells["guard_log"], _ = walk.serve(120, until="warning guard")
+        cells["guard_log"], _ = walk.serve(240, until="warning guard")
         cells["resume"] = walk.call("enforce", "--resume")
         if "warning guard" not in str(cells["guard_log"]):
             raise RuntimeError("no guard released")
@@ -278,11 +373,13 @@ def walked(folder: Path) -> dict[str, object]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.walk", description=__doc__)
+    parser.add_argument("--scheduler", choices=SCHEDULERS, default="fair")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="walk-") as folder:
-        cells = walked(Path(folder))
-    page = PAGE.format(**cells)
+        scheduler = SCHEDULERS[given.scheduler]
+        cells = walked(Path(folder), scheduler)
+    page = PAGE.format(**scheduler.words, **cells)
     given.out.write_text(re.sub(r"[^\S\n]+$", "", page, flags=re.MULTILINE))
     return 0
 

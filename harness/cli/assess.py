@@ -9,7 +9,7 @@ import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import Span, echo_wrapped, json_option, print_json
+from harness.cli.output import Span, cluster_option, echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Would long-term fairness help this cluster?")
 @click.argument("trace", type=click.Path(path_type=Path), required=False)
 @click.option("--rm", metavar="URL", help="Record this ResourceManager; of a foreign TRACE: its nodes and queues.")
-@click.option(
-    "--cluster",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
-)
+@cluster_option
 @click.option(
     "--for", "for_s", type=Span(), metavar="TIME", help="How long to record: 90s, 5m, 2h [only what it knows now]."
 )
@@ -87,7 +82,8 @@ def assess(
         raise InputError(f"cannot be made: {error.strerror}", where=str(folder), mend="give another -o DIR") from None
     found, scheduler, given = _trace_of(trace, rm, cluster, said, for_s, history, folder, access)
     if isinstance(found, Lacks):
-        _print({"verdict": "unsure", "why": found.what, "lines": [f"unsure: {found.what}."], **_NOTHING}, as_json)
+        why = f"{found.what}: give --cluster FILE, or --rm URL of the cluster" if found.file else found.what
+        _print({"verdict": "unsure", "why": why, "lines": [f"unsure: {why}."], **_NOTHING}, as_json)
         return
     say_if_it_compiles((scheduler,))
     done = assessed(
@@ -117,7 +113,7 @@ def _name(trace: Path | None, rm: str | None) -> str:
     from harness.cli.replay import name_of
 
     if trace is not None:
-        return name_of(trace / "trace.jsonl" if (trace / "trace.jsonl").exists() else trace)
+        return name_of(trace)
     return "".join(c if c.isalnum() else "-" for c in (rm or "cluster").rpartition("//")[2]).strip("-")
 
 

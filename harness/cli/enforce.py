@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.cli.output import echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.yarn.rmclient import RmClient
 
 #: Alarms of things that come right by themselves, or that the controller has put right.
-_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap"})
+_HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note"})
 
 
 @click.command()
@@ -118,22 +118,23 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-")))
         client = stack.enter_context(config.open_client(rms))
         if trouble := config.pair_trouble(client.rms):
-            click.echo(f"yarnfair: file: {trouble}", err=True)
+            echo_wrapped(f"yarnfair: file: {trouble}", err=True)
         if config.ledger_path().exists():
             copy_ledger(config.ledger_path(), folder / "ledger.db")
         controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
-    told = _told(config, report, prepared)
+        before = controller.owner.present() if report.record is not None else {}
+    told = _told(config, report, before)
     lines = [] if prepared is None else _difference(config, prepared, "enforced")
     if as_json:
         shares = {one.queue: {"before": one.before, "after": one.after, "why": one.why} for one in told}
         print_json({**_document(report), "shares": shares, "difference": "\n".join(lines)})
     else:
         for alarm in report.alarms:
-            click.echo(f"yarnfair: {alarm.kind}: {alarm.text}", err=True)
+            echo_wrapped(f"yarnfair: {alarm.kind}: {alarm.text}", err=True)
         for text in _in_shares(told):
-            click.echo(text)
+            echo_wrapped(text)
         if lines:
             click.echo("\n".join(lines))
         elif not _failures(report):
@@ -141,17 +142,12 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     return 1 if _failures(report) else 0
 
 
-def _told(config: EnforceConfig, report: TickReport, prepared: Any) -> list[Change]:
-    """What a dry run would change, queue by queue."""
+def _told(config: EnforceConfig, report: TickReport, before: dict[str, float]) -> list[Change]:
+    """What a dry run would change, queue by queue; ``before``: the weights that stand there."""
     from harness.control.telemetry import changes_of
-    from harness.yarn.fair.parse import parse_allocations
 
     if report.record is None:
         return []
-    before: dict[str, float] = {}
-    if prepared is not None and config.allocation_file:
-        file = parse_allocations(prepared.before)
-        before = {queue: file.weight(queue) for queue in report.record.attributes.weights}
     return changes_of(report.record, report.snapshot, before, config.make_policy())
 
 
@@ -174,7 +170,8 @@ def _resume(config: EnforceConfig) -> int:
     from harness.control.released import go_on
 
     why = go_on(config.ledger_path())
-    click.echo(f"goes on at its next look, or when it is started (released: {why})" if why else "no guard has released")
+    goes_on = f"goes on at its next look, or when it is started (released: {why})"
+    echo_wrapped(goes_on if why else "no guard has released")
     return 0
 
 
@@ -242,7 +239,7 @@ def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -
         owner.read()
         prepared = owner.original()
     if holder:
-        click.echo(f"yarnfair: lease: another controller has the file ({holder}): --release would leave it", err=True)
+        echo_wrapped(f"yarnfair: lease: another controller has the file ({holder}): --release would leave it", err=True)
     lines = _difference(config, prepared, "released")
     if as_json:
         print_json({"difference": "\n".join(lines), "changed": bool(lines), "holder": holder})

@@ -9,13 +9,14 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from harness.base.errors import CallError
+from harness.base.words import folded
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -79,20 +80,12 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(_finite(document), indent=1, ensure_ascii=False))
 
 
-def echo_wrapped(text: str, *, hang: int = 4) -> None:
-    """A line on standard output: in a terminal broken at its width, what follows ``hang`` columns in; else whole."""
-    if sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
-        inner = text[: len(text) - len(text.lstrip())]
-        text = textwrap.fill(
-            text.strip(),
-            columns,
-            initial_indent=inner,
-            subsequent_indent=" " * min(hang, columns // 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    click.echo(text)
+def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
+    """A line on standard output (``err``: error): in a terminal broken at its width, what follows ``hang`` columns in;
+    else whole."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        text = folded(text, shutil.get_terminal_size().columns, hang=hang)
+    click.echo(text, err=err)
 
 
 def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
@@ -112,7 +105,7 @@ def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
 def echo_sentences(sentences: Sequence[str]) -> None:
     """Sentences in 80 columns, as the tables below them; a blank line after the last."""
     for sentence in sentences:
-        click.echo(textwrap.fill(sentence, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+        click.echo(folded(sentence, 80, hang=2))
     if sentences:
         click.echo()
 
@@ -167,4 +160,10 @@ def seed_option(what: str) -> Callable[[_Command], _Command]:
     return click.option("--seed", "seeds", multiple=True, type=Seeds(), callback=all_seeds, metavar="N|A-B", help=what)
 
 
+cluster_option = click.option(
+    "--cluster",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

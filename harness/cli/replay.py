@@ -8,11 +8,22 @@ import click
 
 from harness.base.errors import InputError
 from harness.cli import names
-from harness.cli.output import Number, echo_sentences, json_option, named_values, print_json, seed_option
+from harness.cli.output import (
+    Number,
+    cluster_option,
+    echo_sentences,
+    json_option,
+    named_values,
+    print_json,
+    seed_option,
+)
 
 
 def name_of(trace: Path) -> str:
-    """What a replay's folder is called after: of a run directory's trace the experiment and the run, else the file."""
+    """What a replay's folder is called after: of a run directory (or its trace) the experiment and the run, else the
+    file."""
+    if (trace / "trace.jsonl").exists():
+        trace /= "trace.jsonl"
     if trace.name != "trace.jsonl":
         return trace.stem
     run = trace.resolve().parent
@@ -21,6 +32,7 @@ def name_of(trace: Path) -> str:
 
 @click.command(short_help="A recorded trace under other policies.")
 @click.argument("trace", type=click.Path(path_type=Path))
+@cluster_option
 @click.option(
     "--policy",
     "policies",
@@ -54,6 +66,7 @@ def name_of(trace: Path) -> str:
 @json_option
 def replay(
     trace: Path,
+    cluster: Path | None,
     policies: tuple[str, ...],
     schedulers: tuple[str, ...],
     settings: tuple[str, ...],
@@ -66,24 +79,25 @@ def replay(
     no_report: bool,
     as_json: bool,
 ) -> None:
-    """Simulate TRACE (of `yarnfair record`, or the trace.jsonl of a real run) under each policy, and compare.
+    """Simulate TRACE (of `yarnfair record`, a run directory, SLS', Rumen's, a folder of job history files) under each
+    policy, and compare.
 
     Each mean completion time has its band: the smallest and largest of twenty phases of heartbeats and control.
     Writes the experiment that it runs as replay.yaml into the folder of the run directories: `yarnfair run` takes it.
     """
     from harness.cli.run import split_policies, verdict, write_report
     from harness.experiments.assessing.bands import band_lines, bands_of
+    from harness.experiments.assessing.foreign import played_trace
     from harness.experiments.replaying import against as compare_with
     from harness.experiments.replaying import difference_lines, left_out, migration, migration_lines, write_experiment
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
-    from harness.jobs.recorded import read_trace
 
-    found = read_trace(trace / "trace.jsonl" if trace.is_dir() else trace)
-    folder = out if out is not None else Path("runs") / f"replay-{name_of(found.path)}"
-    kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
+    folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
     try:
+        found = played_trace(trace, cluster, folder / "trace.jsonl")
+        kinds = tuple(dict.fromkeys(schedulers)) or (found.header.scheduler or "fair",)
         path = write_experiment(found, folder, sample_s=sample_s, schedulers=kinds, policies=called)
         loaded = load_experiment(str(path))
     except OSError as error:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.output import json_option, print_json
+from harness.base.errors import CallError
+from harness.cli.output import cluster_option, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.experiments.resolve import LoadedExperiment
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 
 @click.command(short_help="A page where settings are dragged and the run is computed anew.")
 @click.argument("what", metavar="EXPERIMENT|TRACE")
+@cluster_option
 @click.option("--serve", default="127.0.0.1:0", show_default="this machine alone, a free port", metavar="HOST:PORT")
 @click.option(
     "--export", type=click.Path(path_type=Path), metavar="FILE", help="Write the page as one file that works offline."
 )
 @click.option("--state", default="", metavar="STATE", help="With --export: the part of a page's address after #.")
 @json_option
-def whatif(what: str, serve: str, export: Path | None, state: str, as_json: bool) -> None:
+def whatif(what: str, cluster: Path | None, serve: str, export: Path | None, state: str, as_json: bool) -> None:
     """Drag weights, horizon, half-life, T_wait of an EXPERIMENT or a TRACE; two policies side by side, computed anew.
+
+    A TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, or a folder of job history files.
 
     The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
     """
@@ -37,7 +41,7 @@ def whatif(what: str, serve: str, export: Path | None, state: str, as_json: bool
     from harness.report.whatif import page
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        what_if = WhatIf(_load(what, Path(folder)))
+        what_if = WhatIf(_load(what, cluster, Path(folder)))
         try:
             if export is not None:
                 write_text(export, page(_exported(what_if, _query(state))))
@@ -64,17 +68,19 @@ def whatif(what: str, serve: str, export: Path | None, state: str, as_json: bool
             what_if.close()
 
 
-def _load(what: str, folder: Path) -> LoadedExperiment:
+def _load(what: str, cluster: Path | None, folder: Path) -> LoadedExperiment:
     """An experiment, or a trace as one."""
+    from harness.experiments.assessing.foreign import played_trace
     from harness.experiments.replaying import write_experiment
     from harness.experiments.resolve import load_experiment
-    from harness.jobs.recorded import read_trace
 
     path = Path(what)
-    if path.is_dir():
-        path = path / "trace.jsonl"
-    if path.suffix == ".jsonl":
-        return load_experiment(str(write_experiment(read_trace(path), folder)))
+    if path.is_dir() or path.suffix == ".jsonl" or (path.is_file() and path.suffix not in (".yaml", ".yml")):
+        return load_experiment(str(write_experiment(played_trace(path, cluster, folder / "trace.jsonl"), folder)))
+    if cluster is not None:
+        raise CallError(
+            "--cluster goes with a TRACE", where="--cluster", mend="leave it out, an experiment has its own"
+        )
     return load_experiment(what)
 
 
@@ -85,8 +91,6 @@ def _asked(what_if: WhatIf, query: Mapping[str, str]) -> Any:
 
 
 def _words(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
-    from harness.base.errors import CallError
-
     try:
         at_s = float(query.get("at", "0"))
     except ValueError:

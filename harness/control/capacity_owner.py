@@ -197,6 +197,11 @@ class CapacityOwner:
         """The place beside which a lease is kept; None: a store has none."""
         return self.source.place if isinstance(self.source, FileSource) else None
 
+    def present(self) -> dict[str, float]:
+        """The capacities that stand there, whoever wrote them, as of the last `read`."""
+        now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.source.name)
+        return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
+
     def traps(self, client: RmClient) -> tuple[Trap, ...]:
         """Dangers of steering this cluster that nobody accepted; asked of the RM when its configuration has changed."""
         if self._trapped is None:

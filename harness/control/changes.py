@@ -1,4 +1,4 @@
-"""A decision in shares and causes: ``b 25 -> 50 %: owed 8.7 GiB h``. Words only; nothing is decided here."""
+"""A decision in shares and causes: ``b 25 -> 50 %: owed 8.7 GiB·h``. Words only; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from harness.policies.base import Policy
 
-_HOUR_S = 3600.0
+#: From so many GiB·s (vcore·s, cluster·s) on, an amount is told in hours.
+_IN_HOURS = 10_000.0
 _UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
 #: Parts that differ by less are the same to a reader.
 _SAME = 0.0005
@@ -21,11 +22,14 @@ class Entitled:
     leaf: bool
 
 
-def resource_hours(value: float, unit: str) -> str:
-    """Accumulated resources (MiB s, vcore s, cluster s) as ``8.7 GiB h``."""
-    hours = abs(value) / _HOUR_S / (1024.0 if unit == "memory" else 1.0)
-    number = f"{hours:,.1f}" if hours >= 0.1 else f"{hours:.2g}"
-    return f"{number} {_UNITS.get(unit, unit)} h"
+def amount(value: float, unit: str) -> str:
+    """Accumulated resources (MiB s, vcore s, cluster s) with a unit that keeps the number short: GiB·s, GiB·h."""
+    if unit == "memory":
+        value /= 1024.0
+    name = _UNITS.get(unit, unit)
+    if abs(value) >= _IN_HOURS:
+        return f"{value / 3600:,.1f} {name}·h"
+    return f"{value:,.1f} {name}·s" if abs(value) >= 0.1 else f"{value:.2g} {name}·s"
 
 
 def percent(part: float) -> str:
@@ -86,7 +90,7 @@ class Change:
     @property
     def moved(self) -> bool:
         """Whether its part is another one than before, to a reader."""
-        return self.before is None or abs(self.after - self.before) >= _SAME
+        return self.before is None or percent(self.after) != percent(self.before)
 
     def line(self) -> str:
         """In words."""
@@ -114,6 +118,6 @@ def changes(
         why = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
         if not why and abs(debt) >= 0.001 * whole and whole > 0:
-            why = f"{'owed' if debt > 0 else 'has had too much by'} {resource_hours(debt, unit)}"
+            why = f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
         found.append(Change(queue, was.get(queue), part, why))
     return found

@@ -5,19 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from harness.control.changes import amount
 from harness.control.view import QueueRow, View, rivals, standing
-
-_UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
-
-
-def amount(value: float, unit: str) -> str:
-    """Accumulated resources with a unit that keeps the number short: GiB·s, GiB·h (vcores alike)."""
-    if unit == "memory":
-        value /= 1024.0
-    name = _UNITS.get(unit, unit)
-    if abs(value) >= 10_000:
-        return f"{value / 3600:,.1f} {name}·h"
-    return f"{value:,.1f} {name}·s"
 
 
 def percent(part: float) -> str:

@@ -18,7 +18,6 @@ from harness.ledger.store import LedgerStore
 from harness.yarn.errors import Unreachable
 from harness.yarn.rmclient import RmClient
 
-_WHAT = "the administrator's own weights and limits are"
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
 Owner = FileOwner | CapacityOwner
 
@@ -78,16 +77,18 @@ def put_in_force(owner: Owner, prepared: Prepared, client: RmClient | None, sett
     An RM that does not answer (None: it could not even be found) loads the file by itself when it starts; of the Fair
     Scheduler, also when it looks at its file next. Raises what else goes wrong.
     """
+    what = "capacities" if isinstance(owner, CapacityOwner) else "weights and limits"
+    what = f"the administrator's own {what} are"
     if settings.refresh == "poll":
-        return f"{_WHAT} written; in force {_BY_ITSELF}"
+        return f"{what} written; in force {_BY_ITSELF}"
     try:
         if client is None:
             raise Unreachable("the ResourceManager does not answer")
         owner.load(client)
         if not settings.read_back:
-            return f"{_WHAT} written and refreshed, not read back"
+            return f"{what} written and refreshed, not read back"
         owner.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)
     except Unreachable as error:
         also = f", or {_BY_ITSELF}" if isinstance(owner, FileOwner) else ", or by `yarn rmadmin -refreshQueues`"
-        return f"{_WHAT} written; {error.what}: in force when it starts{also}"
-    return f"{_WHAT} in force"
+        return f"{what} written; {error.what}: in force when it starts{also}"
+    return f"{what} in force"

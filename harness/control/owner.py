@@ -357,6 +357,10 @@ class FileOwner:
         """The place beside which a lease is kept."""
         return self.place
 
+    def present(self) -> dict[str, float]:
+        """The weights that stand in the file, whoever wrote them, as of the last `read`."""
+        return {path: self._file.weight(path) for path in self.configured_weights()}
+
     def traps(self, client: RmClient) -> tuple[Trap, ...]:
         """Dangers of steering this cluster: none is known of the Fair Scheduler."""
         return ()

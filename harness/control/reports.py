@@ -17,7 +17,8 @@ class Alarm:
     The driver's: ``file`` (the allocation file cannot be read or taken), ``foreign`` (somebody else edited what we
     own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
     ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
-    make no sense), ``guard`` (a guard of the administrator's is passed).
+    make no sense), ``guard`` (a guard of the administrator's is passed),
+    ``trap`` (a Capacity Scheduler's setting keeps the controller from writing), ``note`` (one that does not).
     """
 
     kind: str

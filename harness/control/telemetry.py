@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, Literal, TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
 from harness.base.errors import InputError, without_secrets
+from harness.base.words import folded
 from harness.control.changes import Change, Entitled, changes
 from harness.control.events import Record
 from harness.control.reports import TickReport
@@ -29,7 +31,10 @@ _MOST_NAMED = 6
 
 
 class Log:
-    """Writes events as lines: ``2026-01-31T12:00:00.000Z warning foreign: ...``, or as one JSON object each."""
+    """Writes events as lines: ``2026-01-31T12:00:00.000Z warning foreign: ...``, or as one JSON object each.
+
+    In a terminal a line is broken at its width; elsewhere (journald, a file) an event is one line.
+    """
 
     def __init__(self, stream: TextIO, log_format: LogFormat = "text") -> None:
         self._stream, self._json = stream, log_format == "json"
@@ -41,6 +46,8 @@ class Log:
         else:
             line = f"{stamp} {level} {event}: {' '.join(text.split())}"
         line = without_secrets(line)
+        if not self._json and self._stream.isatty():
+            line = folded(line, shutil.get_terminal_size().columns)
         # Whoever reads the log may have gone; the cluster is still to be looked after.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
@@ -57,6 +64,8 @@ class TickLog:
         self._weights: dict[str, float] = {}
 
     def __call__(self, report: TickReport) -> None:
+        # Why comes before what was done about it.
+        self._tell_alarms(report)
         record = report.record
         if record is not None:
             weights = record.attributes.weights
@@ -68,6 +77,9 @@ class TickLog:
             more = f" and {len(told) - len(shown)} more" if len(told) > len(shown) else ""
             nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
+            self._weights = dict(weights)
+            if report.shadow and moved and not shown:
+                return  # nothing would be written that a reader could tell from what there is
             self._log(
                 "info",
                 "shadow" if report.shadow else "weights",
@@ -78,8 +90,6 @@ class TickLog:
                 effect_s=report.effect_s,
                 took_s=round(report.took_s, 4),
             )
-            self._weights = dict(weights)
-        self._tell_alarms(report)
 
     def _tell_alarms(self, report: TickReport) -> None:
         now, before = self._clock(), self._alarms
@@ -94,7 +104,7 @@ class TickLog:
             said[topic] = said_s
         for kind in before:
             # A moment's event has no end worth a line.
-            if kind not in self._alarms and kind not in ("rm", "foreign"):
+            if kind not in self._alarms and kind not in ("rm", "foreign", "note"):
                 self._log("info", kind, "mended")
 
 

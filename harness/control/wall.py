@@ -118,6 +118,8 @@ class Controller(Tenure):
         self._in_force: Mapping[str, float] = {}
         self._written_s = -math.inf
         self._verified_s = -math.inf
+        #: Traps that keep from nothing, and have been told of.
+        self._noted: set[str] = set()
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
         self._look = RmLook(client, settings, self.clock, self.accounts, known, _capacity(state))
@@ -223,12 +225,28 @@ class Controller(Tenure):
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
             self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")
+        if self.holds or self.shadow or self.dry_run:
+            self._tell_traps()
         actions = [*self._settle(), *self._handle(observed)]
         if not any(isinstance(action, Write) for action in actions):
             self._keep()
             if self._verification_due():
                 actions += self._read_back()
         return actions
+
+    def _tell_traps(self) -> None:
+        """A trap that keeps from writing lasts until it is mended (in a shadow too: it is to be tried there first); of
+        another a person is told once."""
+        try:
+            traps = self.owner.traps(self.client)
+        except YarnfairError:
+            return  # who is to write asks again, and says what is wrong
+        for trap in traps:
+            if trap.blocking:
+                self._alarm("trap", trap.line())
+            elif trap.name not in self._noted:
+                self._alarm("note", trap.line())
+        self._noted = {trap.name for trap in traps if not trap.blocking}
 
     # --- writing ---
 
@@ -250,10 +268,7 @@ class Controller(Tenure):
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            traps = self.owner.traps(self.client)
-            for trap in traps:
-                self._alarm("trap", trap.line())
-            if self.dry_run or any(trap.blocking for trap in traps):
+            if self.dry_run or any(trap.blocking for trap in self.owner.traps(self.client)):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep():

@@ -73,8 +73,8 @@ def given_cluster(
         file, address = Path(status.scheduler_folder) / "fair-scheduler.xml", status.address
         yield Given(
             [
-                *("--rm", address.rest, "--admin", str(address.admin), "--client", str(address.client)),
-                *("--allocations", str(file), "--shared", str(folder / "shared")),
+                # Its RPC ports, which are free ones, it tells by itself.
+                *("--rm", address.rest, "--allocations", str(file), "--shared", str(folder / "shared")),
             ],
             address,
             file,

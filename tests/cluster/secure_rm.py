@@ -65,8 +65,7 @@ class SecureRm:
 
     def access(self, name: str) -> list[str]:
         """The options of a call as this principal, its cluster named by --rm."""
-        words = [*("--rm", self.address.rest), *("--admin", str(self.address.admin))]
-        words += [*("--client", str(self.address.client)), *("--ca-file", str(self.authority.file))]
+        words = [*("--rm", self.address.rest), *("--ca-file", str(self.authority.file))]
         return words + [word for key, value in self.principal(name).items() for word in (f"--{key}", value)]
 
     def configured(self, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Traps keep the controller from writing until they are mended; what is written is
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -197,10 +198,32 @@ def test_nothing_is_written_while_a_trap_is_open(store: Rm) -> None:
     before = StoreSource(store.client.rest.http).read()
     with store.controller() as controller:
         report = controller.tick()
-    assert kinds(report) == ["trap"]
+    assert kinds(report) == ["note", "trap"]
     assert {alarm.text.split(":")[0] for alarm in report.alarms} == {"maximum-applications", "user-limit-factor", "acl"}
     assert not report.wrote
     assert StoreSource(store.client.rest.http).read() == before
+
+
+def test_a_shadow_names_the_traps_as_long_as_they_are_open_and_a_harmless_one_once(store: Rm) -> None:
+    """They are to be found before anything is switched on."""
+    with store.controller(mode="shadow") as controller:
+        said = [[alarm.text.split(":")[0] for alarm in controller.tick().alarms] for _ in range(3)]
+    blocking = ["maximum-applications", "user-limit-factor"]
+    assert said == [[*blocking, "acl"], blocking, blocking]
+
+
+def test_a_dry_run_says_from_which_share(store: Rm) -> None:
+    said = store.folder / "dry.yaml"
+    said.write_text(
+        f"policy: static\nledger: {store.folder}/dry.db\naccept: [maximum-applications, user-limit-factor]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "enforce", "--rm", store.client.rms[0].rest, "--config", str(said), "--dry-run", "--json"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shares = json.loads(done.stdout)["shares"]
+    assert (shares["root.b"]["before"], shares["root.g.y"]["before"]) == pytest.approx((0.5, 0.7))
 
 
 @pytest.mark.parametrize("backend", [LOCAL], indirect=True, scope="module")
@@ -249,7 +272,7 @@ def test_shares_are_in_force_and_everything_goes_back(which: str, request: pytes
 
         until(steered, "root.a is given more than it had", timeout_s=40, every_s=1.0)
         last = controller.tick()
-        assert not [alarm for alarm in last.alarms if alarm.kind != "trap"]
+        assert not last.alarms
         now = rm.settings()
         assert now["root.b"] is not None
         assert now["root.b"] < 2.0, "b used more than its share"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+
+import pytest
 
 from harness.control.events import Attributes, Record
 from harness.control.reports import Alarm, TickReport
@@ -79,7 +82,49 @@ def test_the_log_says_shares_and_causes() -> None:
     hours = 3600.0 * 1024
     told(decision({"spark": 10 * hours, "hive": 27.4 * hours}, spark=482.75, hive=0.0010004))
     line = stream.getvalue().splitlines()[-1]
-    assert "spark 50 -> 100 %: owed 8.7 GiB h, hive 50 -> 0 %: has had too much by 8.7 GiB h" in line
+    assert "spark 50 -> 100 %: owed 8.7 GiB·h, hive 50 -> 0 %: has had too much by 8.7 GiB·h" in line
     told = TickLog(Log(stream), make_policy("fair"))
     told(decision({"spark": 10 * hours, "hive": 27.4 * hours}, spark=1.0, hive=3.0))
     assert stream.getvalue().splitlines()[-1].endswith("spark 25 %, hive 75 %")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_is_broken_at_a_terminals_width_and_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    hours = 3600.0 * 1024
+    for stream, lines in ((Terminal(), 3), (io.StringIO(), 1)):
+        told = TickLog(Log(stream), make_policy("ltrf"))
+        told(decision({"spark": 10 * hours, "hive": 2 * hours, "etl": 9 * hours}, spark=4.0, hive=482.75, etl=25.0))
+        shown = stream.getvalue().splitlines()
+        assert len(shown) == lines
+        assert (max(map(len, shown)) <= 80) == (lines > 1)
+        assert all(line.startswith("    ") for line in shown[1:])
+    stream = Terminal()
+    Log(stream, "json")("info", "begin", "long " * 40)
+    assert len(stream.getvalue().splitlines()) == 1
+
+
+def test_a_queue_whose_share_reads_as_before_is_not_told() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("fair"))
+    told(decision({}, a=500.0, b=300.0, c=200.0))
+    told(decision({}, a=501.0, b=319.0, c=180.0))
+    assert stream.getvalue().splitlines()[-1].endswith("weights: b 30 -> 32 %, c 20 -> 18 %")
+    told(decision({}, a=502.0, b=318.0, c=180.0))
+    assert stream.getvalue().splitlines()[-1].endswith("weights: shares as before")
+    told(replace(decision({}, a=503.0, b=318.0, c=179.0), shadow=True))
+    assert len(stream.getvalue().splitlines()) == 3, "a shadow would write nothing that a reader could tell"
+
+
+def test_why_comes_before_what_was_done_and_a_note_has_no_end() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("fair"))
+    alarms = (Alarm("foreign", "somebody else wrote"), Alarm("note", "acl: off"))
+    told(replace(decision({}, a=1.0, b=1.0), alarms=alarms))
+    told(TickReport(time_s=105.0, took_s=0.1))
+    lines = [line.partition(" ")[2] for line in stream.getvalue().splitlines()]
+    assert lines == ["warning foreign: somebody else wrote", "warning note: acl: off", "info weights: a 50 %, b 50 %"]

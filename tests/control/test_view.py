@@ -248,6 +248,7 @@ def test_top_lives_in_a_terminal_and_q_ends_it_cleanly(tmp_path: Path) -> None:
 def test_figures_for_people() -> None:
     assert amount(1024.0 * 3600 * 100, "memory") == "100.0 GiB·h"
     assert amount(-512.0, "memory") == "-0.5 GiB·s"
+    assert amount(20.0, "memory") == "0.02 GiB·s"
     assert amount(30.0, "vcores") == "30.0 vcore·s"
     assert [seconds(value) for value in (3.2, 600.0, 9000.0, 400_000.0)] == ["3 s", "10 min", "2.5 h", "4.6 days"]
 

@@ -39,9 +39,10 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """Why a trace can have no verdict, in one line."""
+    """Why a trace can have no verdict, in one line. ``file``: whether a file of nodes and queues would mend it."""
 
     what: str
+    file: bool = False
 
 
 def cluster_file(path: Path) -> Header:
@@ -88,8 +89,17 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
         return Lacks(f"the {kind} trace has no job that ended")
     if cluster is None and not nodes:
         what = f"the {kind} trace says nothing about the cluster's nodes and the queues' weights"
-        return Lacks(f"{what}: give --cluster FILE, or --rm URL of the cluster")
+        return Lacks(what, file=True)
     return _as_ours(found, nodes, cluster, f"{path} ({kind})", into)
+
+
+def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
+    """`any_trace` for who can only play it: ``cluster`` is the user's file; what it lacks is an InputError."""
+    found = any_trace(path, None if cluster is None else cluster_file(cluster), into)
+    if isinstance(found, Lacks):
+        mend = "give --cluster FILE (docs/how-to/assess.md shows one)" if found.file else "give another trace"
+        raise InputError(found.what, where=str(path), mend=mend)
+    return found
 
 
 def _as_ours(
@@ -112,6 +122,7 @@ def _as_ours(
         header = Header(source=source, nodes=list(nodes), queues=ordered, max_am_share=-1.0)
     else:
         header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
+    into.parent.mkdir(parents=True, exist_ok=True)
     into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
     return read_trace(into)
 

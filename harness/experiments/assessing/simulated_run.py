@@ -71,6 +71,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
                 finished_s=_known(ended),
             )
         )
+    into.parent.mkdir(parents=True, exist_ok=True)
     into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
     return read_trace(into)
 

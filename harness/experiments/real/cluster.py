@@ -28,6 +28,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, allocation_fi
 from harness.jobs.submit import NODE_PROPERTIES
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
+from harness.yarn.discover import find_rm
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
 from harness.yarn.files import AllocationPlace
@@ -206,17 +207,18 @@ def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Ite
     check_target(backend, target)
     assert target.rm is not None
     assert target.shared is not None
-    address = RmAddress.of(target.rm, admin=target.admin, client=target.client)
+    http = target.http or HttpOptions(user=USER)
     with contextlib.ExitStack() as stack:
         place, root_named = None, True
         if target.allocations is not None:
             place = stack.enter_context(given_file(runs_folder(), target.allocations, progress, target.http))
             named = parse_allocations(place.read(), source=target.allocations)
             root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
+        # An earlier run's file is back by now, whether or not the RM answers.
+        address = find_rm(target.rm, http, admin=target.admin, client=target.client)
         shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
         try:
             python, document = target.python or sys.executable, {"rm": address.rest, "given": True}
-            http = target.http or HttpOptions(user=USER)
             yield RealCluster(backend, address, place, shared, python, document, root_named, http)
         finally:
             shared.remove()

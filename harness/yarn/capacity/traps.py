@@ -29,7 +29,8 @@ class Trap:
 
     def line(self) -> str:
         """For a person: what, and how to mend it."""
-        return f"{self.name}: {self.what}; {self.mend}"
+        until = f"; until then nothing is written (or `accept: [{self.name}]`)" if self.blocking else ""
+        return f"{self.name}: {self.what}; {self.mend}{until}"
 
 
 def find_traps(
@@ -59,7 +60,7 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue]) -> 
         yield Trap(
             "user-limit-factor",
             f"one user is held to a multiple of the queue's share in {_some(held)}, even on an idle cluster",
-            f"set {PREFIX}{held[0]}.user-limit-factor to -1",
+            f"set {PREFIX}{held[0]}.user-limit-factor to -1" + (", and that of the others" if held[1:] else ""),
         )
     masters = [q.path for q in leaves if _am_part(values, q.path) < 1.0]
     if masters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,51 @@ def test_nodes_and_queues_may_be_a_file_of_the_users(tmp_path: Path, capsys: pyt
     assert stop.value.code == 1
     told = capsys.readouterr().err
     assert "'a' is not a queue's full path (root.a.b); correct it (docs/how-to/assess.md shows such a file)" in told
+
+
+def history(folder: Path) -> Path:
+    for number in range(3):
+        (folder / "history").mkdir(exist_ok=True)
+        (folder / "history" / f"job_{number}.jhist").write_text(jhist(number))
+    return folder / "history"
+
+
+def sls(folder: Path) -> Path:
+    path = folder / "sls.json"
+    path.write_text("\n".join(json.dumps(sls_job(n)) for n in range(4)))
+    return path
+
+
+def rumen(folder: Path) -> Path:
+    path = folder / "job-trace.json"
+    path.write_text("\n".join(json.dumps(rumen_job(n)) for n in range(3)))
+    return path
+
+
+@pytest.mark.parametrize("made", [history, sls, rumen])
+def test_replay_and_whatif_play_a_trace_of_others_or_say_in_a_line_what_it_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: Callable[[Path], Path]
+) -> None:
+    trace, out = str(made(tmp_path)), tmp_path / "out"
+    calls = {
+        "replay": [trace, "--out", str(out), "--phases", "0", "--no-report"],
+        "whatif": [trace, "--export", str(tmp_path / "page.html")],
+    }
+    for command, words in calls.items():
+        with pytest.raises(SystemExit) as caught:
+            main([command, *words])
+        said = capsys.readouterr().err.strip().splitlines()
+        assert caught.value.code == 1
+        assert len(said) == 1
+        assert "nodes" in said[0]
+        assert "--cluster FILE" in said[0]
+    assert not out.exists()
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes: [{count: 2, memory_mb: 8192, vcores: 8}]\nqueues: {root.a: {weight: 2}, root.b: {}}\n")
+    for command, words in calls.items():
+        with pytest.raises(SystemExit) as caught:
+            main([command, *words, "--cluster", str(cluster)])
+        assert caught.value.code == 0, capsys.readouterr().err
+    assert "ltrf@outside" in capsys.readouterr().out
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    assert json.loads((out / "fair" / "summary.json").read_text())["makespan_s"] > 10

@@ -21,6 +21,7 @@ from harness.experiments.real.cluster import open_cluster
 from harness.experiments.resolve import load_experiment
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace, LocalPlace
+from tests.yarn.fake_server import FakeServer, conf
 
 BEFORE = b'<allocations><queue name="theirs"/></allocations>'
 OURS = b"<allocations/>"
@@ -63,7 +64,9 @@ def folders(root: Path) -> list[str]:
 def opened(file: Path, tmp_path: Path, said: list[str]) -> Iterator[AllocationPlace]:
     """As `yarnfair run --rm` opens it."""
     experiment = load_experiment("ltyarn-small")
-    target = Target(rm="http://127.0.0.1:1", allocations=str(file), shared=str(tmp_path / "shared"))
+    target = Target(
+        "http://127.0.0.1:1", "127.0.0.1:1", "127.0.0.1:1", allocations=str(file), shared=str(tmp_path / "shared")
+    )
     with open_cluster(experiment, "local", target, said.append) as cluster:
         yield cluster.place
 
@@ -178,3 +181,13 @@ def test_another_boots_process_is_gone(root: Path, file: Path, monkeypatch: pyte
     file.write_bytes(OURS)
     assert clean_abandoned() == [kept.folder.name]
     assert file.read_bytes() == BEFORE
+
+
+@pytest.mark.parametrize(("given", "admin"), [(None, 18033), ("127.0.0.1:7", 7)])
+def test_the_ports_that_nobody_names_the_rm_tells(root: Path, tmp_path: Path, given: str | None, admin: int) -> None:
+    told = {"yarn.resourcemanager.admin.address": "rm:18033", "yarn.resourcemanager.address": "rm:18032"}
+    experiment = load_experiment("contended")
+    with FakeServer(conf(told)) as rm:
+        target = Target(rm=rm.url, admin=given, shared=str(tmp_path / "shared"))
+        with open_cluster(experiment, "local", target) as cluster:
+            assert (cluster.address.admin.port, cluster.address.client.port) == (admin, 18032)

@@ -67,7 +67,10 @@ def test_blocking_ones_come_first_and_each_says_how_it_is_mended() -> None:
     values = {name: value for name, value in SAFE.items() if not name.endswith("-factor")}
     found = find_traps(values, {"yarn.acl.enable": "false"}, queue_tree(values, source="f"))
     assert [(trap.name, trap.blocking) for trap in found] == [("user-limit-factor", True), ("acl", False)]
-    assert found[0].line().endswith(f"set {P}root.a.user-limit-factor to -1")
+    said = found[0].line()
+    assert f"set {P}root.a.user-limit-factor to -1, and that of the others; until then nothing is written" in said
+    assert said.endswith("(or `accept: [user-limit-factor]`)")
+    assert found[1].line().endswith("to the administrators and this controller's user")
 
 
 def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:

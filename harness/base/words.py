@@ -1,0 +1,23 @@
+"""Text for people."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+#: Between a number and its unit no line is broken.
+_UNIT = re.compile(r"(?<=\d) (?=%|ms\b|s\b|[kMGT]iB\b|vcores?\b)")
+
+
+def folded(text: str, columns: int, *, hang: int = 4) -> str:
+    """A line broken at a width, between words; what follows stands ``hang`` columns in."""
+    inner = text[: len(text) - len(text.lstrip())]
+    lines = textwrap.fill(
+        _UNIT.sub("\0", text.strip()),
+        columns,
+        initial_indent=inner,
+        subsequent_indent=" " * min(hang, columns // 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines.replace("\0", " ")
