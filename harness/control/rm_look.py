@@ -92,7 +92,10 @@ class RmLook:
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
-            self._last_apps, self._apps_again_s = apps, answered_s + settings.ask_again * (answered_s - asked_s)
+            # How long an RM that has just begun takes for its first list is no measure of the next ones. Nor is what is
+            # back on its nodes known until then: while nobody asks again, nothing of it would count.
+            wait_s = 0.0 if self.news else settings.ask_again * (answered_s - asked_s)
+            self._last_apps, self._apps_again_s = apps, answered_s + wait_s
             self.accounts.observe(
                 now_s,
                 looks_of(apps),

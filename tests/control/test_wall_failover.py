@@ -129,3 +129,28 @@ def test_an_application_that_makes_no_sense_for_a_while_is_said_and_counted_in_t
             assert kinds(report) == ({"app"} if rm.senseless else set())
             assert report.snapshot is not None
         assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
+
+
+def test_a_new_rm_that_is_slow_at_first_is_asked_again_at_the_next_look(tmp_path: Path) -> None:
+    """What runs counts while it runs, and not ten times as long after an RM's first list, which took it half a minute."""
+    rm = rm_with_load()
+    container = rm.start("x", 4096)
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(2):
+            controller.tick()
+            rm.now_s += 5.0
+        rm.restart()
+        apps = rm.rest.apps
+
+        def cold(*given: Any, **named: Any) -> Any:
+            rm.now_s += 30.0
+            rm.rest.apps = apps
+            return apps(*given, **named)
+
+        rm.rest.apps = cold
+        assert kinds(controller.tick()) == {"rm"}
+        rm.node_back([container])
+        for _ in range(8):
+            rm.now_s += 5.0
+            report = controller.tick()
+        assert report.consumed["root.a"][0] == pytest.approx(rm.truth("root.a")[0])
