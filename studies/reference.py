@@ -186,6 +186,26 @@ def _policies(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def _described(names: list[str]) -> str:
+    """Policies and what their classes say of themselves."""
+    rows = []
+    for name in names:
+        text = inspect.getdoc(policy_class(name)) or ""
+        text = re.sub(r"docs/decisions/([\w-]+)\.md", r"[why](../decisions/\1.md)", text.replace("``", "`"))
+        rows.append((f"`{name}`", escaped(text)))
+    return markdown(("policy", "what it does"), rows)
+
+
+def policies_part() -> str:
+    """The built-in policies, all but FAWKES'."""
+    return _described([name for name in POLICIES if not name.startswith("fawkes-")])
+
+
+def fawkes_part() -> str:
+    """FAWKES' weighting policies."""
+    return _described([name for name in POLICIES if name.startswith("fawkes-")])
+
+
 def aliases_part() -> str:
     """The thesis' names of DynamicMR's settings."""
     rows = [(f"`{long}`", f"`{short}`") for long, short in policy_class("dynamicmr").aliases.items()]
@@ -342,6 +362,8 @@ def metrics_part() -> str:
 #: Name of a part -> what makes it.
 PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_part,
+    "policies": policies_part,
+    "fawkes": fawkes_part,
     "settings": settings_part,
     "aliases": aliases_part,
     "enforce": enforce_part,

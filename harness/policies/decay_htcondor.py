@@ -37,6 +37,8 @@ class HtcondorSettings(DecaySettings):
 class DecayHtcondor(DecayPolicy):
     """HTCondor's user priority: usage that fades with a half-life, over the weight.
 
+    From outside: the shares as weights.
+
     The priority factor is 1 / weight. The smoothed usage is in units of the resource (cores, as in HTCondor; MiB for
     ``resource=memory``, where the floor of 0.5 is next to nothing; parts of the cluster for ``dominant``, where it is
     half a core's).

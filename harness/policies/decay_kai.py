@@ -91,6 +91,8 @@ class KaiSettings:
 class DecayKai(DecayPolicy):
     """KAI Scheduler's time-based fairshare: a weight shrinks by past use.
 
+    From outside: the shares as weights.
+
     U is relative to what the cluster could have given in the same time. Every P 0: the weights alone decide.
 
     A sliding window and a half-life together are not offered: a half-life well below the window hides its edge.

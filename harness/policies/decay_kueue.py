@@ -33,6 +33,8 @@ class KueueSettings(DecaySettings):
 class DecayKueue(DecayPolicy):
     """Kueue's admission fair sharing: usage that fades, with a penalty on entry.
 
+    From outside: the horizon law of ``ltrf`` over its own memory.
+
     One resource is remembered (its weight is then of no account); ``dominant`` takes the larger of both.
 
     The ledger's continuous decay is Kueue's at every sampling instant. The entry penalty stands for what runs: with

@@ -31,7 +31,10 @@ class SlurmSettings(DecaySettings):
 
 
 class DecaySlurm(DecayPolicy):
-    """Slurm's Fair Tree on usage that fades: whoever is ranked first gets all it asks for, then the next."""
+    """Slurm's Fair Tree on usage that fades: whoever is ranked first gets all it asks for, then the next.
+
+    From outside: ranks as ``fifo``'s, by level fairshare.
+    """
 
     name = "decay-slurm"
     Settings: ClassVar[type] = SlurmSettings

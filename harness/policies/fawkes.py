@@ -236,7 +236,7 @@ def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
 
 
 class JobDemand(FawkesPolicy):
-    """JD: the number of jobs waiting."""
+    """JD: the number of jobs waiting, not started."""
 
     name = "fawkes-jd"
 
@@ -245,7 +245,7 @@ class JobDemand(FawkesPolicy):
 
 
 class DataDemand(FawkesPolicy):
-    """DD: the input data of the jobs waiting."""
+    """DD: the input data of the jobs waiting, in GB."""
 
     name = "fawkes-dd"
 
@@ -311,7 +311,10 @@ class ResourceUsage(FawkesPolicy):
 
 
 class JobSlowdown(FawkesPolicy):
-    """JS: the mean slowdown of running and waiting jobs."""
+    """JS: the mean slowdown of running and waiting jobs.
+
+    A job's slowdown is the time since its submission over its time alone on the reference.
+    """
 
     name = "fawkes-js"
 
@@ -320,7 +323,7 @@ class JobSlowdown(FawkesPolicy):
 
 
 class JobThroughput(FawkesPolicy):
-    """JT: a^-q with q = jobs completed over jobs waiting (eq. 6), 1 at most, and 1 when nothing waits."""
+    """JT: a^-q with q = jobs completed in the last T over jobs waiting (eq. 6), 1 at most, and 1 when nothing waits."""
 
     name = "fawkes-jt"
     Settings = ThroughputSettings

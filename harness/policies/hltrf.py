@@ -22,9 +22,10 @@ from harness.policies.tree import Tree
 class Hltrf(LongTermPolicy):
     """As ``naive-hltrf``, but a demanding leaf that has waited T_wait is served first.
 
-    In the scheduler and on paper that is the leaf with the smallest accumulated / weight (Algorithm 2, with >=: the
-    strict > of the paper misses Theorem 1). From outside every demanding leaf is watched, the debtor included, and the
-    path of one that has waited T_wait is lifted until it has been served (docs/decisions/weights.md).
+    In the scheduler and on paper that is the leaf with the smallest accumulated / weight that its limits let grow
+    (Algorithm 2, with >=: the strict > of the paper misses Theorem 1). From outside ``affinity`` mixes the weights of
+    ``ltrf`` and ``naive-hltrf``. Every demanding leaf is watched, the debtor included, and the path of one that has
+    waited T_wait is lifted until it has been served (docs/decisions/weights.md).
     """
 
     name = "hltrf"

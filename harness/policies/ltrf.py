@@ -38,7 +38,11 @@ class LtrfSettings(LongTermSettings):
 
 
 class Ltrf(LongTermPolicy):
-    """The demanding leaf with the smallest accumulated / weight gets the next container; the tree is ignored."""
+    """The demanding leaf with the smallest accumulated / weight gets the next container; the tree is ignored.
+
+    From outside: water-filling over a horizon (docs/decisions/horizon.md), leaf against leaf. A group's weight is the
+    sum of its leaves'.
+    """
 
     name = "ltrf"
     ignores_tree = True

@@ -6,7 +6,10 @@ from harness.policies.longterm import LongTermPolicy
 
 
 class NaiveHltrf(LongTermPolicy):
-    """From the root down, the demanding child whose subtree has the smallest accumulated / weight."""
+    """From the root down, the demanding child whose subtree has the smallest accumulated / weight.
+
+    From outside: water-filling over a horizon (docs/decisions/horizon.md), level by level.
+    """
 
     name = "naive-hltrf"
 

@@ -41,7 +41,7 @@ class ProgressShare(Policy):
 
     "Furthest below" is the smallest progress share over weight. Rates of different jobs are compared after each has
     been divided by the job's mean over the cluster (`harness.policies.rates.affinity`): a job that is faster everywhere
-    has no preference.
+    has no preference. On containers as ``fair``: weights cannot prefer a node.
     """
 
     name = "progress-share"

@@ -27,8 +27,9 @@ class Static(Policy):
     Level by level in a tree, inside and from outside.
 
     The cluster is divided without remainder: memory and vcores to whole units by largest remainder, ties by name. A
-    queue that is due anything may hold one small container, even if the shares then sum to more than the cluster: the
-    ResourceManager refuses every application of a queue whose maximum share is 0. None is above the administrator's.
+    queue that is due anything may hold one small container (1 vcore and 1 GiB, less where the cluster has less memory
+    to a vcore), even if the shares then sum to more than the cluster: the ResourceManager refuses every application of
+    a queue whose maximum share is 0. None is above the administrator's. Without nodes there are no maximum shares.
     """
 
     name = "static"
