@@ -16,7 +16,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,11 @@ from harness.cli import cli
 from harness.control.config import EnforceConfig, GuardsSpec, HttpSpec, KerberosSpec, MetricsSpec, RmSpec
 from harness.experiments import spec
 from harness.jobs import recorded
+from harness.jobs.workloads import KINDS as WORKLOADS
+from harness.jobs.workloads import workload_class
+from harness.jobs.workloads.base import MapReduceWorkload, Workload
+from harness.jobs.workloads.bins import BinSpec
+from harness.jobs.workloads.sequence import JobTemplate
 from harness.kinds.mrclusters import spec as mrclusters
 from harness.kinds.pools import spec as pools
 from harness.kinds.rates import spec as rates
@@ -213,7 +218,15 @@ def aliases_part() -> str:
 
 
 def docs_of(model: type) -> dict[str, str]:
-    """Field -> the string that stands under it in the class."""
+    """Field -> the string that stands under it in the class, or in one of ours that it extends."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if base.__module__.split(".")[0] not in ("pydantic", "builtins", "abc"):
+            found.update(_own_docs(base))
+    return found
+
+
+def _own_docs(model: type) -> dict[str, str]:
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(tree, ast.ClassDef)
     found: dict[str, str] = {}
@@ -253,9 +266,10 @@ def keys_of(model: type[BaseModel], before: str = "") -> list[tuple[str, str, st
     return rows
 
 
-def _keys(*models: tuple[str, type[BaseModel]]) -> str:
+def _keys(*models: tuple[str, type[BaseModel]], but: Collection[str] = ()) -> str:
     """The table of a file's keys: of the file itself, then of what stands under a key."""
     rows = [row for key, model in models for row in keys_of(model, f"{key}." if key else "")]
+    rows = [row for row in rows if row[0].strip("`") not in but]
     return markdown(("key", "default", "meaning"), [tuple(map(escaped, row)) for row in rows])
 
 
@@ -285,6 +299,19 @@ def experiment_part() -> str:
         ("delays", spec.DelaysSpec),
         ("faults", spec.FaultsSpec),
     )
+
+
+def workloads_part() -> str:
+    """The keys of each kind of workload; programs that compute have a page of their own."""
+    parts = ["Every workload:", _keys(("", Workload)), "`bins`, `sequence` and `swim`:"]
+    parts.append(_keys(("", MapReduceWorkload), but=set(Workload.model_fields)))
+    common = set(MapReduceWorkload.model_fields)
+    below: dict[str, list[tuple[str, type[BaseModel]]]]
+    below = {"bins": [("bins", BinSpec)], "sequence": [("jobs", JobTemplate)]}
+    for kind in WORKLOADS:
+        if kind != "programs":
+            parts += [f"`{kind}`:", _keys(("", workload_class(kind)), *below.get(kind, []), but=common)]
+    return "\n\n".join(parts)
 
 
 def allocation_part() -> str:
@@ -370,6 +397,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "experiment": experiment_part,
     "slots": slots_part,
     "allocation": allocation_part,
+    "workloads": workloads_part,
     "metrics": metrics_part,
     "trace": trace_part,
     "vectors": vectors_part,

@@ -35,8 +35,11 @@ class Workload(Strict):
     has_stages: ClassVar[bool] = True
 
     kind: str
+    """Which form it is."""
     about: str = ""
+    """What it is, in words."""
     start_s: Seconds = 0.0
+    """Added to every submission."""
 
     def trace_name(self) -> str | None:
         """The trace file that it reads, if any, relative to the workload's folder."""
@@ -61,7 +64,9 @@ class MapReduceWorkload(Workload):
     """What workloads of tasks without a listing say of masters and reduces."""
 
     am: DemandSpec
+    """A master's container: `memory_mb`, `vcores`."""
     slow_start: float = Field(default=0.05, ge=0, le=1, allow_inf_nan=False)
+    """The part of the maps that must have ended before reduces are asked for; the default is Hadoop's."""
 
 
 @dataclass(frozen=True, slots=True)

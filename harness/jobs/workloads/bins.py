@@ -27,11 +27,17 @@ class BinSpec(Strict):
     """One row of LTYARN Table 3; with demands of its own, of QKnober's Table 1."""
 
     type: Name
+    """Its name in tables."""
     maps: int = Field(ge=1, le=MOST_TASKS)
+    """Of each job."""
     reduces: Tasks = 0
+    """Of each job."""
     jobs: int = Field(ge=1, le=MOST_JOBS)
+    """How many jobs."""
     map_demand: DemandSpec | None = None
+    """Instead of `map.demand`."""
     reduce_demand: DemandSpec | None = None
+    """Instead of `reduce.demand`."""
 
 
 class BinsWorkload(MapReduceWorkload):
@@ -41,9 +47,13 @@ class BinsWorkload(MapReduceWorkload):
 
     kind: Literal["bins"]
     arrivals: ArrivalsSpec
+    """When the jobs come: `trace` (as the first jobs of a SWIM trace), or `mean_gap_s` (at random)."""
     map: TaskSpec
+    """`demand` and `duration` of a map."""
     reduce: TaskSpec
+    """`demand` and `duration` of a reduce."""
     bins: list[BinSpec] = Field(min_length=1, max_length=10_000)
+    """Rows of jobs; the seed shuffles all jobs."""
 
     def trace_name(self) -> str | None:
         return self.arrivals.trace

@@ -34,7 +34,9 @@ class RecordedWorkload(Workload):
 
     kind: Literal["recorded"]
     trace: Name
+    """Of [`yarnfair record`](trace.md)."""
     only: Name
+    """The queue's full path there."""
 
     def trace_name(self) -> str | None:
         return self.trace

@@ -28,13 +28,21 @@ class JobTemplate(Strict):
     """One job of a ``sequence``: MapReduce (``maps``, ``reduces``), a DAG (``stages``) or Spark (``executors``)."""
 
     name: Name
+    """Its name in tables."""
     maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
+    """MapReduce: how many."""
     reduces: Tasks = 0
+    """MapReduce: how many."""
     map: TaskSpec | None = None
+    """Instead of `task`, for maps."""
     reduce: TaskSpec | None = None
+    """Instead of `task`, for reduces."""
     stages: list[StageSpec] | None = Field(default=None, min_length=1, max_length=1000)
+    """A DAG, or Spark: `name`, `tasks`, `after` (earlier stages), `slow_start`, `demand`, `duration`."""
     executors: ExecutorsSpec | None = None
+    """Spark: `count`, `slots` (tasks at once in each), `demand`."""
     iterations: int = Field(default=1, ge=1, le=10_000)
+    """How often the stages are gone through."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -56,9 +64,13 @@ class SequenceWorkload(MapReduceWorkload):
 
     kind: Literal["sequence"]
     submission: SubmissionSpec
+    """`every_s`, or `think_s` after the job before has ended."""
     task: TaskSpec
+    """`demand` and `duration`, for jobs and stages that have none."""
     jobs: list[JobTemplate] = Field(min_length=1, max_length=10_000)
+    """In this order."""
     rounds: int = Field(default=1, ge=1, le=100_000)
+    """How often the jobs are gone through."""
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
         yield "am", self.am.resource()

@@ -19,7 +19,9 @@ class SlsWorkload(Workload):
 
     kind: Literal["sls"]
     trace: Name
+    """Hadoop SLS' JSON."""
     only: Name | None = None
+    """One queue of it; none: all."""
 
     def trace_name(self) -> str | None:
         return self.trace

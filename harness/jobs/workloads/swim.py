@@ -27,12 +27,19 @@ class TraceWorkload(MapReduceWorkload):
 
     kind: Literal["swim"]
     trace: Name
+    """The SWIM trace."""
     map: TaskSpec
+    """`demand` and `duration` of a map. A job has max(1, ⌈input bytes / 64 MiB⌉)."""
     reduce: TaskSpec
+    """`demand` and `duration` of a reduce. One for each 10⁹ shuffled bytes begun, at most 999; none without."""
     first: int | None = Field(default=None, ge=1)
+    """How many of its jobs; none: all."""
     parts: int = Field(default=1, ge=1, le=100_000)
+    """Only every n-th job."""
     part: int = Field(default=1, ge=1)
+    """Begins with this one."""
     time_scale: Positive = 1.0
+    """A factor on its times."""
 
     @model_validator(mode="after")
     def _part_is_one_of_them(self) -> Self:
