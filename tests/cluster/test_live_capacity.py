@@ -217,10 +217,8 @@ def test_a_dry_run_says_from_which_share(store: Rm) -> None:
     said.write_text(
         f"policy: static\nledger: {store.folder}/dry.db\naccept: [maximum-applications, user-limit-factor]\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "enforce", "--rm", store.client.rms[0].rest, "--config", str(said), "--dry-run", "--json"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "harness", "enforce", "--rm", store.client.rms[0].rest, "--config", str(said)]
+    done = subprocess.run([*command, "--dry-run", "--json"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     shares = json.loads(done.stdout)["shares"]
     assert (shares["root.b"]["before"], shares["root.g.y"]["before"]) == pytest.approx((0.5, 0.7))

@@ -132,7 +132,7 @@ def test_an_application_that_makes_no_sense_for_a_while_is_said_and_counted_in_t
 
 
 def test_a_new_rm_that_is_slow_at_first_is_asked_again_at_the_next_look(tmp_path: Path) -> None:
-    """What runs counts while it runs, and not ten times as long after an RM's first list, which took it half a minute."""
+    """What runs counts while it runs, and not ten times as long after an RM's first list, which took half a minute."""
     rm = rm_with_load()
     container = rm.start("x", 4096)
     with controlled(rm, tmp_path) as controller:
