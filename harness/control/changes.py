@@ -11,7 +11,7 @@ from harness.policies.base import Policy
 _IN_HOURS = 10_000.0
 _UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
 #: Parts that differ by less are the same to a reader.
-_SAME = 0.0005
+SAME = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def amount(value: float, unit: str) -> str:
 
 def percent(part: float) -> str:
     """A part as ``25 %``; below 10 % with one place."""
-    return f"{100 * part:.0f} %" if part >= 0.0995 or part < _SAME else f"{100 * part:.1f} %"
+    return f"{100 * part:.0f} %" if part >= 0.0995 or part < SAME else f"{100 * part:.1f} %"
 
 
 def parts(weights: Mapping[str, float]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.changes import Entitled, debts, parts
+from harness.control.changes import SAME, Entitled, debts, parts
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
@@ -141,16 +141,22 @@ def _path(leaf: str, queues: Mapping[str, QueueRow]) -> Iterable[str]:
 
 
 def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
-    """The view with each queue's last change, of decisions in the order in which they were made."""
+    """The view with each queue's last change, of decisions in the order in which they were made.
+
+    A queue's part changes with its siblings' weights too.
+    """
     made = [decision for decision in decisions if isinstance(decision.get("weights"), dict)]
     rows = dict(view.queues)
     open_ = set(rows)
     for at in range(len(made) - 1, -1, -1):
         decision, before = made[at], made[at - 1] if at else {}
-        wanted = open_ & set(decision.get("changed", ()))
+        changed = set(decision.get("changed", ()))
+        beside = {path.rpartition(".")[0] for path in changed}
+        wanted = {path for path in open_ if path in changed or path.rpartition(".")[0] in beside}
         if not wanted:
             continue
         now, was = parts(decision["weights"]), parts(before.get("weights", {}))
+        wanted = {p for p in wanted if p in changed or abs(now.get(p, 0.0) - was.get(p, 0.0)) >= SAME}
         entitled = {path: Entitled(row.entitlement, row.leaf) for path, row in view.queues.items()}
         owed = debts(decision.get("counted") or {}, entitled, flat=view.flat)
         for path in wanted:

@@ -21,7 +21,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.cli.top import frame
 from harness.control.explain import amount, explain, seconds
-from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals
+from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals, with_changes
 from harness.control.view_run import from_run
 from tests.control.driven import controlled, rm_with_load
 from tests.control.rm_model import RmModel
@@ -114,6 +114,19 @@ def test_a_ledgers_figures(tmp_path: Path) -> None:
     assert "raised from 50.0 % to" in words
     assert "because by then it had had 300.0 GiB·s too little" in words
     assert "It is next" in words
+
+
+def test_a_part_that_changed_by_its_siblings_weight_has_changed_then(tmp_path: Path) -> None:
+    worked(tmp_path)
+    made = [
+        {"time_s": 10.0, "weights": {"root.a": 500.0, "root.b": 500.0}, "changed": ["root.a", "root.b"]},
+        {"time_s": 20.0, "weights": {"root.a": 125.0, "root.b": 500.0}, "changed": ["root.a"]},
+        {"time_s": 30.0, "weights": {"root.a": 125.02, "root.b": 500.0}, "changed": ["root.a"]},
+    ]
+    rows = with_changes(from_ledger(tmp_path / "ledger.db"), made).queues
+    b = rows["root.b"]
+    assert (b.changed_s, b.part_before, b.part) == (20.0, 0.5, 0.8)
+    assert rows["root.a"].changed_s == 30.0
 
 
 def test_a_live_rm_with_and_without_accounts(tmp_path: Path) -> None:
