@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from harness.control.changes import amount
-from harness.control.view import QueueRow, View, rivals, standing
+from harness.control.view import QueueRow, Rival, View, rivals, standing
+from harness.yarn.queue_answers import CAPACITY
 
 
 def percent(part: float) -> str:
@@ -117,7 +119,8 @@ def _weight(view: View, row: QueueRow) -> list[str]:
         return []
     siblings = [other for other in view.queues.values() if other.parent == row.parent and other.weight is not None]
     total = sum(other.weight or 0.0 for other in siblings)
-    text = f"Weight {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
+    name = "Capacity" if view.scheduler == CAPACITY else "Weight"
+    text = f"{name} {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
     if not view.policy:
         return [f"{text}."]
     if row.changed_s is None:
@@ -144,6 +147,14 @@ def _next(view: View, row: QueueRow) -> list[str]:
     waiting = [rival for rival in order if rival.wants]
     if not waiting:
         return ["None of its siblings waits for containers now."] if len(order) > 1 else []
+    places = [rival.path for rival in waiting]
+    if row.path in places:
+        place = places.index(row.path) + 1
+        lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
+    else:
+        lead = "It wants nothing now"
+    if view.scheduler == CAPACITY:
+        return [f"{lead}: {_by_capacity(view, row, waiting)}."]
     total = sum(other.weight or 0.0 for other in view.queues.values() if other.parent == row.parent)
     held = sum(other.allocated_mb for other in view.queues.values() if other.parent == row.parent)
     shown = ", ".join(
@@ -151,13 +162,21 @@ def _next(view: View, row: QueueRow) -> list[str]:
         f"{percent((view.queues[rival.path].weight or 0.0) / (total or 1.0))} of their weights"
         for rival in waiting[:5]
     )
-    places = [rival.path for rival in waiting]
-    if row.path in places:
-        place = places.index(row.path) + 1
-        lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
-    else:
-        lead = "It wants nothing now"
     return [f"{lead}: the scheduler serves first who holds least for its weight ({shown})."]
+
+
+def _by_capacity(view: View, row: QueueRow, waiting: Sequence[Rival]) -> str:
+    """How the Capacity Scheduler orders those that wait."""
+    by_priority = row.parent is not None and view.queues[row.parent].ordering == "priority-utilization"
+    shown = []
+    for rival in waiting[:5]:
+        other = view.queues[rival.path]
+        uses = f"uses {percent(rival.usage_over_weight)} of {other.fair_mb:,} MiB" if other.fair_mb else "has none"
+        shown.append(f"{rival.path} {uses}" + (f", priority {other.priority}" if by_priority else ""))
+    rule = "the scheduler serves first who uses least of its capacity"
+    if by_priority:
+        rule = "the scheduler serves first who is below its capacity, by priority, then who uses least of it"
+    return f"{rule} ({'; '.join(shown)})"
 
 
 def document(view: View, path: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ a run directory; what a source does not know is None.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from harness.control.changes import SAME, Entitled, debts, parts
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
-from harness.yarn.queue_answers import SchedulerStatus
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus
 
 #: Decisions that are looked through for a queue's last change.
 MOST_DECISIONS = 500
@@ -53,8 +55,12 @@ class QueueRow:
     deficit_then: float | None = None
     accumulated_before: float | None = None
     reason: str | None = None
-    #: What the RM computed as its fair share.
+    #: What the RM computed as its fair share; on the Capacity Scheduler its effective capacity.
     fair_mb: int | None = None
+    #: What the Capacity Scheduler goes by besides: space that is kept, its priority, how it orders its children.
+    reserved_mb: int = 0
+    priority: int = 0
+    ordering: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,8 @@ class View:
     wall_clock: bool = True
     #: How many vcores are held, and how many there are (None: not known).
     vcores: tuple[int, int] | None = None
+    #: Which scheduler the RM has, as its REST API calls it ('': not known).
+    scheduler: str = ""
 
 
 def standing(view: View) -> dict[str, Any]:
@@ -252,9 +260,11 @@ def from_rm(
     for app in apps:
         retained[app.queue] = retained.get(app.queue, 0.0) + app.memory_seconds
     rows: dict[str, QueueRow] = {}
+    # A queue of which a Capacity Scheduler shows no capacity has none; a Fair Scheduler's has weight 1.
+    unsaid = 0.0 if status.type == CAPACITY else 1.0
     for path, queue in status.queues.items():
         known = kept.queues.get(path) if kept is not None else None
-        row = known or QueueRow(path, queue.parent, queue.leaf, weights.get(path, 1.0))
+        row = known or QueueRow(path, queue.parent, queue.leaf, weights.get(path, unsaid))
         accumulated = row.accumulated if kept is not None else retained.get(path, 0.0)
         rows[path] = replace(
             row,
@@ -267,9 +277,13 @@ def from_rm(
             weight=weights.get(path, row.weight),
             accumulated=accumulated,
             fair_mb=queue.fair_share.memory_mb,
+            reserved_mb=queue.reserved.memory_mb,
+            priority=queue.priority,
+            ordering=queue.policy,
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)
-    view = View(time_s, source, "", status.capacity.memory_mb, rows, vcores=(held, status.capacity.vcores))
+    vcores = (held, status.capacity.vcores)
+    view = View(time_s, source, "", status.capacity.memory_mb, rows, vcores=vcores, scheduler=status.type)
     if kept is not None:
         view = replace(
             kept,
@@ -277,6 +291,7 @@ def from_rm(
             source=source,
             capacity_mb=view.capacity_mb,
             vcores=view.vcores,
+            scheduler=view.scheduler,
             queues=rows,
             accounts_age_s=max(time_s - kept.time_s, 0.0),
         )
@@ -285,7 +300,10 @@ def from_rm(
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A queue that competes for the next container: the Fair Scheduler compares usage over weight (smallest first)."""
+    """A queue that competes for the next container: the Fair Scheduler compares usage over weight (smallest first).
+
+    The Capacity Scheduler compares usage, with what is reserved, over the effective capacity.
+    """
 
     path: str
     usage_over_weight: float
@@ -293,11 +311,44 @@ class Rival:
 
 
 def rivals(view: View, path: str) -> list[Rival]:
-    """The queue and its siblings in the order in which the stock Fair Scheduler would serve them, min shares aside."""
+    """The queue and its siblings in the order in which the RM's own scheduler would serve them.
+
+    The Fair Scheduler's minimum shares and the Capacity Scheduler's least container are left aside.
+    """
     row = view.queues[path]
+    if view.scheduler == CAPACITY and row.parent is not None:
+        siblings = [other for other in view.queues.values() if other.parent == row.parent]
+        by_priority = view.queues[row.parent].ordering == "priority-utilization"
+        before = functools.partial(_served_before, by_priority=by_priority)
+        return [
+            Rival(other.path, _fill(other), other.demand_mb > other.allocated_mb)
+            for other in sorted(siblings, key=functools.cmp_to_key(before))
+        ]
     found = [
         Rival(other.path, other.allocated_mb / other.weight, other.demand_mb > other.allocated_mb)
         for other in view.queues.values()
         if other.parent == row.parent and other.parent is not None and other.weight
     ]
     return sorted(found, key=lambda rival: (not rival.wants, rival.usage_over_weight, rival.path))
+
+
+def _fill(row: QueueRow) -> float:
+    """How much of its effective capacity a queue uses; of none: infinitely much."""
+    return (row.allocated_mb + row.reserved_mb) / row.fair_mb if row.fair_mb else math.inf
+
+
+def _served_before(left: QueueRow, right: QueueRow, *, by_priority: bool) -> int:
+    """PriorityUtilizationQueueOrderingPolicy: negative if left is served before right."""
+    a, b = _fill(left), _fill(right)
+    waits = (left.demand_mb <= left.allocated_mb) - (right.demand_mb <= right.allocated_mb)
+    if waits:
+        return waits
+    if bool(left.fair_mb) != bool(right.fair_mb):
+        return -1 if left.fair_mb else 1
+    if by_priority and left.priority != right.priority:
+        if (a < 1) == (b < 1):
+            return right.priority - left.priority
+        return -1 if a < 1 else 1
+    if a != b:
+        return -1 if a < b else 1
+    return (right.fair_mb or 0) - (left.fair_mb or 0) or (left.path > right.path) - (left.path < right.path)

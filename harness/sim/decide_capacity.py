@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from harness.base.errors import InputError
+from harness.model.queues import JAVA_INT_MAX
 from harness.sim.capacity import apps as cs_apps
 from harness.sim.capacity import nodes as cs_nodes
 from harness.sim.capacity import state as st
@@ -199,7 +202,7 @@ class CapacityDecider(Decider):
             ("abs_used", "abs_used"),
         ):
             entry[key] = _shortest(q[name])
-        if not q["weight"] < 0:
+        if q["weight"] != -1:
             entry["weight"], entry["norm_weight"] = _shortest(q["weight"]), _shortest(q["norm"])
         for key, name in (
             ("eff", "eff"),
@@ -239,12 +242,16 @@ class CapacityDecider(Decider):
 
 
 def _resource(entry: dict[str, Any], key: str, record: Any, name: str) -> None:
-    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), int(record[f"{name}_vcores"])
+    # Resource.getVirtualCores cuts what is no int.
+    vcores = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
+    entry[f"{key}_mb"], entry[f"{key}_vcores"] = int(record[f"{name}_mb"]), vcores
 
 
-def _shortest(value: Any) -> float:
-    """A float32 as the shortest decimal that gives it back, as Java writes it."""
-    return float(str(value))
+def _shortest(value: Any) -> float | str:
+    """A float32 as the shortest decimal that gives it back, as Java writes it; what is no number by its name."""
+    if np.isfinite(value):
+        return float(str(value))
+    return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def decider(script: Any, *, mutations: int = 0) -> Decider:

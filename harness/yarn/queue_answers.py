@@ -49,6 +49,7 @@ class QueueStatus:
     active_apps: int  # leaves only; 0 for parents
     preemptable: bool
     setting: float | None = None  # Capacity Scheduler only
+    priority: int = 0  # Capacity Scheduler only
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +221,5 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         active_apps=fields.count("numActiveApplications") if leaf else 0,
         preemptable=not fields.flag("preemptionDisabled", True),
         setting=setting,
+        priority=int(fields.number("queuePriority", 0.0)),
     )

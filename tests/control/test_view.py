@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +314,48 @@ def test_raised_is_said_of_shares_not_of_raw_weights(tmp_path: Path) -> None:
     view = from_run(write_run(tmp_path / "run", decisions="".join(json.dumps(one) + "\n" for one in made)))
     words = " ".join(explain(view, "root.G"))
     assert "lowered from 50.0 % to 25.0 % at 9.0 s, because by then it had had 3.9 GiB·s too much" in words
+
+
+def _capacity_view(ordering: str = "utilization") -> View:
+    """Three queues of a Capacity Scheduler: (holds, capacity, priority), all of which wait."""
+    rows = {"root": QueueRow("root", None, False, 1.0, ordering=ordering)}
+    for name, held, reserved, capacity, priority in (
+        ("a", 4096, 0, 8192, 0),
+        ("b", 3072, 2048, 8192, 1),
+        ("c", 2048, 0, 2048, 5),
+        ("d", 0, 0, 0, 9),
+    ):
+        path = f"root.{name}"
+        rows[path] = QueueRow(
+            path,
+            "root",
+            True,
+            float(capacity),
+            allocated_mb=held,
+            demand_mb=held + 1024,
+            weight=capacity / 2048,
+            fair_mb=capacity,
+            reserved_mb=reserved,
+            priority=priority,
+        )
+    return View(0.0, "rm", "", 18432, rows, scheduler="capacityScheduler")
+
+
+@pytest.mark.parametrize(("ordering", "order"), [("utilization", "abcd"), ("priority-utilization", "bacd")])
+def test_the_capacity_schedulers_order_goes_by_capacities_and_priorities(ordering: str, order: str) -> None:
+    # b's reservation counts as used; d has no capacity, and c all of its own: both are at or above 1.
+    view = _capacity_view(ordering)
+    found = rivals(view, "root.a")
+    assert [rival.path[-1] for rival in found] == list(order)
+    words = " ".join(explain(view, "root.a"))
+    assert "Capacity 4, 44.4 % of its siblings' sum." in words
+    assert "root.b uses 62.5 % of 8,192 MiB" in words
+    assert ("priority 1" in words) is (ordering == "priority-utilization")
+    assert "root.d has none" in words
+
+
+def test_a_queue_of_which_a_capacity_scheduler_shows_no_capacity_is_entitled_to_nothing() -> None:
+    rm = rm_with_load()
+    status = replace(rm.rest.scheduler(), type="capacityScheduler")
+    view = from_rm(rm.now_s, "rm", status, {"root.a": 3.0}, [])
+    assert [view.queues[path].share for path in ("root.a", "root.b")] == [1.0, 0.0]

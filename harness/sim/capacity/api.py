@@ -72,6 +72,11 @@ class Scheduler:
         self.node_names = [node.name for node in node_list]
         self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
         tree = read_conf(self.settings)
+        #: What Hadoop reads once, at its start.
+        self._for_good = {
+            key: self.settings.get(key, "")
+            for key in ("resource-calculator", *(f"{q.path}.allow-zero-capacity-sum" for q in tree.queues()))
+        }
         g = zeros(1, st.G)
         self._globals(g[0], Conf(conf), tree)
         g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
@@ -214,7 +219,7 @@ class Scheduler:
         off = self.mutations
         q["cap"], q["max"], q["weight"] = queue.capacity, queue.maximum, queue.weight
         if queue.path == "root":
-            q["cap"] = 1.0
+            q["cap"], q["norm"] = 1.0, np.float32(queue.weight > 0)
         if off & st.MUT_CAPACITIES:
             q["weight"] = -1.0 if queue.weight < 0 else 1.0
         q["absolute"] = queue.mode == "absolute"
@@ -246,14 +251,15 @@ class Scheduler:
         if self.mutations & st.MUT_RECONFIGURE:
             return
         refused: InputError | None = None
+        cluster = (int(self.S.g[0]["cluster_mb"]), int(self.S.g[0]["cluster_vcores"]))
         try:
-            tree = read_conf(settings)
+            tree = read_conf({**settings, **self._for_good}, cluster)
             self._same_queues(tree)
         except InputError as error:
             refused = error
-            tree = read_conf(self.settings)
+            tree = read_conf(self.settings, cluster)
         else:
-            self.settings = dict(settings)
+            self.settings = {**settings, **self._for_good}
         if not self.mutations & st.MUT_CHILDORDER:
             self.children = {path: hash_set_order(children) for path, children in self.children.items()}
         while not refresh_room(self.S, 2 + 2 * int(self.S.g[0]["n_held_back"])):

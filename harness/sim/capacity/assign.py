@@ -347,7 +347,9 @@ def _commit(s: S, ni: int, now: int) -> None:
     else:
         reserve(s, i, ni, priority, alloc_id, mb, vcores, now)
     charge(s, i, mb, vcores)
-    refresh_limit(s, k)
+    # Not by the commit itself: the AM that fetches its container at once is told its headroom.
+    if g.limited == 0 or g.manual_acquire == 0:
+        refresh_limit(s, k)
     if g.mutations & MUT_STALE == 0:
         mark_stale(s, i)
 

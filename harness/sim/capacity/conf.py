@@ -6,6 +6,7 @@ the simulator does not cover (`UNCOVERED`).
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX
-from harness.yarn.fair.javanum import float32, parse_float, parse_int
+from harness.yarn.fair.javanum import float32, parse_float, parse_int, parse_long
 
 PREFIX = "yarn.scheduler.capacity."
 
@@ -105,8 +106,7 @@ def properties(document: Any) -> dict[str, str | None]:
         except ET.ParseError as error:
             raise InputError(f"is not XML: {error}", where="capacity", mend="write <configuration>...") from error
         found: dict[str, Any] = {
-            (entry.findtext("name") or "").strip(): (entry.findtext("value") or "").strip()
-            for entry in tree.iter("property")
+            (entry.findtext("name") or "").strip(): entry.findtext("value") or "" for entry in tree.iter("property")
         }
     elif isinstance(document, dict):
         found = document
@@ -116,13 +116,27 @@ def properties(document: Any) -> dict[str, str | None]:
     for key, value in found.items():
         if isinstance(value, bool):
             value = "true" if value else "false"
-        out[key.removeprefix(PREFIX)] = None if value is None else str(value).strip()
+        out[key.removeprefix(PREFIX)] = None if value is None else str(value)
     return out
 
 
+#: What Hadoop takes for an absolute capacity, and for one of several kinds (from which it takes nothing by itself).
+_ABSOLUTE = re.compile(r"^\[[A-Za-z0-9_.,\-=\\ /]+\]$")
+_VECTOR = re.compile(r"^\[([A-Za-z0-9_.,\-%\\ /]+=[A-Za-z0-9_.,\-%\\ /]+)+\]$")
+#: Units of an amount of either resource -> MiB (UnitsConversionUtil); "" counts as it stands.
+_UNITS = {"": 1, "Mi": 1, "Gi": 2**10, "Ti": 2**20, "Pi": 2**30}
+_SMALL_UNITS = ("p", "n", "u", "m", "k", "M", "G", "T", "P", "Ki")
+_HEX = re.compile(r"(-?)0[xX](.*)")
+#: Sums of percentages may miss 1 by this (AbstractParentQueue.PRECISION).
+_PRECISION = 0.0005
+
+
 class _Reader:
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        self.settings = settings
+    """Each text as Hadoop reads it: some are trimmed, some are not, and an empty one is none."""
+
+    def __init__(self, settings: Mapping[str, str], cluster: tuple[int, int], dominant: bool) -> None:
+        self.settings = {key: text for key, text in settings.items() if text != ""}
+        self.cluster, self.dominant = cluster, dominant
 
     def wrong(self, key: str, what: str, mend: str) -> InputError:
         return InputError(what, where=f"{PREFIX}{key}", mend=mend)
@@ -141,31 +155,55 @@ class _Reader:
         if text is None:
             return default
         try:
+            text = text.strip()
+            found = _HEX.fullmatch(text)
+            return int(found[1] + found[2], 16) if found and _is_int(found[1] + found[2]) else parse_int(text)
+        except ValueError:
+            raise self.wrong(key, f"{text!r} is not an integer", "write an integer") from None
+
+    def parallel(self, key: str, default: int) -> int:
+        """A number of parallel applications: neither trimmed nor hexadecimal."""
+        text = self.settings.get(key, str(default))
+        try:
             return parse_int(text)
         except ValueError:
             raise self.wrong(key, f"{text!r} is not an integer", "write an integer") from None
 
     def flag(self, key: str, default: bool) -> bool:
-        return {"true": True, "false": False}.get(self.settings.get(key, "").lower(), default)
+        return {"true": True, "false": False}.get(self.settings.get(key, "").strip().lower(), default)
 
     def vector(self, key: str, text: str) -> tuple[int, int]:
-        found: dict[str, int] = {}
-        for part in text.strip("[] ").split(","):
-            name, _, amount = part.partition("=")
+        """CapacitySchedulerConfiguration's amounts: what it does not know is passed over; none without memory."""
+        found = {"memory": 0, "vcores": 0}
+        for part in text[1:-1].strip().split(","):
+            name, equals, amount = part.partition("=")
             name = {"memory-mb": "memory"}.get(name.strip(), name.strip())
-            if name not in ("memory", "vcores") or not re.fullmatch(r"\s*\d+\s*", amount):
+            if "/" in name:
+                raise self.wrong(key, f"another resource, {name}: not covered", "write memory and vcores")
+            if not equals or name not in found:
+                continue
+            amount = amount.partition("=")[0]
+            unit = re.search(r"[A-Za-z]+$", amount)
+            factor = _UNITS.get(unit[0] if unit else "")
+            if unit and (unit[0] in _SMALL_UNITS or unit[0] in ("w", "W")):
                 raise self.wrong(key, f"{part.strip()!r} is not covered", "write [memory=MB,vcores=N] in plain numbers")
-            found[name] = int(amount)
-        return found.get("memory", 0), found.get("vcores", 0)
+            if factor is None:
+                continue
+            try:
+                found[name] = parse_long(amount.removesuffix(unit[0] if unit else "")) * factor
+            except ValueError:
+                raise self.wrong(key, f"{part.strip()!r} is no amount", "write [memory=MB,vcores=N]") from None
+        vcores = (found["vcores"] + 2**31) % 2**32 - 2**31
+        return (found["memory"], vcores) if found["memory"] != 0 else (0, 0)
 
     def queue(self, path: str, above: QueueConf | None) -> QueueConf:
         q = QueueConf(path)
         names = [name.strip() for name in self.settings.get(f"{path}.queues", "").split(",") if name.strip()]
-        if above is not None:
-            self._capacity(q)
-            self._maximum(q, above)
+        self._capacity(q, above is None)
+        self._maximum(q, above)
         q.priority = self.whole(f"{path}.priority", 0)
-        q.policy = self.settings.get(f"{path}.ordering-policy", above.policy if above and names else None)
+        policy = self.settings.get(f"{path}.ordering-policy", above.policy if above and names else None)
+        q.policy = policy.strip() if policy is not None else None
         known = ("utilization", "priority-utilization") if names or above is None else ("fifo", "fair")
         if q.policy is not None and q.policy not in known:
             raise self.wrong(f"{path}.ordering-policy", f"{q.policy!r} is not covered", f"write {' or '.join(known)}")
@@ -176,86 +214,136 @@ class _Reader:
             ("am_share", "maximum-am-resource-percent"),
         ):
             setattr(q, name, self.real(f"{path}.{key}", self.real(key, getattr(q, name))))
+        if math.isinf(q.user_limit):
+            raise self.wrong(f"{path}.minimum-user-limit-percent", "without end: not covered", "write 0 to 100")
         q.max_apps = self.whole(f"{path}.maximum-applications", -1)
-        q.parallel = self.whole(f"{path}.{_PARALLEL}", self.whole(_PARALLEL, JAVA_INT_MAX))
+        q.parallel = self.parallel(f"{path}.{_PARALLEL}", self.whole(_PARALLEL, JAVA_INT_MAX))
         q.state = self.settings.get(f"{path}.state", "RUNNING").upper()
         if q.state not in ("RUNNING", "STOPPED"):
             raise self.wrong(f"{path}.state", f"{q.state!r} is no state", "write RUNNING or STOPPED")
         q.children = [self.queue(f"{path}.{name}", q) for name in names]
-        self._sums(q)
+        if q.children:
+            self._children(q, above is None)
         return q
 
-    def _capacity(self, q: QueueConf) -> None:
+    def _capacity(self, q: QueueConf, root: bool) -> None:
         key = f"{q.path}.capacity"
         text = self.settings.get(key, "0")
-        if text.startswith("["):
-            q.mode, q.absolute = "absolute", self.vector(key, text)
-            return
-        weighted = text.endswith("w")
+        if root:
+            q.capacity = 1.0
+        if _ABSOLUTE.search(text):
+            q.mode = "absolute"
+            if not root:
+                q.absolute = self.vector(key, text)
+        elif text.endswith("w"):
+            q.mode, q.weight = "weight", self._weight(key, text)
+        elif not root and not _VECTOR.search(text.replace(" ", "")):
+            try:
+                value = parse_float(text)
+            except ValueError:
+                raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
+            if value < 0 or value > 100:
+                raise self.wrong(key, f"{text} is out of range", "write 0 to 100 per cent, or a weight of 0w to 10000w")
+            q.capacity = float32(value / 100)
+
+    def _weight(self, key: str, text: str) -> float:
+        number = text[: text.index("w")]
         try:
-            value = parse_float(text.removesuffix("w"))
+            value = parse_float(number)
         except ValueError:
             raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
         # As Hadoop compares: NaN is let pass (it counts for nothing), and a weight of -1 says that there is none.
-        if not (weighted and value == -1) and (value < 0 or value > (MAX_WEIGHT if weighted else 100)):
+        if (value < -1e-6 and abs(float32(value + 1)) > 1e-6) or value > MAX_WEIGHT:
             # Hadoop's words, where they tell which of the two it is.
-            what = f"Illegal weight={text.removesuffix('w')} is out of range" if weighted else f"{text} is out of range"
+            what = f"Illegal weight={number} is out of range"
             raise self.wrong(key, what, "write 0 to 100 per cent, or a weight of 0w to 10000w")
-        if weighted:
-            q.mode, q.weight = "weight", value
-        else:
-            q.capacity = float32(value / 100)
+        return value
 
-    def _maximum(self, q: QueueConf, above: QueueConf) -> None:
+    def _maximum(self, q: QueueConf, above: QueueConf | None) -> None:
         key = f"{q.path}.maximum-capacity"
         text = self.settings.get(key, "100")
-        if text.startswith("["):
+        if _ABSOLUTE.search(text):
             q.absolute_maximum = self.vector(key, text)
-        else:
+        elif not _VECTOR.search(text.replace(" ", "")):
             # As Hadoop takes it: nothing is checked, below the capacity or above 100, and -1 says that there is none.
             value = self.real(key, 100.0)
             q.maximum = 1.0 if value == -1 else float32(value / 100)
-        if q.absolute_maximum == (0, 0) and q.absolute != (0, 0):
-            q.absolute_maximum = above.absolute_maximum
-        low, high = q.absolute, q.absolute_maximum
-        if high != (0, 0) and low != (0, 0) and (low[0] > high[0] or low[1] > high[1]):
+        top = above.absolute_maximum if above is not None else (0, 0)
+        if top != (0, 0):
+            if self._more(q.absolute_maximum, top):
+                raise self.wrong(key, "is above its parent's", "lower it, or raise the parent's")
+            if q.absolute_maximum == (0, 0) and q.absolute != (0, 0):
+                q.absolute_maximum = top
+        if q.absolute_maximum != (0, 0) and self._more(q.absolute, q.absolute_maximum):
             raise self.wrong(key, "is below the queue's capacity", "raise it, or lower the capacity")
 
-    def _sums(self, q: QueueConf) -> None:
-        if not q.children:
-            return
-        modes = {child.mode for child in q.children}
-        # A queue of 0 per cent may stand beside any other.
-        if len(modes) > 1 and {c.mode for c in q.children if c.mode != "percent" or c.capacity > 0} != {"percent"}:
-            raise self.wrong(f"{q.path}.queues", "mixes kinds of capacities", "write one kind under one parent")
-        total = 0.0
-        for child in q.children:
-            total = float32(total + child.capacity)
-        if modes == {"percent"} and abs(total - 1) > 0.0005 and not (total == 0 and q.capacity == 0):
-            raise self.wrong(f"{q.path}.queues", f"sum to {total * 100:g} per cent", "make them sum to 100")
-        if q.mode == "absolute" and modes != {"absolute"}:
-            raise self.wrong(f"{q.path}.queues", "are not absolute as their parent is", "write vectors throughout")
-        if "absolute" in modes and q.absolute != (0, 0):
-            sums = [sum(child.absolute[k] for child in q.children) for k in (0, 1)]
-            if sums[0] > q.absolute[0] or sums[1] > q.absolute[1]:
+    def _more(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
+        """Resources.greaterThan: by memory, or by the dominant share of the cluster, then by the other."""
+        if not self.dominant:
+            return left[0] > right[0]
+        if 0 in self.cluster:
+            return left != right and left[0] >= right[0] and left[1] >= right[1]
+        shares = [sorted((x[0] / self.cluster[0], x[1] / self.cluster[1]), reverse=True) for x in (left, right)]
+        return shares[0] > shares[1]
+
+    def _kind(self, path: str, queues: list[QueueConf], root: bool) -> str:
+        """AbstractParentQueue.getCapacityConfigurationTypeForQueues: of children, or of one queue by itself."""
+        percent = weight = absolute = False
+        for queue in queues:
+            percent = percent or queue.capacity > 0
+            weight = weight or queue.weight >= 0
+            if queue.absolute != (0, 0):
+                absolute, percent = True, False
+        if not root and percent + weight + absolute > 1:
+            raise self.wrong(f"{path}.queues", "mixes kinds of capacities", "write one kind under one parent")
+        return "weight" if weight else "absolute" if absolute else "percent"
+
+    def _children(self, q: QueueConf, root: bool) -> None:
+        """AbstractParentQueue.setChildQueues: what Hadoop checks of a parent and its children."""
+        kind, own = self._kind(q.path, q.children, False), self._kind(q.path, [q], root)
+        if "absolute" in (kind, own):
+            if kind != own and not root:
+                raise self.wrong(f"{q.path}.queues", "are not absolute as their parent is", "write vectors throughout")
+            total = (sum(child.absolute[0] for child in q.children), sum(child.absolute[1] for child in q.children))
+            if q.absolute != (0, 0) and self._more(total, q.absolute):
                 raise self.wrong(f"{q.path}.capacity", "is less than its children's", "raise it, or lower theirs")
+        if kind != "percent":
+            return
+        parts = 0.0
+        for child in q.children:
+            parts = float32(parts + child.capacity)
+        zero = own != "percent" or self.flag(f"{q.path}.allow-zero-capacity-sum", False)
+        if abs(1 - parts) > _PRECISION:
+            if abs(parts) > _PRECISION or (abs(q.capacity) > _PRECISION and not zero):
+                raise self.wrong(f"{q.path}.queues", f"sum to {parts * 100:g} per cent", "make them sum to 100")
+        elif q.capacity == 0 and not zero:
+            raise self.wrong(f"{q.path}.capacity", "is 0, and its children's are not", "raise it, or make theirs 0")
 
 
-def read_conf(settings: Mapping[str, str]) -> CapacityConf:
-    """The tree and the settings; InputError where Hadoop would refuse them, or where they are not covered."""
+def _is_int(digits: str) -> bool:
+    return re.fullmatch(r"-?[0-9a-fA-F]+", digits) is not None and -(2**31) <= int(digits, 16) < 2**31
+
+
+def read_conf(settings: Mapping[str, str], cluster: tuple[int, int] = (0, 0)) -> CapacityConf:
+    """The tree and the settings; InputError where Hadoop would refuse them, or where they are not covered.
+
+    `cluster`: the nodes' memory (MB) and vcores, by which dominant shares are compared.
+    """
     for key, value in settings.items():
         for pattern, harmless, what in UNCOVERED:
-            if value.lower() not in harmless and re.fullmatch(pattern, key):
+            if value.strip().lower() not in harmless and re.fullmatch(pattern, key):
                 raise InputError(f"{what}: not covered by the simulator", where=PREFIX + key, mend="remove it")
-    reader = _Reader(settings)
     if not settings.get("root.queues"):
         raise InputError("no queues below root", where=f"{PREFIX}root.queues", mend="name at least one")
-    calculator = settings.get("resource-calculator", "DefaultResourceCalculator").rpartition(".")[2]
+    given = settings.get("resource-calculator", "").strip() or "DefaultResourceCalculator"
+    calculator = given.rpartition(".")[2]
+    dominant = _CALCULATORS.get(calculator, False)
+    reader = _Reader(settings, cluster, dominant)
     if calculator not in _CALCULATORS:
         raise reader.wrong("resource-calculator", f"{calculator} is not covered", f"write {' or '.join(_CALCULATORS)}")
     return CapacityConf(
         root=reader.queue("root", None),
-        dominant=_CALCULATORS[calculator],
+        dominant=dominant,
         look=reader.flag("reservations-continue-look-all-nodes", True),
         off_switch=reader.whole("per-node-heartbeat.maximum-offswitch-assignments", 1),
         multiple=reader.flag("per-node-heartbeat.multiple-assignments-enabled", True),
@@ -264,6 +352,6 @@ def read_conf(settings: Mapping[str, str]) -> CapacityConf:
         queue_apps=reader.whole("global-queue-max-application", -1),
         user_parallel=UserParallel(
             reader.whole(f"user.{_PARALLEL}", JAVA_INT_MAX),
-            {m[1]: reader.whole(m[0], 0) for m in map(_OF_USER.fullmatch, settings) if m},
+            {m[1]: reader.parallel(m[0], 0) for m in map(_OF_USER.fullmatch, reader.settings) if m},
         ),
     )

@@ -154,7 +154,7 @@ def heartbeat(s: S, ni: int, now: int) -> int:
             c = after
     before = g.n_log
     attempt(s, ni, now)
-    if g.manual_acquire == 1 or g.ever_held_back == 1:
+    if g.manual_acquire == 1 or g.limited == 1:
         for k in range(before, g.n_log):
             if s.log[k].kind == ASSIGNED and g.manual_acquire == 0:
                 show_headroom(s, s.log[k].app)

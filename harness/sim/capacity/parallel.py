@@ -88,7 +88,6 @@ def _hold_back(s: S, i: int) -> None:
         person.own_head = i
     person.own_tail = i
     s.g[0].n_held_back += 1
-    s.g[0].ever_held_back = 1
 
 
 @kernel

@@ -75,7 +75,7 @@ G = _record(
     "off_max multi con_max max_priority mutations launch manual_acquire cleanup_heartbeats cluster_ts free_app "
     "free_c free_r free_h n_free_app n_free_c n_free_r n_free_h serial next_app_id node_seq req_seq n_log "
     "n_running p_app p_ask p_reserve p_give h_mb h_vcores alloc_mb alloc_vcores last_c last_mb last_vcores "
-    "hooks kill_n preemption n_held_back ever_held_back limited"
+    "hooks kill_n preemption n_held_back limited"
 )
 
 #: Queues. ``conf_*``/``confmax_*``: configured absolute capacities; ``eff_*``/``effmax_*``: effective ones; ``used_*``

@@ -214,5 +214,5 @@ def show_headroom(s: S, i: int) -> None:
     That is looked at only where it matters when: a user who is forgotten with an application that was held back makes
     nobody compute the limit anew.
     """
-    if s.g[0].ever_held_back == 1 and s.a[i].seen == 1:
+    if s.g[0].limited == 1 and s.a[i].seen == 1:
         refresh_limit(s, s.a[i].q)
