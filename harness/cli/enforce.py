@@ -305,7 +305,7 @@ def _live_page(config: EnforceConfig, stack: ExitStack) -> str:
     from harness.report.live import LivePage
     from harness.report.serving import address_of
 
-    live = LivePage(lambda: from_ledger(config.ledger_path()), config.period_s)
+    live = LivePage(lambda: from_ledger(config.ledger_path(), time.time()), config.period_s)
     server = live.serve(*address_of(config.page or ""))
     stack.callback(live.close)
     stack.callback(server.close)

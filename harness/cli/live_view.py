@@ -75,7 +75,7 @@ class Source:
         # Without --rm the ledger alone answers, fresh or not.
         kept = None
         if self._ledger is not None and (self._ledger.exists() or not self._rms):
-            kept = from_ledger(self._ledger)
+            kept = from_ledger(self._ledger, time.time())
         if not self._rms and kept is not None:
             return kept
         client = self._open()

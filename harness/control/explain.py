@@ -10,6 +10,9 @@ from harness.control.changes import amount
 from harness.control.view import QueueRow, Rival, View, rivals, standing
 from harness.yarn.queue_answers import CAPACITY
 
+#: A controller that looks has looked within so long, seconds.
+_OLD_S = 60.0
+
 
 def percent(part: float) -> str:
     return f"{100 * part:.1f} %"
@@ -41,9 +44,7 @@ def explain(view: View, path: str) -> list[str]:
         lines.append(accounts)
     if row.parent is not None:
         lines += [*_weight(view, row), *_next(view, row)]
-    if view.accounts_age_s is not None and view.accounts_age_s > 60:
-        lines.append(f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?")
-    lines += step(view)
+    lines += [*old(view), *step(view)]
     lines += [f"The controller says ({kind}): {text}" for kind, text in view.alarms]
     return lines
 
@@ -60,6 +61,13 @@ def full(view: View) -> list[str]:
         f"All {there:,} vcores are held, and {100 * memory:.0f} % of the memory: where the scheduler counts vcores, "
         "these are what the queues wait for."
     ]
+
+
+def old(view: View) -> list[str]:
+    """That what is shown of the controller is old."""
+    if view.accounts_age_s is None or view.accounts_age_s <= _OLD_S:
+        return []
+    return [f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?"]
 
 
 def step(view: View) -> list[str]:

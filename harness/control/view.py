@@ -184,8 +184,11 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
     return replace(view, queues=rows, decisions=tuple(made[-20:]))
 
 
-def from_ledger(path: Path) -> View:
-    """The controller's own view: its last look and its accounts. InputError when there is none yet."""
+def from_ledger(path: Path, now_s: float | None = None) -> View:
+    """The controller's own view: its last look and its accounts; ``now_s`` tells how old they are.
+
+    Raises InputError when there is none yet.
+    """
     documents = read_documents(path, ["look", "ledger", "policy"])
     look, ledger = documents["look"], documents["ledger"]
     try:
@@ -221,6 +224,7 @@ def from_ledger(path: Path) -> View:
             mode=str(look.get("mode", "")),
             released=str(look.get("released", "")),
             released_s=look.get("released_s"),
+            accounts_age_s=None if now_s is None else max(now_s - float(look["time_s"]), 0.0),
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValueError):
         raise InputError(

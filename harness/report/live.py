@@ -12,7 +12,7 @@ import harness
 from harness.base.errors import CallError, YarnfairError
 from harness.control.changes import parts as parts_of
 from harness.control.changes import percent
-from harness.control.explain import explain, moment, row_document
+from harness.control.explain import explain, moment, old, row_document
 from harness.control.view import View, standing
 from harness.report.serving import PageServer
 from harness.report.templating import page_templates
@@ -116,6 +116,7 @@ class LivePage:
             "capacity_mb": view.capacity_mb,
             "wall_clock": view.wall_clock,
             "accounts_age_s": view.accounts_age_s,
+            "old": old(view),
             "queues": {path: row_document(view, row) for path, row in view.queues.items()},
             "decisions": [decision_line(view, decision) for decision in reversed(view.decisions[-12:])],
             "alarms": [{"kind": kind, "text": text} for kind, text in view.alarms],

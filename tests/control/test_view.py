@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pty
@@ -21,9 +22,10 @@ from rich.console import Console
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.cli.top import frame
-from harness.control.explain import amount, explain, seconds
+from harness.control.explain import amount, explain, old, seconds
 from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals, with_changes
 from harness.control.view_run import from_run
+from harness.report.live import LivePage
 from tests.control.driven import controlled, rm_with_load
 from tests.control.rm_model import RmModel
 
@@ -115,6 +117,18 @@ def test_a_ledgers_figures(tmp_path: Path) -> None:
     assert "raised from 50.0 % to" in words
     assert "because by then it had had 300.0 GiB·s too little" in words
     assert "It is next" in words
+
+
+def test_a_ledger_that_nobody_has_written_for_a_while_is_said_to_be_old(tmp_path: Path) -> None:
+    worked(tmp_path)
+    then_s = from_ledger(tmp_path / "ledger.db").time_s
+    for now_s, words in ((then_s - 5.0, []), (then_s + 59.0, []), (then_s + 7200.0, ["2.0 h ago: is it running?"])):
+        view = from_ledger(tmp_path / "ledger.db", now_s)
+        assert [line.partition("last looked ")[2] for line in old(view)] == words
+        assert ("is it running?" in " ".join(explain(view, "root.a"))) == bool(words)
+        page = LivePage(itertools.repeat(view).__next__, 1.0)
+        page.look()
+        assert page.document({})["old"] == old(view)
 
 
 def test_a_part_that_changed_by_its_siblings_weight_has_changed_then(tmp_path: Path) -> None:
