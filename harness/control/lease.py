@@ -78,6 +78,8 @@ class Lease:
         self.said: dict[str, Any] = {}
         #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
         self.said_by, self.heard = "", False
+        #: Whether it took over with words that are older than what the holder before did: it passes on none.
+        self._silent = False
         #: That a guard of the holder's has released (harness.control.released), None: none has.
         self.released: dict[str, Any] | None = None
 
@@ -103,6 +105,8 @@ class Lease:
                     # The same words each time: a spare says this in every period, and a log has one line of it.
                     mend=f"stop it; or wait: {allowed:g} s after its last sign of life this one takes over",
                 )
+        if self._renewed_s is None and self.words_lost:
+            self.said, self._silent = {}, True
         self._renew(now)
 
     def holder(self) -> str:
@@ -126,6 +130,7 @@ class Lease:
         new = None if released is None else dict(released)
         if dict(said) != self.said or self.said_by != self.owner or new != self.released:
             self.said, self.said_by, self.released = copy.deepcopy(dict(said)), self.owner, new
+            self._silent = False
             self._renew(self._clock())
 
     def _renew(self, now: float) -> None:
@@ -221,7 +226,7 @@ class Lease:
             "count": self._count,
             "lease_s": self.lease_s,
             "said": self.said,
-            "said_by": self.said_by,
+            "said_by": "" if self._silent else self.said_by,
             "released": self.released,
         }
         return json.dumps(said).encode() + b"\n"
@@ -257,7 +262,7 @@ class Lease:
     def _take_words(self, found: Mapping[str, Any]) -> None:
         """What stands there is what is said of the file. Not to its holder, who says it: it may be anybody's."""
         said, by = found.get("said"), found.get("said_by")
-        self.heard = isinstance(said, dict) and isinstance(by, str)
+        self.heard = isinstance(said, dict) and isinstance(by, str) and by != ""
         if isinstance(said, dict) and isinstance(by, str):
             self.said, self.said_by = said, by
             released = found.get("released")

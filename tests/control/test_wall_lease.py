@@ -166,6 +166,32 @@ def test_a_limit_whose_lease_was_overwritten_before_a_spare_read_it_is_not_the_a
         assert rm.place.data == TWO_TO_ONE
 
 
+def test_a_spare_that_is_killed_while_it_takes_over_an_overwritten_lease_begins_with_what_it_knew(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The words that it had heard are older than the file (soak, seed 70)."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    first, its_lease = FileOwner(rm.place), Lease(beside, "first", 30.0, lambda: clock[0])
+    with leased(rm, tmp_path, beside, clock) as spare:
+        its_lease.hold()
+        for weight in (3.0, 4.0):
+            first.read()
+            prepared = first.prepare(Attributes(weights={"root.a": weight, "root.b": 1.0}))
+            its_lease.keep(first.document())
+            first.write(prepared)
+            if weight == 3.0:
+                spare.tick()
+        beside.data = b"{"
+        assert spare._lease is not None
+        spare._lease.hold()  # and it is killed
+    with leased(rm, tmp_path, beside, clock) as again:
+        again.tick()
+        assert again.holds
+        assert again.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        again.release()
+        assert rm.place.data == TWO_TO_ONE
+
+
 @pytest.mark.parametrize("shadow", [True, False], ids=["shadow", "dry run"])
 def test_who_writes_nothing_beside_a_controller_knows_whose_the_weights_are(tmp_path: Path, shadow: bool) -> None:
     rm = rm_with_load(TWO_TO_ONE)
