@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.files import write_bytes
+from harness.base.quick import without_collector
 from harness.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _capacities(file: AllocationFile) -> str:
 @click.command()
 @click.argument("file", type=click.Path())
 @json_option
+@without_collector()
 def validate(file: str, as_json: bool) -> int:
     """Check an allocation FILE, including mistakes that the ResourceManager silently ignores.
 

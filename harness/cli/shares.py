@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.quick import without_collector
 from harness.cli import names
 from harness.cli.output import json_option, print_json
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     help="Leaf queues that have runnable applications; their ancestors follow. Without it all are active.",
 )
 @json_option
+@without_collector()
 def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...], as_json: bool) -> None:
     """The steady and instantaneous fair shares of every queue of ALLOCATIONS, to the megabyte.
 
@@ -58,12 +60,13 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
         )
         return
     width = max(len(path) for path in found)
-    click.echo(f"{'queue':<{width}}  {'steady mb':>12} {'vcores':>7}  {'instant. mb':>12} {'vcores':>7}")
+    lines = [f"{'queue':<{width}}  {'steady mb':>12} {'vcores':>7}  {'instant. mb':>12} {'vcores':>7}"]
     for path, share in found.items():
-        click.echo(
+        lines.append(
             f"{path:<{width}}  {share.steady.memory_mb:>12} {share.steady.vcores:>7}"
             f"  {share.instantaneous.memory_mb:>12} {share.instantaneous.vcores:>7}"
         )
+    click.echo("\n".join(lines))
 
 
 def _allocations(given: str) -> AllocationFile:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from harness.base.quick import quick
+from harness.base.quick import quick, without_collector
 from harness.model.resources import Resource
 
 
@@ -21,3 +22,22 @@ def test_what_is_made_is_an_instance_like_any_other() -> None:
         made.vcores = 3  # type: ignore[misc]
     with pytest.raises(TypeError):
         quick(Resource)(1024)
+
+
+def test_the_collector_is_as_it_was_afterwards() -> None:
+    @without_collector()
+    def fails() -> None:
+        assert not gc.isenabled()
+        raise KeyError
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            fails()
+        assert gc.isenabled()
+    gc.disable()
+    try:
+        with without_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -137,6 +137,8 @@ class Process:
     file_error: str = ""
     ledger_error: str = ""
     slow_s: float = 0.0
+    #: Whether it has given the file back, and not looked at it since: what it finds there is the administrator's to it.
+    gave_back: bool = False
     #: When it was told to go on after a guard's release.
     resumed_s: float = -1.0
 
@@ -239,6 +241,7 @@ class Process:
                 self._died()
                 return
             self.ticking = False
+            self.gave_back &= not self.controller.owner.baseline
             self.ticks += 1
             self.turns += 1
             self.on_report(self, report)
@@ -274,7 +277,7 @@ class Process:
         """Stops it as an administrator does: ``release`` or ``hold``. Its words; "" where it was killed meanwhile."""
         if not self.running:
             return ""
-        self.running = False
+        self.running, self.gave_back = False, how == "release"
         # What could not be kept is not known when it begins again.
         self.died_since_tick |= bool(self.ledger_error)
         with self.world.acting(self):

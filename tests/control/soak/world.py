@@ -264,6 +264,8 @@ class World:
         if known is not None:
             return False
         settings = self.plan.settings
+        if not settings.lease_s and any(p.gave_back for p in self.processes):
+            return False  # nobody could tell the intruder's weights from the administrator's
         process = Process("B", self, settings, MachineClock(self.agenda), self._ticked)
         process.clock.jumped_s = rng.choice((0.0, 5.0, -40.0))
         self.processes.append(process)
