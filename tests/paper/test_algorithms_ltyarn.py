@@ -202,22 +202,7 @@ def history_of(simulation: Simulation, result: SimResult) -> History:
     return History(grants, jobs)
 
 
-#: Found here, and the same in the plugin inside the RM: both want the mend at once.
-_HELD_BY_AM_SHARE = pytest.mark.xfail(
-    reason="with T_wait 0 a leaf that its AM share holds back, or whose ask Hadoop has not seen, lifts its group",
-    strict=True,
-)
-
-
-@pytest.mark.parametrize(
-    ("rule", "t_wait_s"),
-    [
-        ("ltrf", None),
-        ("naive-hltrf", None),
-        pytest.param("hltrf", 0, marks=_HELD_BY_AM_SHARE),
-        ("hltrf", 4),
-    ],
-)
+@pytest.mark.parametrize(("rule", "t_wait_s"), [("ltrf", None), ("naive-hltrf", None), ("hltrf", 0), ("hltrf", 4)])
 def test_every_container_goes_to_whom_the_paper_says(rule: str, t_wait_s: int | None) -> None:
     """Each grant of random runs, judged by the integrals of all containers before it."""
     starved = 0

@@ -366,9 +366,15 @@ def test_t_wait_bounds_the_wait_of_the_one_with_the_least(cases: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", ["<maxResources>2048 mb, 2 vcores</maxResources>", "<maxRunningApps>1</maxRunningApps>"]
+    ("limit", "on"),
+    [
+        ("<maxResources>2048 mb, 2 vcores</maxResources>", "a"),
+        ("<maxResources>2048 mb, 2 vcores</maxResources>", "inner"),
+        ("<maxRunningApps>1</maxRunningApps>", "a"),
+        ("<maxRunningApps>1</maxRunningApps>", "inner"),
+        ("<maxAMShare>0.01</maxAMShare>", "a"),
+    ],
 )
-@pytest.mark.parametrize("on", ["a", "inner"])
 def test_who_is_at_a_limit_does_not_lift_its_group_for_ever(cases: Any, limit: str, on: str) -> None:
     """a has the least and asks for more than it, or its parent, may have: b is no reason to come before c and d."""
     from harness.yarn.fair.parse import parse_allocations

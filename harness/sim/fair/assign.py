@@ -14,6 +14,7 @@ import numpy as np
 from harness.sim.containers import find_ask
 from harness.sim.fair.containers import allocate, reserve, unlink_preempted, unreserve
 from harness.sim.fair.keys import refresh_keys
+from harness.sim.fair.limits import can_run_am, fits_in_max, over_am_share, within_max
 from harness.sim.fair.longterm import refresh_app_keys
 from harness.sim.fair.order import (
     app_before,
@@ -28,45 +29,6 @@ from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 NOTHING, TAKEN, HELD = 0, 1, 2
-
-
-@kernel
-def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSLeafQueue.canRunAppAM: whether one more AM of this size keeps the queue within its maxAMShare."""
-    q = s.q[leaf]
-    if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
-        return True
-    limit_mb, limit_vcores = q.fair_mb, q.fair_vcores
-    if limit_mb == 0:
-        limit_mb = min(s.g[0].avail_mb, q.max_mb)
-    if limit_vcores == 0:
-        limit_vcores = min(s.g[0].avail_vcores, q.max_vcores)
-    share = np.float64(q.max_am_share)
-    return q.am_mb + mb <= to_long(np.ceil(limit_mb * share)) and q.am_vcores + vcores <= to_long(
-        np.ceil(limit_vcores * share)
-    )
-
-
-@kernel
-def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSQueue.fitsInMaxShare: whether so much more keeps the leaf and its ancestors within their maxima."""
-    p = leaf
-    while p >= 0:
-        q = s.q[p]
-        if q.usage_mb + mb > q.max_mb or q.usage_vcores + vcores > q.max_vcores:
-            return False
-        p = q.parent
-    return True
-
-
-@kernel
-def over_am_share(s: S, i: int) -> bool:
-    """FSAppAttempt.isOverAMShareLimit."""
-    x = s.a[i]
-    if x.managed == 0 or x.am_running == 1 or x.req_head < 0:
-        return False
-    ask = s.r[x.req_head]
-    return ask.count == 0 or not can_run_am(s, x.q, ask.mb, ask.vcores)
 
 
 @kernel
@@ -201,17 +163,11 @@ def _waits(s: S, leaf: int, ni: int) -> bool:
 
 
 @kernel
-def _within_max(s: S, p: int) -> bool:
-    q = s.q[p]
-    return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
-
-
-@kernel
 def _is_held(s: S, p: int) -> bool:
     """Whether a queue above p is over its maximum (those in a tournament of their own are not)."""
     p = s.q[p].parent
     while p >= 0:
-        if not _within_max(s, p):
+        if not within_max(s, p):
             return True
         p = s.q[p].parent
     return False
@@ -233,7 +189,7 @@ def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
 def serve_root(s: S, ni: int, now: int) -> int:
     """FSParentQueue.assignContainer from the root: one container, or one reservation, or nothing."""
     g, node = s.g[0], s.n[ni]
-    if s.q[0].n_cand == 0 or not _within_max(s, 0):
+    if s.q[0].n_cand == 0 or not within_max(s, 0):
         return NOTHING
     v = view_of(s, node.avail_mb, node.avail_vcores)
     if v < 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.fair.limits import may_grow
 from harness.sim.fair.longstate import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 from harness.sim.fair.longterm import measured, roll_rounds, sum_up, total_of
 from harness.sim.fair.turns import latest, pass_over, seat_all, seat_late
@@ -95,32 +96,6 @@ def _arrival_keys(s: Any) -> Any:
 
 
 @kernel
-def _may_grow(s: Any, leaf: int) -> Any:
-    """Whether limits let a leaf that asks be given a container now; 1 or 0.
-
-    At the maximum of its own or of an ancestor, or where all that asks is held back by a limit on running applications,
-    it does not wait for its turn: lifting its path would give what is free to others below the same ancestor.
-    """
-    q = s.q[leaf]
-    if q.n_nonrun > 0:
-        app = q.run_head
-        while app >= 0 and s.a[app].n_asks <= 0:
-            app = s.a[app].run_next
-        if app < 0:
-            return 0
-    # The bounds are of an ask that is not there when nothing is asked for.
-    mb = q.ask_min_mb if q.ask_min_mb <= q.pending_mb else 0
-    vcores = q.ask_min_vcores if q.ask_min_vcores <= q.pending_vcores else 0
-    at = leaf
-    while at >= 0:
-        above = s.q[at]
-        if above.usage_mb + mb > above.max_mb or above.usage_vcores + vcores > above.max_vcores:
-            return 0
-        at = above.parent
-    return 1
-
-
-@kernel
 def _lift_starved(s: Any, now: int) -> Any:
     """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
     best = -1
@@ -129,7 +104,7 @@ def _lift_starved(s: Any, now: int) -> Any:
         leaf = s.leaves[i]
         if s.q[leaf].pending_mb <= 0 and s.q[leaf].pending_vcores <= 0:
             continue
-        if _may_grow(s, leaf) == 0:
+        if not may_grow(s, leaf):
             continue
         key = total_of(s, leaf, now) / s.x[leaf].entitlement
         if best < 0 or key < least or (key == least and s.q[leaf].rank < s.q[best].rank):
@@ -151,7 +126,7 @@ def _starved(s: Any, now: int) -> Any:
     """`_lift_starved` where keys move: the leaf to be lifted, or -1."""
     g = s.g[0]
     found = latest(s, now)
-    while found >= 0 and _may_grow(s, found) == 0:
+    while found >= 0 and not may_grow(s, found):
         pass_over(s, found)
         s.aside[g.n_aside] = found
         g.n_aside += 1

@@ -26,9 +26,9 @@ import math
 
 import numpy as np
 
+from harness.sim.fair.limits import is_open
 from harness.sim.fair.state import DRF, MUT_TIES, STOCK, S
 from harness.sim.fair.treeset import first_in_treeset
-from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 _NEVER = 1 << 62
@@ -95,18 +95,6 @@ def _set_key(s: S, k: int) -> None:
         e.k0, e.k1 = x.key, 0.0
 
 
-@kernel
-def _am_held(s: S, leaf: int) -> bool:
-    """Whether the AM share surely lets no master of this leaf in that waits for one, and all do."""
-    q = s.q[leaf]
-    if q.heap0_n > 0 or abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
-        return False
-    share = np.float64(q.max_am_share)
-    return (q.fair_mb != 0 and q.am_min_mb > to_long(np.ceil(q.fair_mb * share)) - q.am_mb) or (
-        q.fair_vcores != 0 and q.am_min_vcores > to_long(np.ceil(q.fair_vcores * share)) - q.am_vcores
-    )
-
-
 # --- the tournaments
 
 
@@ -142,18 +130,6 @@ def _size_of(s: S, mb: int, vcores: int) -> int:
 
 
 @kernel
-def _is_open(s: S, k: int) -> bool:
-    """Whether limits let some ask below a queue be given something."""
-    q = s.q[k]
-    return (
-        (q.leaf == 0 or q.n_cand > 0)
-        and q.ask_min_mb <= q.max_mb - q.usage_mb
-        and q.ask_min_vcores <= q.max_vcores - q.usage_vcores
-        and not (q.leaf == 1 and _am_held(s, k))
-    )
-
-
-@kernel
 def _seat_in(s: S, k: int, v: int, may: bool) -> bool:
     """A queue's place in one view; whether its parent has become empty there, or is no longer."""
     e, q = s.seat[k], s.q[k]
@@ -185,7 +161,7 @@ def _seat_one(s: S, k: int) -> bool:
     e, q = s.seat[k], s.q[k]
     if e.up < 0:
         return False
-    may = _is_open(s, k)
+    may = is_open(s, k)
     if q.leaf == 1:
         size = _size_of(s, q.ask_min_mb, q.ask_min_vcores) if may else -1
         if size != e.size:
@@ -263,7 +239,7 @@ def view_of(s: S, mb: int, vcores: int) -> int:
     for i in range(g.n_queues - 1, -1, -1):
         k = s.order[i]
         if s.seat[k].up >= 0:
-            _seat_in(s, k, v, _is_open(s, k))
+            _seat_in(s, k, v, is_open(s, k))
     return v if s.inside[v * len(s.q)] > 0 else -1
 
 

@@ -8,7 +8,7 @@ import java.util.function.LongSupplier;
 import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FSParentQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FSQueue;
-import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.LiveContainers;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.LeafView;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -43,9 +43,9 @@ final class Accounts {
     boolean active;
   }
 
-  /** What a look at one queue gives. {@code asking}: for containers; {@code able}: limits let it have one more now. */
+  /** What a look at one queue gives. {@code asking}: for containers; {@code able}: it would be given one now. */
   private record Reading(String name, String parent, boolean leaf, double weight, long mb, long vcores,
-      boolean asking, boolean able, long starts, List<LiveContainers.App> apps) {}
+      boolean asking, boolean able, long starts, List<LeafView.App> apps) {}
 
   final Settings settings;
   private final Map<String, Account> leaves = new HashMap<>();
@@ -136,15 +136,16 @@ final class Accounts {
     }
   }
 
-  private List<Reading> read(boolean containers) {
+  /** A look at all queues: at what leaves' applications hold, and at which leaves would be given something, if asked. */
+  private List<Reading> read(boolean containers, boolean limits) {
     List<Reading> found = new ArrayList<>();
     if (root != null) {
-      read(root, found, containers);
+      read(root, found, containers, limits);
     }
     return found;
   }
 
-  private static void read(FSQueue queue, List<Reading> found, boolean containers) {
+  private static void read(FSQueue queue, List<Reading> found, boolean containers, boolean limits) {
     List<FSQueue> children = queue.getChildQueues();
     Resource usage = queue.getResourceUsage();
     FSQueue parent = queue.getParent();
@@ -153,34 +154,18 @@ final class Accounts {
         && (queue.getMetrics().getPendingMB() > 0 || queue.getMetrics().getPendingVirtualCores() > 0);
     found.add(new Reading(queue.getName(), parent == null ? null : parent.getName(), leaf,
         Math.max(queue.getWeight(), LEAST_WEIGHT),
-        usage.getMemorySize(), usage.getVirtualCores(), asking, asking && able(queue),
+        usage.getMemorySize(), usage.getVirtualCores(), asking, limits && asking && LeafView.mayGrow(queue),
         leaf ? queue.getMetrics().getAggregateAllocatedContainers() : 0,
-        containers ? LiveContainers.of(queue) : null));
+        containers ? LeafView.live(queue) : null));
     for (FSQueue child : children) {
-      read(child, found, containers);
+      read(child, found, containers, limits);
     }
-  }
-
-  /** Whether a container of the mean size that a leaf asks for keeps it and its ancestors within their maxima. */
-  private static boolean able(FSQueue leaf) {
-    int asks = Math.max(leaf.getMetrics().getPendingContainers(), 1);
-    long mb = leaf.getMetrics().getPendingMB() / asks;
-    long vcores = leaf.getMetrics().getPendingVirtualCores() / asks;
-    for (FSQueue queue = leaf; queue != null; queue = queue.getParent()) {
-      Resource usage = queue.getResourceUsage();
-      Resource most = queue.getMaxShare();
-      if (usage.getMemorySize() + mb > most.getMemorySize()
-          || usage.getVirtualCores() + vcores > most.getVirtualCores()) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /** Containers are looked at here alone, as LTYARN's Quantum Updater does, "periodically": not before each decision. */
   private void look() {
     long now = clock.getAsLong();
-    List<Reading> readings = read(quantum != null);
+    List<Reading> readings = read(quantum != null, false);
     synchronized (this) {
       account(now, readings);
     }
@@ -311,7 +296,8 @@ final class Accounts {
   /**
    * The keys of all queues at this moment; the smaller is served first.
    *
-   * <p>A leaf at a maximum does not wait for its turn: what is free would go to others below the same ancestor.
+   * <p>A leaf that would be given nothing (at a maximum, its masters held back, its ask not seen) does not wait for its
+   * turn: what is free would go to others below the same ancestor.
    *
    * @param flat a parent is as urgent as its most urgent leaf that may have more; else its own sum over its own weight
    *     decides
@@ -319,7 +305,7 @@ final class Accounts {
    */
   Map<String, Double> keys(boolean flat, boolean lift) {
     long now = clock.getAsLong();
-    List<Reading> readings = read(false);
+    List<Reading> readings = read(false, flat || lift);
     Map<String, Reading> by = new HashMap<>();
     Map<String, Double> keys = new HashMap<>();
     synchronized (this) {
@@ -352,7 +338,7 @@ final class Accounts {
           least = key;
         }
       }
-      // Where all that ask are at a maximum, the group's turn does no harm: nobody else in it takes what is free.
+      // Where none that asks would be given something, the group's turn does no harm: nobody else in it takes what is free.
       held.forEach(keys::putIfAbsent);
       sums.forEach((name, sum) -> keys.put(name, sum / by.get(name).weight));
       if (lift && settings.waitMs >= 0 && best != null) {

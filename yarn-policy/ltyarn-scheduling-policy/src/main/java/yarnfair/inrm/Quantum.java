@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
-import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.LiveContainers;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.LeafView;
 
 /**
  * LTYARN's Quantum Updater (6.2.1): how long running tasks are assumed to take. A queue's Q is the mean over all of its
@@ -62,11 +62,11 @@ final class Quantum {
   }
 
   /** What a leaf's applications hold at a look. {@code parents}: queue to parent, null for the root. */
-  void look(String name, List<LiveContainers.App> apps, long now, Map<String, String> parents) {
+  void look(String name, List<LeafView.App> apps, long now, Map<String, String> parents) {
     Leaf leaf = leaves.computeIfAbsent(name, key -> new Leaf());
     Set<String> there = new HashSet<>();
     boolean learnt = false;
-    for (LiveContainers.App one : apps) {
+    for (LeafView.App one : apps) {
       there.add(one.id());
       App app = leaf.apps.get(one.id());
       if (app == null) {
@@ -90,13 +90,13 @@ final class Quantum {
     if (learnt) {
       tuneUp(name, leaf, parents);
     }
-    for (LiveContainers.App one : apps) {
+    for (LeafView.App one : apps) {
       App app = leaf.apps.computeIfAbsent(one.id(), key -> {
         App fresh = new App();
         fresh.quantumMs = of(name, parents);
         return fresh;
       });
-      for (LiveContainers.One container : one.containers()) {
+      for (LeafView.One container : one.containers()) {
         app.running.computeIfAbsent(container.id(), key -> new Task(now, container.mb(), container.vcores()));
       }
     }

@@ -1,0 +1,108 @@
+"""What limits let a queue have: maxima of resources, masters of applications, and whose ask has been seen.
+
+Facts: FSQueue.fitsInMaxShare, FSLeafQueue.canRunAppAM and fetchAppsWithDemand, FSAppAttempt.isOverAMShareLimit of
+Hadoop 3.4.2. The plugin inside the ResourceManager asks Hadoop the same (yarn-policy/, LeafView.mayGrow).
+"""
+
+# mypy: disable-error-code="no-any-return,attr-defined"
+# (records have their fields as attributes only in compiled code)
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.sim.fair.state import S
+from harness.sim.java import to_long
+from harness.sim.kernel import kernel
+
+
+@kernel
+def within_max(s: S, p: int) -> bool:
+    """Whether a queue is not over its maximum."""
+    q = s.q[p]
+    return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
+
+
+@kernel
+def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
+    """FSQueue.fitsInMaxShare: whether so much more keeps the leaf and its ancestors within their maxima."""
+    p = leaf
+    while p >= 0:
+        q = s.q[p]
+        if q.usage_mb + mb > q.max_mb or q.usage_vcores + vcores > q.max_vcores:
+            return False
+        p = q.parent
+    return True
+
+
+@kernel
+def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
+    """FSLeafQueue.canRunAppAM: whether one more AM of this size keeps the queue within its maxAMShare."""
+    q = s.q[leaf]
+    if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+        return True
+    limit_mb, limit_vcores = q.fair_mb, q.fair_vcores
+    if limit_mb == 0:
+        limit_mb = min(s.g[0].avail_mb, q.max_mb)
+    if limit_vcores == 0:
+        limit_vcores = min(s.g[0].avail_vcores, q.max_vcores)
+    share = np.float64(q.max_am_share)
+    return q.am_mb + mb <= to_long(np.ceil(limit_mb * share)) and q.am_vcores + vcores <= to_long(
+        np.ceil(limit_vcores * share)
+    )
+
+
+@kernel
+def over_am_share(s: S, i: int) -> bool:
+    """FSAppAttempt.isOverAMShareLimit."""
+    x = s.a[i]
+    if x.managed == 0 or x.am_running == 1 or x.req_head < 0:
+        return False
+    ask = s.r[x.req_head]
+    return ask.count == 0 or not can_run_am(s, x.q, ask.mb, ask.vcores)
+
+
+@kernel
+def _am_held(s: S, leaf: int) -> bool:
+    """Whether the AM share surely lets no master of this leaf in that waits for one, and all do."""
+    q = s.q[leaf]
+    if q.heap0_n > 0 or abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+        return False
+    share = np.float64(q.max_am_share)
+    return (q.fair_mb != 0 and q.am_min_mb > to_long(np.ceil(q.fair_mb * share)) - q.am_mb) or (
+        q.fair_vcores != 0 and q.am_min_vcores > to_long(np.ceil(q.fair_vcores * share)) - q.am_vcores
+    )
+
+
+@kernel
+def is_open(s: S, k: int) -> bool:
+    """Whether limits let some ask below a queue be given something."""
+    q = s.q[k]
+    return (
+        (q.leaf == 0 or q.n_cand > 0)
+        and q.ask_min_mb <= q.max_mb - q.usage_mb
+        and q.ask_min_vcores <= q.max_vcores - q.usage_vcores
+        and not (q.leaf == 1 and _am_held(s, k))
+    )
+
+
+@kernel
+def may_grow(s: S, leaf: int) -> bool:
+    """Whether a leaf would be given a container now, were there room for what it asks on some node.
+
+    Not where every application that asks is held back by a limit on running applications or on their masters, has asked
+    since the last update only, or asks for more than the maxima of its leaf and of those above it leave.
+    """
+    if not is_open(s, leaf):
+        return False
+    q = s.q[leaf]
+    for at in range(q.heap0_n + q.heap1_n):
+        i = s.heap[q.heap_off + at if at < q.heap0_n else q.heap_off + q.heap_cap + at - q.heap0_n]
+        if over_am_share(s, i):
+            continue
+        r = s.a[i].req_head
+        while r >= 0:
+            if s.r[r].count > 0 and fits_in_max(s, leaf, s.r[r].mb, s.r[r].vcores):
+                return True
+            r = s.r[r].next
+    return False
