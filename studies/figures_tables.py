@@ -11,6 +11,7 @@ from functools import partial
 
 from studies.seeds import mean_of, shown
 from studies.tables import Values, markdown
+from studies.views import FLOW_S
 
 PERIODS = (1, 15, 60)
 AFFINITIES = ("0", "0.25", "0.5", "0.75", "1")
@@ -104,6 +105,27 @@ def queues(values: Values) -> str:
     ]
     head = [f"{what}, {name}" for what in ("fairness degree", "speed-up") for name in names.values()]
     return markdown(("queue", *head), rows)
+
+
+#: The periods of demand above the share that LTYARN's section 7.3 names, seconds.
+_OVERLOADED = {
+    "Facebook": "204 to 260",
+    "Purdue": "24 to 131, and 204 to 260",
+    "TPC-H": "28 to 146",
+    "Spark": "28 to 118",
+}
+
+
+def flow(values: Values) -> str:
+    """LTYARN's Fig. 6: demand above the share, the most that is held, accumulated resources, in the first 260 s."""
+    rows = []
+    for queue, theirs in _OVERLOADED.items():
+        own = values["first_260_s"]["ltyarn"][f"root.{queue}"]
+        periods = ", ".join(f"{begin:.0f} to {end:.0f}" for begin, end in own["overloaded_s"])
+        most = f"{own['most_of_share']:.2f} at {own['most_at_s']:.0f} s"
+        rows.append((queue, periods, theirs, most, *(f"{own['accumulated_s'][f'{at}']:.1f}" for at in FLOW_S)))
+    head = ("queue", "demand above its share, s", "theirs", "most held, of its share")
+    return markdown((*head, *(f"accumulated at {at} s" for at in FLOW_S)), rows)
 
 
 def growing(values: Values) -> str:
@@ -200,6 +222,7 @@ TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "outside-pairs": ("outside-pairs", outside_pairs),
     "fit": ("fit", fits),
     "fit-preemption": ("fit-preemption", fits),
+    "ltyarn-flow": ("ltyarn", flow),
     "ltyarn-queues": ("ltyarn", queues),
     "fawkes-7-wc": ("fawkes-growing-wc", growing),
     "fawkes-7-st": ("fawkes-growing-st", growing),

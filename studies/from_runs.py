@@ -77,6 +77,8 @@ def result(folders: Sequence[Path], view: str | None = None) -> dict[str, Any]:
             values["loss_integral_of_the_first_100_s"] = views.early_loss(runs)
         if {"ltyarn-in-rm", "ltrf@outside"} <= set(runs):
             values["outside_less_inside"] = views.differences(runs, "ltrf@outside", "ltyarn-in-rm")
+        if info["experiment"]["experiment"] == "ltyarn":
+            values["first_260_s"] = views.flow({"ltyarn": runs["ltyarn"]})
         if info["experiment"]["experiment"] == "quantum":
             values["counted_in_the_first_hour"] = views.falls(runs)
     found: dict[str, Any] = {"version": info["versions"]["yarnfair"], "values": values}

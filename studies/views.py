@@ -45,6 +45,8 @@ QUEUE_MEASURES = (
 )
 #: What ratios are taken to, when it is among the runs.
 REFERENCES = ("ltrf", "fair", "hltrf,t_wait=5", "naive-hltrf")
+#: Moments of LTYARN's Fig. 6 that its text names.
+FLOW_S = (80, 118, 204, 260)
 #: What the names of variants on the other scheduler end with.
 CAPACITY = ",scheduler=capacity"
 #: What of a summary depends on the machine, or says nothing by itself.
@@ -164,6 +166,31 @@ def falls(runs: Runs, until_s: float = 3600.0) -> dict[str, Any]:
             leaf: {"largest_fall_in_11_s": spread(largest), "sum_of_falls": spread(total)}
             for leaf, (largest, total) in by_leaf.items()
         }
+    return found
+
+
+def flow(runs: Runs, until_s: float = 260.0) -> dict[str, Any]:
+    """LTYARN's Fig. 6, by variant and leaf of the first seed: when demand exceeds the leaf's share (5 s at least), the
+    most that it holds, of its share, and its accumulated resources in seconds of the whole cluster at `FLOW_S`."""
+    columns = ["time_s", "queue", "allocated_mb", "demand_mb", "share_mb", "accumulated_mb_s"]
+    found: dict[str, Any] = {}
+    for name, own in runs.items():
+        path, info, summary = next(iter(own.values()))
+        table = pd.read_parquet(path / "allocations.parquet", columns=columns)
+        found[name] = {}
+        for leaf in summary["queues"]:
+            rows = table[(table["queue"] == leaf) & (table["time_s"] <= until_s)].set_index("time_s")
+            over = rows.index[rows["demand_mb"] > rows["share_mb"]].to_numpy()
+            runs_of = np.split(over, np.flatnonzero(np.diff(over) > 1.5) + 1) if len(over) else []
+            held = rows["allocated_mb"] / rows["share_mb"]
+            found[name][leaf] = {
+                "overloaded_s": [[float(at[0]), float(at[-1])] for at in runs_of if at[-1] - at[0] >= 5.0],
+                "most_of_share": round(float(held.max()), DIGITS),
+                "most_at_s": float(held.idxmax()),
+                "accumulated_s": {
+                    f"{at}": round(float(rows["accumulated_mb_s"][at]) / info["capacity_mb"], DIGITS) for at in FLOW_S
+                },
+            }
     return found
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_json
 from studies import views
-from studies.from_runs import main, result
+from studies.from_runs import collect, main, result
 
 
 def run(folder: Path, variant: str, loss_s: float, *, seed: int = 1, name: str = "pairs", digest: str = "ab") -> None:
@@ -88,3 +90,20 @@ def test_outside_is_held_against_inside_seed_by_seed(tmp_path: Path) -> None:
     # -10, 2, -24: mean -32 / 3, and 4.303 standard errors of three.
     assert found["sharing_loss_integral"]["mean"] == pytest.approx(-32 / 3, abs=1e-3)
     assert found["sharing_loss_integral"]["ci95"] == pytest.approx(4.3027 * 13.0128 / 3**0.5, abs=1e-2)
+
+
+def test_the_flow_of_ltyarns_first_minutes(tmp_path: Path) -> None:
+    """Fig. 6: of 1000 MiB, a asks for more than its 250 from 10 to 20 s and at 100 s, and holds 600 at 15 s."""
+    run(tmp_path, "ltyarn", 1.0, name="ltyarn")
+    info = read_json(tmp_path / "ltyarn" / "run.json")
+    write_json(tmp_path / "ltyarn" / "run.json", {**info, "capacity_mb": 1000.0})
+    time_s = np.arange(300.0)
+    demand = np.where((time_s >= 10) & (time_s <= 20) | (time_s == 100), 900.0, 250.0)
+    table = {"time_s": time_s, "demand_mb": demand, "share_mb": 250.0, "accumulated_mb_s": 500.0 * time_s}
+    held = np.where(time_s == 15, 600.0, np.where(time_s == 280, 1000.0, 100.0))
+    frame = pd.DataFrame({**table, "allocated_mb": held, "queue": "root.a"})
+    frame.to_parquet(tmp_path / "ltyarn" / "allocations.parquet")
+    found = views.flow({"ltyarn": collect(tmp_path)["ltyarn"]})["ltyarn"]["root.a"]
+    assert found["overloaded_s"] == [[10.0, 20.0]]
+    assert (found["most_of_share"], found["most_at_s"]) == (2.4, 15.0)
+    assert found["accumulated_s"] == {"80": 40.0, "118": 59.0, "204": 102.0, "260": 130.0}
