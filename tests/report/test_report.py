@@ -415,6 +415,24 @@ def test_what_a_policy_has_counted_is_in_the_unit_of_its_resource(
     assert table.rows[0][2] == said
 
 
+def test_the_quantum_of_each_queue_is_drawn_over_time(write_run: Callable[..., Path]) -> None:
+    """Thesis Fig. 5.7c; a run without a quantum has no such chart."""
+    path = write_run("ltrf", "ltrf")
+
+    def charts() -> dict[str, list[float]]:
+        run = load_run(path)
+        groups = [group for group in resource_groups([run], Styles.of([run])) if group.ident == "quantum"]
+        return {line.name: list(line.curve.y) for group in groups for line in group.charts[0].lines}
+
+    assert charts() == {}
+    table = pd.read_parquet(path / "allocations.parquet")
+    table["quantum_s"] = 20.0 - 5.0 * (table["time_s"] > 100)
+    table.to_parquet(path / "allocations.parquet")
+    found = charts()
+    assert len(found) == 4
+    assert all(max(line) == 20.0 and min(line) == line[-1] == 15.0 for line in found.values())
+
+
 def test_open_jobs_are_told_beside_the_means(write_run: Callable[..., Path], tmp_path: Path) -> None:
     path = write_run("fair", "fair")
     render_report([path], tmp_path / "page.html")
