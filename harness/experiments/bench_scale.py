@@ -20,7 +20,7 @@ _BEFORE = 6
 _GROW = {
     "nodes": (("n",), ("nodes", "ring", "ring_ms")),
     "applications": (("a", "r", "heap"), ("jobs", "stages")),
-    "containers": (("c", "k", "log", "work"), ("runs", "heap_t", "heap_v", "redo", "scratch")),
+    "containers": (("c", "k", "log", "work"), ("runs", "ends", "heap_t", "heap_v", "redo", "scratch")),
 }
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.sim.ends import into_node, out_of_node
 from harness.sim.events import E_ACT, E_EXECUTOR, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
 from harness.sim.fair.longterm import container_ended, container_started, task_ended
 from harness.sim.fair.state import ASSIGNED, COMPLETED
@@ -21,12 +22,10 @@ from harness.sim.tasks import (
     ends_at,
     feeds_early,
     into_executors,
-    into_node,
     into_stage,
     log_attempt,
     next_attempt,
     out_of_executors,
-    out_of_node,
     out_of_stage,
     put_redo,
     wake,

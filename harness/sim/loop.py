@@ -17,6 +17,7 @@ from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, s
 from harness.sim.arrays import at_address
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.capacity.state import S as CapacityState
+from harness.sim.ends import ended_by
 from harness.sim.events import (
     E_ACT,
     E_ARRIVE,
@@ -112,27 +113,8 @@ def rebuild_ring(W: Any, now: int) -> Any:
 
 @kernel
 def _exits(S: Any, W: Any, node: int, now: int) -> Any:
-    """The processes on a node that have ended by now, in the order in which they did."""
-    n = 0
-    soonest = NEVER
-    c = W.nodes[node].head
-    while c >= 0:
-        end = W.runs[c].end_ms
-        if end <= now:
-            k = n
-            while k > 0 and (
-                W.runs[W.scratch[k - 1]].end_ms > end
-                or (W.runs[W.scratch[k - 1]].end_ms == end and W.scratch[k - 1] > c)
-            ):
-                W.scratch[k] = W.scratch[k - 1]
-                k -= 1
-            W.scratch[k] = c
-            n += 1
-        elif end < soonest:
-            soonest = end
-        c = W.runs[c].node_next
-    W.nodes[node].next_end_ms = soonest
-    for i in range(n):
+    """The processes on a node that have ended by now exit, in the order in which they did."""
+    for i in range(ended_by(W, node, now)):
         c = W.scratch[i]
         if either.container_exit(S, c) == 0:
             note(W, now, C_EXIT, S.a[S.c[c].app].id, S.c[c].n, 0, 0, 0)

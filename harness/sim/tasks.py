@@ -18,6 +18,7 @@ from harness.sim.durations import (
     unit,
     whole_ms,
 )
+from harness.sim.ends import set_end
 from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
 from harness.sim.world import NEVER
@@ -30,28 +31,6 @@ COPY_ASKED, BEATEN = -2, -3
 
 
 # --- lists ---
-
-
-@kernel
-def into_node(W: Any, c: int, node: int) -> Any:
-    head = W.nodes[node].head
-    W.runs[c].node = node
-    W.runs[c].node_prev = -1
-    W.runs[c].node_next = head
-    if head >= 0:
-        W.runs[head].node_prev = c
-    W.nodes[node].head = c
-
-
-@kernel
-def out_of_node(W: Any, c: int) -> Any:
-    before, after = W.runs[c].node_prev, W.runs[c].node_next
-    if before >= 0:
-        W.runs[before].node_next = after
-    else:
-        W.nodes[W.runs[c].node].head = after
-    if after >= 0:
-        W.runs[after].node_prev = before
 
 
 @kernel
@@ -191,12 +170,9 @@ def work_ms(W: Any, j: int, s: int, task: int, attempt: int, node: int) -> Any:
 @kernel
 def ends_at(W: Any, c: int, at: int) -> Any:
     """The container's process will exit at that time."""
-    W.runs[c].end_ms = at
-    node = W.runs[c].node
-    if at < W.nodes[node].next_end_ms:
-        W.nodes[node].next_end_ms = at
+    set_end(W, c, at)
     if W.g[0].end_hb_ms >= 0:
-        push(W, at + W.g[0].end_hb_ms, E_BEAT, 0, node)
+        push(W, at + W.g[0].end_hb_ms, E_BEAT, 0, W.runs[c].node)
 
 
 @kernel

@@ -91,6 +91,7 @@ GLOBALS = np.dtype(
         ("inner_free", "i8"),
         ("inner_used", "i8"),
         ("live_runs", "i8"),
+        ("ends_free", "i8"),  # a block of W.ends
         ("burst", "i8"),  # most tasks that one event may start inside executors
         ("need_room", "i8"),  # a kernel of the scheduler has changed nothing for want of room
         ("cross_ms", "i8"),  # the earliest of the jobs'
@@ -224,8 +225,6 @@ RUN = np.dtype(
         ("will_fail", "i8"),
         ("twin", "i8"),  # the other of a speculative pair, -1
         ("node", "i8"),
-        ("node_prev", "i8"),
-        ("node_next", "i8"),
         ("st_prev", "i8"),  # in the stage's, or the job's list of executors
         ("st_next", "i8"),
         ("idle", "i8"),  # free slots of an executor
@@ -267,11 +266,18 @@ NODE = np.dtype(
         ("vc", "i8"),
         ("phase_ms", "i8"),
         ("leave_ms", "i8"),
-        ("head", "i8"),  # list of live containers
+        ("head", "i8"),  # its first block of W.ends, -1
+        ("filled", "i8"),  # ends in that block
         ("up", "i8"),
     ],
     align=True,
 )
+
+#: An end and its container; the first of a block: its soonest end and the next block (harness.sim.ends).
+END = np.dtype([("ms", "i8"), ("c", "i8")], align=True)
+
+#: Records of a block.
+BLOCK = 16
 
 #: An ended job, for the result.
 ENDED = np.dtype(
@@ -319,6 +325,7 @@ class _Fields(NamedTuple):
     redo: NDArray[Any]
     inner: NDArray[Any]
     nodes: NDArray[Any]
+    ends: NDArray[Any]
     ring: NDArray[np.int64]  # nodes that are up, by phase
     ring_ms: NDArray[np.int64]  # their phases
     values: NDArray[np.float64]  # of empirical and listed durations, seconds
@@ -344,6 +351,7 @@ class W(Arrays, _Fields):  # type: ignore[misc]
         "redo": (REDO, 1),
         "inner": (INNER, 1),
         "nodes": (NODE, 1),
+        "ends": (END, 1),
         "ring": (np.dtype(np.int64), 1),
         "ring_ms": (np.dtype(np.int64), 1),
         "values": (np.dtype(np.float64), 1),
@@ -390,6 +398,7 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
         redo=np.zeros(256, REDO),
         inner=np.zeros(256, INNER),
         nodes=np.zeros(nodes, NODE),
+        ends=np.zeros(0, END),
         ring=np.zeros(nodes, np.int64),
         ring_ms=np.zeros(nodes, np.int64),
         values=np.zeros(1024, np.float64),
@@ -406,9 +415,22 @@ def new_world(nodes: int, queues: int, *, containers: int, sample_rows: int = 10
     g["redo_free"] = linked(world.redo, 0, -1)
     g["redo_left"] = len(world.redo)
     g["inner_free"] = linked(world.inner, 0, -1)
+    g["ends_free"] = -1
     world.nodes["next_end_ms"] = NEVER
     world.nodes["head"] = -1
-    return world
+    return _with_ends(world, containers)
+
+
+def _with_ends(world: W, containers: int) -> W:
+    """The world with blocks of ends for so many containers, however they stand on the nodes."""
+    had, blocks = len(world.ends) // BLOCK, len(world.nodes) + containers // (BLOCK - 1) + 1
+    if blocks <= had:
+        return world
+    ends = grown(world.ends, blocks * BLOCK)
+    ends["c"][had * BLOCK :: BLOCK] = BLOCK * np.arange(had + 1, blocks + 1)
+    ends["c"][(blocks - 1) * BLOCK] = world.g["ends_free"][0]
+    world.g["ends_free"] = had * BLOCK
+    return world._replace(ends=ends)
 
 
 def with_room(world: W, *, containers: int) -> W:
@@ -424,7 +446,7 @@ def with_room(world: W, *, containers: int) -> W:
     redo = _doubled(len(world.redo), len(world.redo) - int(g["redo_left"][0]) + live)
     if redo > len(world.redo):
         g["redo_left"] += redo - len(world.redo)
-    world = world._replace(
+    world = _with_ends(world, containers)._replace(
         heap_t=grown(world.heap_t, heap),
         heap_v=grown(world.heap_v, heap),
         runs=grown(world.runs, containers),

@@ -1,0 +1,111 @@
+"""Running containers of a node by when their processes end, compiled.
+
+A heartbeat asks what has ended on its node since the last one, so ends lie together in memory, in blocks: the first
+record of a block has the soonest end in it that no heartbeat has found yet, and the next block; each of the others an
+end and its container. Only a node's first block may have free places.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.sim.kernel import kernel
+from harness.sim.world import BLOCK, NEVER
+
+
+@kernel
+def into_node(W: Any, c: int, node: int) -> Any:
+    """A container is on a node; when it ends is not known yet."""
+    g, n = W.g[0], W.nodes[node]
+    W.runs[c].node = node
+    if n.head < 0 or n.filled == BLOCK - 1:
+        first = g.ends_free
+        g.ends_free = W.ends[first].c
+        W.ends[first].ms, W.ends[first].c = NEVER, n.head
+        n.head, n.filled = first, 0
+    n.filled += 1
+    W.ends[n.head + n.filled].ms, W.ends[n.head + n.filled].c = NEVER, c
+
+
+@kernel
+def _place_of(W: Any, c: int) -> Any:
+    """The record of a container that is on a node."""
+    node = W.nodes[W.runs[c].node]
+    first, filled = node.head, node.filled
+    while True:
+        for at in range(first + filled, first, -1):
+            if W.ends[at].c == c:
+                return at
+        first, filled = W.ends[first].c, BLOCK - 1
+
+
+@kernel
+def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
+    """A block's soonest end from `least` on (those before have been found)."""
+    soonest = NEVER
+    for at in range(block + 1, block + filled + 1):
+        if least <= W.ends[at].ms < soonest:
+            soonest = W.ends[at].ms
+    W.ends[block].ms = soonest
+
+
+@kernel
+def out_of_node(W: Any, c: int) -> Any:
+    """A container has left its node: the last one of the first block takes its place."""
+    g, node = W.g[0], W.nodes[W.runs[c].node]
+    at, first = _place_of(W, c), node.head
+    block, last = at // BLOCK * BLOCK, first + node.filled
+    gone, moved = W.ends[at].ms, W.ends[last].ms
+    W.ends[at].ms, W.ends[at].c = moved, W.ends[last].c
+    node.filled -= 1
+    if W.ends[block].ms == gone:
+        _soonest_again(W, block, node.filled if block == first else BLOCK - 1, gone)
+    elif block != first:
+        W.ends[block].ms = min(W.ends[block].ms, moved)
+    if block != first and W.ends[first].ms == moved:
+        _soonest_again(W, first, node.filled, moved)
+    if node.filled == 0:
+        node.head = W.ends[first].c
+        node.filled = BLOCK - 1 if node.head >= 0 else 0
+        W.ends[first].c = g.ends_free
+        g.ends_free = first
+
+
+@kernel
+def set_end(W: Any, c: int, at_ms: int) -> Any:
+    """The process of a container on a node will exit at that time, not later than was known."""
+    W.runs[c].end_ms = at_ms
+    node, at = W.nodes[W.runs[c].node], _place_of(W, c)
+    block = at // BLOCK * BLOCK
+    W.ends[at].ms = at_ms
+    W.ends[block].ms = min(W.ends[block].ms, at_ms)
+    node.next_end_ms = min(node.next_end_ms, at_ms)
+
+
+@kernel
+def ended_by(W: Any, node: int, now: int) -> Any:
+    """How many processes on a node have ended by now; their containers are in W.scratch, in the order of their ends."""
+    n, soonest = 0, NEVER
+    first, filled = W.nodes[node].head, W.nodes[node].filled
+    while first >= 0:
+        if W.ends[first].ms <= now:
+            left = NEVER
+            for at in range(first + 1, first + filled + 1):
+                end, c = W.ends[at].ms, W.ends[at].c
+                if end > now:
+                    left = min(left, end)
+                    continue
+                k = n
+                while k > 0 and (
+                    W.runs[W.scratch[k - 1]].end_ms > end
+                    or (W.runs[W.scratch[k - 1]].end_ms == end and W.scratch[k - 1] > c)
+                ):
+                    W.scratch[k] = W.scratch[k - 1]
+                    k -= 1
+                W.scratch[k] = c
+                n += 1
+            W.ends[first].ms = left
+        soonest = min(soonest, W.ends[first].ms)
+        first, filled = W.ends[first].c, BLOCK - 1
+    W.nodes[node].next_end_ms = soonest
+    return n
