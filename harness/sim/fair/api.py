@@ -169,6 +169,7 @@ class Scheduler:
             _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
         )
         g["dirty_head"], g["next_app_id"] = -1, 1
+        g["least_mb"], g["least_vcores"] = _LONG_MAX, _LONG_MAX
         g["free_app"] = g["free_c"] = g["free_r"] = g["free_p"] = -1
         g["mutations"] = self.mutations
         if self.mutations & st.MUT_ASSIGNMULTIPLE:

@@ -129,6 +129,7 @@ def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int
     g.n_free_c -= 1
     g.serial += 1
     g.n_running += 1
+    g.least_mb, g.least_vcores = min(g.least_mb, mb), min(g.least_vcores, vcores)
     x.n += 1
     x.started = 1
     e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores

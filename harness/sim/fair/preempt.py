@@ -204,63 +204,36 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _count_app(s: S, i: int, sign: int, room: int) -> None:
-    """Add to each node's room what application i would give first, each container looked at alone; or take it out."""
-    a, w = s.a[i], s.work
-    mb, vcores = a.usage_mb - a.preempt_mb, a.usage_vcores - a.preempt_vcores
-    if compare(s, s.q[a.q].policy, mb, vcores, a.fair_mb, a.fair_vcores, True) < 0:
-        return
-    c = a.live_head
-    while c >= 0:
-        x = s.c[c]
-        if x.node_marked == 0 and _can_take(s, c, i, 0, 0):
-            w[room + 2 * x.node] += sign * x.mb
-            w[room + 2 * x.node + 1] += sign * x.vcores
-        c = x.a_next
+def _gives(s: S, i: int, given: int) -> bool:
+    """Whether application i would give even the smallest container that ever was; kept in work[given:] (-1: unknown).
+
+    What is marked for others makes it give less and less, so that a No holds to the end of the pass.
+    """
+    g, a, w = s.g[0], s.a[i], s.work
+    if w[given + i] < 0:
+        mb, vcores = a.usage_mb - a.preempt_mb - g.least_mb, a.usage_vcores - a.preempt_vcores - g.least_vcores
+        w[given + i] = 1 if compare(s, s.q[a.q].policy, mb, vcores, a.fair_mb, a.fair_vcores, True) >= 0 else 0
+    return w[given + i] == 1
 
 
 @kernel
-def _most_room(s: S, room: int) -> None:
-    """What each node could have free at most if all were taken that may be: (MiB, vcores), written to work[room:]."""
-    w = s.work
-    for ni in range(len(s.n)):
-        w[room + 2 * ni], w[room + 2 * ni + 1] = _free_on(s, ni)
-    for i in range(len(s.a)):
-        if s.a[i].alive == 1:
-            _count_app(s, i, 1, room)
+def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
+    """What a node could have free at most if all were taken that may be, each container looked at alone.
 
-
-@kernel
-def _far_above(s: S, i: int, mb: int, vcores: int) -> bool:
-    """Whether application i would give any of its containers after so much more was taken from it."""
-    g, a = s.g[0], s.a[i]
-    mb = a.usage_mb - a.preempt_mb - mb - g.conf_max_mb
-    vcores = a.usage_vcores - a.preempt_vcores - vcores - g.conf_max_vcores
-    return compare(s, s.q[a.q].policy, mb, vcores, a.fair_mb, a.fair_vcores, True) >= 0
-
-
-@kernel
-def _count_victims(s: S, at: int, n: int, sign: int, room: int) -> None:
-    """Before victims in work[at:] are marked (sign -1), and after (1): what their applications would give.
-
-    An application's victims stand together. One far above its share gives as before, but for the victims.
+    Written to work[room:], of each node (MiB, vcores, kills to come by then). It only falls in a pass, so that what was
+    found once is never too little.
     """
     w = s.work
-    k = at
-    while k < at + n:
-        i, first, mb, vcores = s.c[w[k]].app, k, 0, 0
-        while k < at + n and s.c[w[k]].app == i:
-            mb, vcores = mb + s.c[w[k]].mb, vcores + s.c[w[k]].vcores
-            k += 1
-        if sign > 0:
-            mb, vcores = 0, 0
-        if not _far_above(s, i, mb, vcores):
-            _count_app(s, i, sign, room)
-        elif sign < 0:
-            for j in range(first, k):
-                x = s.c[w[j]]
-                w[room + 2 * x.node] -= x.mb
-                w[room + 2 * x.node + 1] -= x.vcores
+    mb, vcores = _free_on(s, ni)
+    c = s.n[ni].c_head
+    while c >= 0:
+        x = s.c[c]
+        if x.live == 1 and x.marked == 0 and x.node_marked == 0 and _gives(s, x.app, given):
+            i = _app_of(s, c)
+            if i >= 0 and _can_take(s, c, i, 0, 0):
+                mb, vcores = mb + x.mb, vcores + x.vcores
+        c = x.n_next
+    w[room + 3 * ni], w[room + 3 * ni + 1], w[room + 3 * ni + 2] = mb, vcores, s.g[0].kill_n
 
 
 @kernel
@@ -269,10 +242,18 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
     room = nodes_at + n_nodes
+    given = room + 3 * len(s.n)
+    hopeless = given + len(s.a)
+    if mb >= w[hopeless] and vcores >= w[hopeless + 1]:
+        return 0
+    searched = False
     for k in range(n_nodes):
         ni = w[nodes_at + k]
-        if mb > w[room + 2 * ni] or vcores > w[room + 2 * ni + 1]:
+        if w[room + 3 * ni] < 0:
+            _look_at_room(s, ni, room, given)
+        if mb > w[room + 3 * ni] or vcores > w[room + 3 * ni + 1]:
             continue
+        searched = True
         n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
         if n >= 0:
             # Keep this node's victims where the next node's search does not write.
@@ -281,13 +262,15 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
                 w[len(w) - 1 - j] = w[at + j]
             if ams == 0:
                 break
+        elif w[room + 3 * ni + 2] != g.kill_n:
+            _look_at_room(s, ni, room, given)
+    if not searched:
+        w[hopeless], w[hopeless + 1] = mb, vcores
     if best < 0 or best_n == 0:
         return 0
     for j in range(best_n):
         w[at + j] = w[len(w) - 1 - j]
     _by_app(s, at, best_n)
-    _count_victims(s, at, best_n, -1, room)
-    free_mb, free_vcores = _free_on(s, best)
     freed_mb, freed_vcores = 0, 0
     for k in range(at, at + best_n):
         x = s.c[w[k]]
@@ -305,10 +288,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
         g.kill_n += 1
     if freed_mb != 0 or freed_vcores != 0:
         _preempted_here(s, best, i, freed_mb, freed_vcores)
-    _count_victims(s, at, best_n, 1, room)
-    now_mb, now_vcores = _free_on(s, best)
-    w[room + 2 * best] += now_mb - free_mb
-    w[room + 2 * best + 1] += now_vcores - free_vcores
+    w[room + 3 * best] = -1
     return best_n
 
 
@@ -316,10 +296,11 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     """FSPreemptionThread for one starved application.
 
-    On nodes in work[nodes_at:]; behind them stands what each could have free at most, then scratch.
+    On nodes in work[nodes_at:]; behind them stand what each could have free at most (`_look_at_room`), who gives
+    (`_gives`), the smallest ask that fits nowhere, then scratch.
     """
     x, w = s.a[i], s.work
-    base = nodes_at + n_nodes + 2 * len(s.n)
+    base = nodes_at + n_nodes + 3 * len(s.n) + len(s.a) + 2
     left_mb, left_vcores = x.fstarve_mb + x.mstarve_mb, x.fstarve_vcores + x.mstarve_vcores
     # Asks in the order of Hadoop's ConcurrentHashMap<SchedulerRequestKey, ...>.
     n = 0
@@ -378,7 +359,11 @@ def preempt_pass(s: S, now: int) -> int:
     base = len(s.work) // 2
     nodes_at = base + len(s.a)
     n_nodes = _node_order(s, nodes_at)
-    _most_room(s, nodes_at + n_nodes)
+    unknown = nodes_at + n_nodes
+    hopeless = unknown + 3 * len(s.n) + len(s.a)
+    for k in range(unknown, hopeless):
+        s.work[k] = -1
+    s.work[hopeless], s.work[hopeless + 1] = _LONG_MAX, _LONG_MAX
     while True:
         i = poll(s, base)
         if i < 0:

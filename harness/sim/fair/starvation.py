@@ -28,14 +28,6 @@ def _wanted(s: S) -> bool:
 
 
 @kernel
-def _contains(s: S, base: int, i: int) -> bool:
-    for k in range(s.g[0].heap_top):  # noqa: SIM110 - any() of a generator does not compile
-        if s.work[base + k] == i:
-            return True
-    return False
-
-
-@kernel
 def _before(s: S, i: int, j: int) -> bool:
     """Starvation of i fits in that of j: the comparator says i < j (it never says equal)."""
     x, y = s.a[i], s.a[j]
@@ -46,9 +38,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _line_up(s: S, base: int, i: int) -> None:
-    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer, unless it is in there."""
-    if _contains(s, base, i):
-        return
+    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer of one that is not in there."""
     w = s.work
     k = s.g[0].heap_top
     s.g[0].heap_top = k + 1
@@ -85,6 +75,33 @@ def poll(s: S, base: int) -> int:
 
 
 @kernel
+def _sink(s: S, at: int, n: int, k: int, i: int) -> None:
+    """Put i into place k of a heap of n applications in work[at:], or below it."""
+    w = s.work
+    ties = s.g[0].mutations & MUT_TIES == 0
+    while 2 * k + 1 < n:
+        below = 2 * k + 1
+        if below + 1 < n and app_before(s.a, w[at + below + 1], w[at + below], ties):
+            below += 1
+        if not app_before(s.a, w[at + below], i, ties):
+            break
+        w[at + k] = w[at + below]
+        k = below
+    w[at + k] = i
+
+
+@kernel
+def _first(s: S, at: int, left: int) -> int:
+    """Take the first one off a heap in work[at:] of which `left` stay; it stands behind them then."""
+    w = s.work
+    i, last = w[at], w[at + left]
+    if left > 0:
+        _sink(s, at, left, 0, last)
+    w[at + left] = i
+    return i
+
+
+@kernel
 def _fair_starvation(s: S, i: int, now: int) -> bool:
     """FSAppAttempt.fairShareStarvation; whether there is any."""
     x = s.a[i]
@@ -107,28 +124,27 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     """FSLeafQueue.updateStarvedApps."""
     q = s.q[leaf]
     w = s.work
-    ties = s.g[0].mutations & MUT_TIES == 0
-    # Applications with demand whose time has come, in the policy's order.
+    # Applications with demand whose time has come, each before those below it in the policy's order.
     n = 0
-    i = q.run_head
-    while i >= 0:
-        x = s.a[i]
-        if x.heap >= 0 and now >= x.next_check_ms:
-            k = at + n
-            while k > at and app_before(s.a, i, w[k - 1], ties):
-                w[k] = w[k - 1]
-                k -= 1
-            w[k] = i
-            n += 1
-        i = x.run_next
+    for which in range(2):
+        off, size = (q.heap_off, q.heap0_n) if which == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
+        for k in range(off, off + size):
+            if now >= s.a[s.heap[k]].next_check_ms:
+                w[at + n] = s.heap[k]
+                n += 1
+    for k in range(n // 2 - 1, -1, -1):
+        _sink(s, at, n, k, w[at + k])
+    left, lined_up = n, 0
     fair_mb, fair_vcores = 0, 0
-    for k in range(at, at + n):
-        x = s.a[w[k]]
-        if not _fair_starvation(s, w[k], now):
+    while left > 0:
+        left -= 1
+        i = _first(s, at, left)
+        if not _fair_starvation(s, i, now):
             break
-        _line_up(s, base, w[k])
-        fair_mb += x.fstarve_mb
-        fair_vcores += x.fstarve_vcores
+        _line_up(s, base, i)
+        lined_up += 1
+        fair_mb += s.a[i].fstarve_mb
+        fair_vcores += s.a[i].fstarve_vcores
     mb = max(min(q.min_mb, q.demand_mb) - q.usage_mb, 0)
     vcores = max(min(q.min_vcores, q.demand_vcores) - q.usage_vcores, 0)
     if mb == 0 and vcores == 0:
@@ -136,9 +152,14 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     if now - q.last_at_min_ms < q.min_timeout_ms:
         mb, vcores = 0, 0
     mb, vcores = max(mb - fair_mb, 0), max(vcores - fair_vcores, 0)
-    for k in range(at, at + n):
-        x = s.a[w[k]]
-        if mb != 0 or vcores != 0:
+    for k in range(n):
+        wanted = mb != 0 or vcores != 0
+        if wanted and n - k <= left:
+            left -= 1
+            _first(s, at, left)
+        x = s.a[w[at + n - 1 - k]]
+        had_mb, had_vcores = x.mstarve_mb, x.mstarve_vcores
+        if wanted:
             want_mb = max(x.demand_mb - x.usage_mb - x.fstarve_mb, 0)
             want_vcores = max(x.demand_vcores - x.usage_vcores - x.fstarve_vcores, 0)
             if compare(s, q.policy, want_mb, want_vcores, mb, vcores, False) > 0:
@@ -147,10 +168,12 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
             else:
                 mb, vcores = max(mb - want_mb, 0), max(vcores - want_vcores, 0)
             x.mstarve_mb, x.mstarve_vcores = want_mb, want_vcores
-            _line_up(s, base, w[k])
+            if k >= lined_up:
+                _line_up(s, base, w[at + n - 1 - k])
         else:
             x.mstarve_mb, x.mstarve_vcores = 0, 0
-        place(s, w[k])
+        if x.mstarve_mb != had_mb or x.mstarve_vcores != had_vcores:
+            place(s, w[at + n - 1 - k])
 
 
 @kernel

@@ -63,7 +63,8 @@ def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
 
 
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
-#: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists.
+#: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists;
+#: ``least_*``: no container has ever been smaller.
 G = _record(
     "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores "
     "min_mb min_vcores inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known "
@@ -71,7 +72,8 @@ G = _record(
     "warn_ms starve_delay_ms launch manual_acquire cleanup_heartbeats order_mode mutations cluster_ts app_hash0 "
     "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
     "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
-    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views n_looks",
+    "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views n_looks "
+    "least_mb least_vcores",
     "period_ms",
     "reservable_ratio utilisation_threshold",
 )
@@ -111,12 +113,11 @@ VIEWS, SIZES = 4, 32
 #: the attempt; ``key``: order in a leaf under LTRF, from ``integral`` (up to ``integral_ms``, at ``kg`` since),
 #: its weight ``omega``, and as X's: ``phi``, ``ahead_*``, ``more_*``; ``tag``: the driver's own.
 A = _record(
-    "alive q user id name_key attempt serial hash managed am_running am_mb am_vcores start_ms runnable "
-    "usage_mb usage_vcores pending_mb pending_vcores demand_mb demand_vcores fair_mb fair_vcores n_asks reservable "
-    "req_head n_req req_cap live_head live_tail n_live live_cap n cid heap heap_pos dirty "
-    "run_prev run_next nr_prev nr_next user_prev user_next "
-    "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms next_check_ms preempt_mb preempt_vcores "
-    "n_reserved started free_next tag tag2",
+    "user attempt serial hash am_mb am_vcores n_req req_cap live_head live_tail n_live live_cap n cid "
+    "run_prev nr_prev nr_next user_prev user_next free_next tag tag2 started n_reserved "
+    "fstarve_mb fstarve_vcores mstarve_mb mstarve_vcores last_at_fair_ms dirty pending_mb pending_vcores "
+    "id alive q fair_mb fair_vcores preempt_mb preempt_vcores usage_mb usage_vcores demand_mb demand_vcores "
+    "runnable managed am_running n_asks reservable req_head run_next next_check_ms start_ms name_key heap heap_pos",
     "k0 k1 key integral integral_ms omega kg phi ahead_a ahead_b more_mb more_vc",
     "weight",
 )
@@ -124,19 +125,18 @@ A = _record(
 #: Nodes. ``avail_*``: unallocated; ``n_launch``: containers that the next heartbeat reports as launched; ``done_*``:
 #: containers that a heartbeat will report as completed; ``res_*``: the reservation; ``pre_*``: preempted for somebody.
 N = _record(
-    "alive total_mb total_vcores avail_mb avail_vcores hb n_launch c_head c_tail n_c map_cap "
-    "done_head done_tail n_done "
-    "res_app res_serial res_mb res_vcores res_priority res_alloc_id res_cid pre_head pre_mb pre_vcores hash rack seq "
-    "tag tag2"
+    "alive avail_mb avail_vcores hb n_launch n_done res_app pre_head done_head done_tail c_head c_tail n_c map_cap "
+    "pre_mb pre_vcores res_mb res_vcores res_serial res_priority res_alloc_id res_cid total_mb total_vcores "
+    "hash rack seq tag tag2"
 )
 
 #: Containers. ``app_serial``: the attempt's serial; ``live``: counted by application and queue; ``on_node``: counted by
 #: the node; ``done``: in the node's list of completed ones to report; ``kill_due``:
 #: preemption's timer holds it; ``tag``: the driver's own.
 C = _record(
-    "alive app app_serial n node mb vcores priority alloc_id cid start_ms am live on_node acquired finishing done "
-    "hb_left acq_hb launched marked node_marked kill_due ask_count a_prev a_next n_prev n_next d_next serial "
-    "from_reservation ask_mb ask_vcores app_id attempt free_next tag"
+    "app app_id live marked node_marked n_next mb vcores am a_next alive on_node done kill_due free_next d_next "
+    "finishing acquired launched hb_left acq_hb node n_prev a_prev n cid priority alloc_id start_ms serial "
+    "from_reservation app_serial attempt ask_mb ask_vcores ask_count tag"
 )
 
 #: Outstanding asks, a list per application ordered by (priority, alloc_id). ``given``, ``given_serial``: the container
