@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heapify, heappop
 
 from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
@@ -61,9 +62,12 @@ class Hltrf(LongTermPolicy):
         if self.settings.lift != "min_share" or not late:
             return {}
         queues = [snapshot.queues[name] for name in tree.names]
-        demanding = [q for q in tree.leaves if is_demanding(queues[q])]
-        demanding.sort(key=lambda q: (used[q] / tree.entitlement[q], tree.names[q]))
-        poorest = next(q for q in demanding if may_grow(tree, snapshot, q))
+        entitlement, names = tree.entitlement, tree.names
+        demanding = [(used[q] / entitlement[q], names[q], q) for q in tree.leaves if is_demanding(queues[q])]
+        # Mostly the first one may: nobody else's place matters.
+        heapify(demanding)
+        while not may_grow(tree, snapshot, poorest := heappop(demanding)[2]):
+            pass
         capacity, parent = snapshot.capacity, tree.parent
         more: dict[int, tuple[int, int]] = {}
         for leaf in late:
