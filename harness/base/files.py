@@ -11,7 +11,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.base.errors import InputError
 
@@ -74,24 +74,30 @@ def replace_file(
         raise InputError(f"cannot be written: {reason}", where=str(path), mend=mend) from None
 
 
-def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """All of a user's file: an ordinary one, or what a shell hands over as one (/dev/stdin, /dev/fd/N).
+def open_whole(path: str | Path) -> BinaryIO:
+    """A user's file to be read: an ordinary one, or what a shell hands over as one (/dev/stdin, /dev/fd/N).
 
     Raises OSError, with the reason as ``strerror``: also for what is no ordinary file (a pipe would be waited for, a
-    device has no end), for more than ``most`` bytes, and for a path that cannot be one.
+    device has no end), and for a path that cannot be one.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except ValueError as error:
         raise OSError(errno.EINVAL, str(error)) from None
-    with open(handle, "rb") as file:
-        status, expected = os.fstat(handle), most
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode) and (not str(path).startswith(_HANDED_OVER) or stat.S_ISDIR(mode)):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "no ordinary file")
+    os.set_blocking(handle, True)
+    return open(handle, "rb")
+
+
+def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """All of a user's file (`open_whole`). Raises OSError, also for more than ``most`` bytes."""
+    with open_whole(path) as file:
+        status, expected = os.fstat(file.fileno()), most
         if stat.S_ISREG(status.st_mode):
             expected = min(status.st_size, most)
-        else:
-            if not str(path).startswith(_HANDED_OVER) or stat.S_ISDIR(status.st_mode):
-                raise OSError(errno.EINVAL, "no ordinary file")
-            os.set_blocking(handle, True)
         # A buffer of the size that is asked for is made first; 64 MiB of it cost more than the file.
         data = file.read(expected + 1)
         if expected < len(data) <= most:

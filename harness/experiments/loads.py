@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.files import open_whole
 from harness.experiments.spec import Experiment
 from harness.jobs.workloads import build_jobs
 from harness.jobs.workloads.base import LoadedWorkload, Scale
@@ -38,7 +39,7 @@ def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
 def _file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
+        with open_whole(path) as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
     except OSError as error:

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.base.documents import Name, Seconds, Strict
 from harness.base.errors import InputError
-from harness.base.files import read_json
+from harness.base.files import open_whole, read_json
 from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
@@ -390,7 +390,7 @@ def read_trace(path: Path) -> Trace:
     notes: list[NoteLine] = []
     seen: set[str] = set()
     try:
-        with path.open("rb") as stream:
+        with open_whole(path) as stream:
             number = 0
             while line := stream.readline(MAX_LINE_BYTES):
                 number += 1

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.base.errors import InputError
+from harness.base.files import open_whole
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 
@@ -62,7 +63,7 @@ def read_swim(path: Path) -> Iterator[SwimRow]:
     """
     name = str(path)
     try:
-        stream = path.open("rb")
+        stream = open_whole(path)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=name, mend="check the path of the trace") from None
     seen: set[str] = set()

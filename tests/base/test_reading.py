@@ -22,11 +22,20 @@ VERBS = [
     ["allocate", "FILE", "--policy", "ltrf"],
     ["decide", "FILE"],
     ["order", "FILE", "--map-slots", "1", "--reduce-slots", "1", "--algorithm", "given"],
+    ["convert", "FILE", "--memory-mb", "1000", "--vcores", "1"],
+    ["campaign", "plan", "FILE"],
+    ["run", "FILE"],
 ]
+#: Those that read line by line have a bound for a line, none for the whole.
+LINES = [["replay", "FILE", "--policy", "ltrf"], ["assess", "FILE"]]
 
 
-@pytest.mark.parametrize("what", ["pipe", "device", "large"])
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+@pytest.mark.parametrize(
+    ("verb", "what"),
+    [(verb, what) for verb in VERBS for what in ("pipe", "device", "large")]
+    + [(verb, what) for verb in LINES for what in ("pipe", "device")],
+    ids=lambda of: of if isinstance(of, str) else of[0],
+)
 def test_every_reader_refuses_what_has_no_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: list[str], what: str
 ) -> None:

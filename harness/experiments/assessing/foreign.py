@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from harness.base.documents import read_yaml, validated
 from harness.base.errors import InputError
+from harness.base.files import open_whole
 from harness.experiments.assessing.simulated_run import trace_of_run
 from harness.jobs import sls
 from harness.jobs.recorded import (
@@ -138,7 +139,7 @@ def _moved(job: JobLine, zero_s: float) -> JobLine:
 
 def _head(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
+        with open_whole(path) as stream:
             return stream.read(65_536).decode("utf-8", "replace")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
