@@ -1,7 +1,8 @@
 """The book stays small enough to read: how many words of it people wrote.
 
-Not counted: code and shown output, what a command makes (between ``made`` or ``planted`` comments), and rows of figures'
-tables that `make figures` fills from the records. Comments, addresses of links and the cells' borders are no words.
+Not counted: code and shown output, what a command makes (between ``made`` or ``planted`` comments), and rows of
+figures' tables that `make figures` fills from the records. Comments, addresses of links and the cells' borders are no
+words.
 """
 
 from __future__ import annotations
