@@ -152,8 +152,7 @@ def test_the_same_experiment_on_real_containers(given: Given, tmp_path: Path) ->
     assert difference["jobs"] == 5
     assert difference["completion_difference"] < 0.5
     # So does what only the RM knows of it.
-    rest = given.options[:6]
-    recorded = call("record", "--rm", rest[1], "--client", rest[5], "-o", str(tmp_path / "rm.jsonl"), "--json")
+    recorded = call("record", "--rm", given.address.rest, "-o", str(tmp_path / "rm.jsonl"), "--json")
     assert recorded.returncode == 0, recorded.stderr
     assert json.loads(recorded.stdout)["detail"]["integrals"] >= 10
     found = read_trace(tmp_path / "rm.jsonl")
