@@ -87,6 +87,8 @@ def open_whole(path: str | Path) -> BinaryIO:
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode) and (not str(path).startswith(_HANDED_OVER) or stat.S_ISDIR(mode)):
         os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise OSError(errno.EINVAL, "no ordinary file")
     os.set_blocking(handle, True)
     return open(handle, "rb")
