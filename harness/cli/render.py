@@ -35,7 +35,7 @@ def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> 
     from harness.base.errors import YarnfairError
     from harness.yarn.capacity.validate import validate_properties
     from harness.yarn.fair.render import render_allocations
-    from harness.yarn.fair.spec import read_tree
+    from harness.yarn.fair.tree import read_tree
     from harness.yarn.fair.validate import validate_allocations
 
     document = read_yaml(queues)

@@ -15,7 +15,7 @@ from harness.clusters.jars import find
 from harness.yarn.fair.edit import Change, edit_allocations
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
-from harness.yarn.fair.spec import read_tree
+from harness.yarn.fair.tree import read_tree
 from tests.oracle.hadoop_allocations import ask, differences, explain, our_answer, random_cases
 from tests.yarn.fair.odd_files import FILES
 from tests.yarn.fair.trees import random_tree

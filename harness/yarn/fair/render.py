@@ -1,6 +1,6 @@
 """Allocation files written from their values, by the template ``templates/fair-scheduler.xml.j2``.
 
-What is written is read back with our reader and must be equal; `harness.yarn.fair.spec` makes the values from a
+What is written is read back with our reader and must be equal; `harness.yarn.fair.tree` makes the values from a
 queue tree that a user wrote.
 """
 

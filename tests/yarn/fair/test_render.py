@@ -13,7 +13,7 @@ from harness.model.queues import AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
-from harness.yarn.fair.spec import read_tree
+from harness.yarn.fair.tree import read_tree
 from harness.yarn.fair.validate import validate_allocations
 from tests.yarn.fair.trees import random_tree
 
