@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX
-from harness.yarn.fair.javanum import float32, parse_float, parse_int, parse_long
+from harness.yarn.fair.javanum import float32, parse_float, parse_int, parse_long, wrap_int
 
 PREFIX = "yarn.scheduler.capacity."
 
@@ -154,16 +154,16 @@ class _Reader:
         text = self.settings.get(key)
         if text is None:
             return default
-        try:
-            text = text.strip()
-            found = _HEX.fullmatch(text)
-            return int(found[1] + found[2], 16) if found and _is_int(found[1] + found[2]) else parse_int(text)
-        except ValueError:
-            raise self.wrong(key, f"{text!r} is not an integer", "write an integer") from None
+        found = _HEX.fullmatch(text.strip())
+        if found and _is_int(found[1] + found[2]):
+            return int(found[1] + found[2], 16)
+        return self._integer(key, text.strip())
 
     def parallel(self, key: str, default: int) -> int:
         """A number of parallel applications: neither trimmed nor hexadecimal."""
-        text = self.settings.get(key, str(default))
+        return self._integer(key, self.settings.get(key, str(default)))
+
+    def _integer(self, key: str, text: str) -> int:
         try:
             return parse_int(text)
         except ValueError:
@@ -193,8 +193,7 @@ class _Reader:
                 found[name] = parse_long(amount.removesuffix(unit[0] if unit else "")) * factor
             except ValueError:
                 raise self.wrong(key, f"{part.strip()!r} is no amount", "write [memory=MB,vcores=N]") from None
-        vcores = (found["vcores"] + 2**31) % 2**32 - 2**31
-        return (found["memory"], vcores) if found["memory"] != 0 else (0, 0)
+        return (found["memory"], wrap_int(found["vcores"])) if found["memory"] != 0 else (0, 0)
 
     def queue(self, path: str, above: QueueConf | None) -> QueueConf:
         q = QueueConf(path)
@@ -238,26 +237,28 @@ class _Reader:
         elif text.endswith("w"):
             q.mode, q.weight = "weight", self._weight(key, text)
         elif not root and not _VECTOR.search(text.replace(" ", "")):
-            try:
-                value = parse_float(text)
-            except ValueError:
-                raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
+            value = self._number(key, text, text)
             if value < 0 or value > 100:
-                raise self.wrong(key, f"{text} is out of range", "write 0 to 100 per cent, or a weight of 0w to 10000w")
+                raise self._out_of_range(key, text)
             q.capacity = float32(value / 100)
 
     def _weight(self, key: str, text: str) -> float:
         number = text[: text.index("w")]
-        try:
-            value = parse_float(number)
-        except ValueError:
-            raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
+        value = self._number(key, text, number)
         # As Hadoop compares: NaN is let pass (it counts for nothing), and a weight of -1 says that there is none.
         if (value < -1e-6 and abs(float32(value + 1)) > 1e-6) or value > MAX_WEIGHT:
             # Hadoop's words, where they tell which of the two it is.
-            what = f"Illegal weight={number} is out of range"
-            raise self.wrong(key, what, "write 0 to 100 per cent, or a weight of 0w to 10000w")
+            raise self._out_of_range(key, f"Illegal weight={number}")
         return value
+
+    def _number(self, key: str, text: str, number: str) -> float:
+        try:
+            return parse_float(number)
+        except ValueError:
+            raise self.wrong(key, f"{text!r} is no capacity", "write per cent, a weight (4w) or a vector") from None
+
+    def _out_of_range(self, key: str, what: str) -> InputError:
+        return self.wrong(key, f"{what} is out of range", "write 0 to 100 per cent, or a weight of 0w to 10000w")
 
     def _maximum(self, q: QueueConf, above: QueueConf | None) -> None:
         key = f"{q.path}.maximum-capacity"

@@ -130,13 +130,18 @@ def wrap_long(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
+def wrap_int(value: int) -> int:
+    """What Java's (int) leaves of a long (two's complement, silently)."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
 def string_hash(text: str) -> int:
     """``String.hashCode``: over UTF-16 units, 32 bits, signed."""
     result = 0
     units = text.encode("utf-16-le", "surrogatepass")
     for index in range(0, len(units), 2):
         result = (31 * result + units[index] + 256 * units[index + 1]) & 0xFFFFFFFF
-    return result - 2**32 if result >= 2**31 else result
+    return wrap_int(result)
 
 
 def hash_set_order(names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
 from harness.model.resources import Resource
-from harness.yarn.fair.javanum import parse_int, parse_long, split, trim
+from harness.yarn.fair.javanum import parse_int, parse_long, split, trim, wrap_int
 
 _SPACE = r"[ \t\n\x0b\f\r]*"
 _PERCENT = rf"(-?[0-9]+(?:\.[0-9]*)?){_SPACE}%{_SPACE}"
@@ -43,8 +43,7 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
 
 def _new_style(text: str, missing: int, extra_types: Collection[str]) -> ResourceLimit:
     in_percent = "%" in text
-    low_bits = missing & 0xFFFFFFFF
-    values: dict[str, int] = {"memory-mb": missing, "vcores": low_bits - 2**32 if low_bits >= 2**31 else low_bits}
+    values: dict[str, int] = {"memory-mb": missing, "vcores": wrap_int(missing)}
     fractions = {"memory-mb": 1.0, "vcores": 1.0}
     for part in split(text, ","):
         pieces = split(part, "=")
