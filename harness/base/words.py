@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
+from typing import TextIO
 
 #: Between a number and its unit no line is broken.
 _UNIT = re.compile(r"(?<=\d) (?=%|ms\b|s\b|[kMGT]iB\b|vcores?\b)")
@@ -21,3 +23,8 @@ def folded(text: str, columns: int, *, hang: int = 4) -> str:
         break_on_hyphens=False,
     )
     return lines.replace("\0", " ")
+
+
+def fitted(text: str, stream: TextIO, *, hang: int = 4) -> str:
+    """A line as a stream takes it: a terminal's broken at its width (`folded`), any other whole."""
+    return folded(text, shutil.get_terminal_size().columns, hang=hang) if stream.isatty() else text

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from harness.base.errors import CallError
-from harness.base.words import folded
+from harness.base.words import fitted, folded
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -83,9 +82,7 @@ def print_json(document: Any) -> None:
 def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
     """A line on standard output (``err``: error): in a terminal broken at its width, what follows ``hang`` columns in;
     else whole."""
-    if (sys.stderr if err else sys.stdout).isatty():
-        text = folded(text, shutil.get_terminal_size().columns, hang=hang)
-    click.echo(text, err=err)
+    click.echo(fitted(text, sys.stderr if err else sys.stdout, hang=hang), err=err)
 
 
 def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.control.changes import amount
-from harness.control.view import QueueRow, Rival, View, rivals, standing
+from harness.control.view import QueueRow, Rival, View, by_priority, rivals, standing
 from harness.yarn.queue_answers import CAPACITY
 
 #: A controller that looks has looked within so long, seconds.
@@ -175,14 +175,14 @@ def _next(view: View, row: QueueRow) -> list[str]:
 
 def _by_capacity(view: View, row: QueueRow, waiting: Sequence[Rival]) -> str:
     """How the Capacity Scheduler orders those that wait."""
-    by_priority = row.parent is not None and view.queues[row.parent].ordering == "priority-utilization"
+    ranked = by_priority(view, row)
     shown = []
     for rival in waiting[:5]:
         other = view.queues[rival.path]
         uses = f"uses {percent(rival.usage_over_weight)} of {other.fair_mb:,} MiB" if other.fair_mb else "has none"
-        shown.append(f"{rival.path} {uses}" + (f", priority {other.priority}" if by_priority else ""))
+        shown.append(f"{rival.path} {uses}" + (f", priority {other.priority}" if ranked else ""))
     rule = "the scheduler serves first who uses least of its capacity"
-    if by_priority:
+    if ranked:
         rule = "the scheduler serves first who is below its capacity, by priority, then who uses least of it"
     return f"{rule} ({'; '.join(shown)})"
 

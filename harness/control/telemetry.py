@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import Any, Literal, TextIO
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
 
 from harness.base.errors import InputError, without_secrets
-from harness.base.words import folded
+from harness.base.words import fitted
 from harness.control.changes import Change, Entitled, changes
 from harness.control.events import Record
 from harness.control.reports import TickReport
@@ -46,8 +45,8 @@ class Log:
         else:
             line = f"{stamp} {level} {event}: {' '.join(text.split())}"
         line = without_secrets(line)
-        if not self._json and self._stream.isatty():
-            line = folded(line, shutil.get_terminal_size().columns)
+        if not self._json:
+            line = fitted(line, self._stream)
         # Whoever reads the log may have gone; the cluster is still to be looked after.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")

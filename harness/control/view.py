@@ -314,6 +314,11 @@ class Rival:
     wants: bool
 
 
+def by_priority(view: View, row: QueueRow) -> bool:
+    """Whether the Capacity Scheduler goes by priority, too, among a queue and its siblings."""
+    return row.parent is not None and view.queues[row.parent].ordering == "priority-utilization"
+
+
 def rivals(view: View, path: str) -> list[Rival]:
     """The queue and its siblings in the order in which the RM's own scheduler would serve them.
 
@@ -322,8 +327,7 @@ def rivals(view: View, path: str) -> list[Rival]:
     row = view.queues[path]
     if view.scheduler == CAPACITY and row.parent is not None:
         siblings = [other for other in view.queues.values() if other.parent == row.parent]
-        by_priority = view.queues[row.parent].ordering == "priority-utilization"
-        before = functools.partial(_served_before, by_priority=by_priority)
+        before = functools.partial(_served_before, by_priority=by_priority(view, row))
         return [
             Rival(other.path, _fill(other), other.demand_mb > other.allocated_mb)
             for other in sorted(siblings, key=functools.cmp_to_key(before))
