@@ -146,7 +146,7 @@ def _trace_of(
     from harness.experiments.assessing.writing import TRACE
     from harness.experiments.following import Following, Recording, follow
     from harness.experiments.recording import NothingRan, record_rm, rm_header
-    from harness.jobs.recorded import NoJob, read_trace, write_trace
+    from harness.jobs.recorded import NoJob, read_trace, trace_text
     from harness.yarn.discover import allocation_file
     from harness.yarn.queue_answers import FAIR
 
@@ -178,7 +178,7 @@ def _trace_of(
                 header, found = record_rm(client, known, entitlements=entitlements)
             except NothingRan:
                 return Lacks("too short a time: no application has run"), scheduler, given
-            path.write_text("\n".join([*write_trace(header, found), ""]), encoding="utf-8")
+            path.write_text(trace_text(header, found), encoding="utf-8")
     try:
         return read_trace(path), scheduler, given
     except NoJob:

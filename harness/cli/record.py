@@ -76,7 +76,7 @@ def record(
     from harness.control.config import read_config
     from harness.experiments.following import Following, Recording
     from harness.experiments.recording import record_rm
-    from harness.jobs.recorded import Detail, write_trace
+    from harness.jobs.recorded import Detail, trace_text
 
     if follow is not None and out is not None:
         raise click.UsageError("give either --follow FILE or --out")
@@ -97,7 +97,7 @@ def record(
                 _follow(going, for_s, as_json)
             return
         header, jobs = record_rm(found, known, entitlements=entitlements, progress=_say)
-    text = "\n".join([*write_trace(header, jobs), ""])
+    text = trace_text(header, jobs)
     if out is None and not as_json:
         sys.stdout.write(text)
         return

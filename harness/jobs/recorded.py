@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -373,11 +373,17 @@ def write_line(line: Strict) -> str:
     return json.dumps(line.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
-def write_trace(header: Header, jobs: Iterable[JobLine]) -> Iterator[str]:
-    """The lines of a trace, in order of submission, without their ends."""
-    yield write_line(header)
-    for job in sorted(jobs, key=lambda job: (job.submit_s, job.job)):
-        yield write_line(job)
+def trace_text(header: Header, jobs: Iterable[JobLine]) -> str:
+    """A trace as its file has it, jobs in order of submission."""
+    lines = [header, *sorted(jobs, key=lambda job: (job.submit_s, job.job))]
+    return "".join(f"{write_line(line)}\n" for line in lines)
+
+
+def put_trace(path: Path, header: Header, jobs: Iterable[JobLine]) -> Trace:
+    """A trace is written into a file, whose folder may be missing, and read back (`read_trace`)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(trace_text(header, jobs), encoding="utf-8")
+    return read_trace(path)
 
 
 def read_trace(path: Path) -> Trace:

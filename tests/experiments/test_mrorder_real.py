@@ -14,7 +14,7 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.experiments.earlier_runs import earlier_runs
 from harness.experiments.mrorder import HAND_ON_S, Holding, hold, slots_of
-from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, write_trace
+from harness.jobs.recorded import Header, NodeLine, QueueLine, job_line, trace_text
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.policies import make_policy
@@ -89,7 +89,7 @@ def test_a_folder_of_runs_and_a_trace_are_sources_too(tmp_path: Path) -> None:
     header = Header(nodes=[NodeLine(memory_mb=8192, vcores=8)], queues={"root.q": QueueLine()})
     line = job_line(job(1, "Sort", maps=2, reduces=1), [[9, 11], [4]], [[1, 1], [0.5]])
     trace = tmp_path / "trace.jsonl"
-    trace.write_text("\n".join([*write_trace(header, [line]), ""]))
+    trace.write_text(trace_text(header, [line]))
     assert earlier_runs([trace]).map_s("Sort") == 11
     assert earlier_runs([trace]).reduce_s("Sort") == Fraction(9, 2)
     assert earlier_runs([trace, tmp_path / "runs"]).map_s("Sort") == Fraction(37, 5)

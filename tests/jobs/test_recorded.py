@@ -26,7 +26,7 @@ from harness.jobs.recorded import (
     fewer_stages,
     job_line,
     read_trace,
-    write_trace,
+    trace_text,
 )
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.workloads import build_jobs, load_workload
@@ -74,7 +74,7 @@ def trace(tmp_path: Path) -> Path:
     )
     lines = [job_line(job, times(job, 5)) for job in jobs_of(loaded, 5)[0]]
     path = tmp_path / "t.jsonl"
-    path.write_text("\n".join(write_trace(header, lines)) + "\n")
+    path.write_text(trace_text(header, lines))
     return path
 
 
@@ -174,7 +174,7 @@ def test_what_a_jobs_own_parts_took_is_kept(trace: Path) -> None:
     spark = next(job for job in read.jobs if job.kind == "spark").spec()
     assert (spark.am_start_s, spark.executor_start_s, spark.am_end_s) == (None, None, 0.0)
     own = replace(spark, am_start_s=2.5, executor_start_s=1.25, am_end_s=0.5)
-    trace.write_text("\n".join(write_trace(read.header, [job_line(own, times(spark, 5))])) + "\n")
+    trace.write_text(trace_text(read.header, [job_line(own, times(spark, 5))]))
     (again,) = read_trace(trace).jobs
     assert again.spec() == replace(own, stages=again.spec().stages)
 

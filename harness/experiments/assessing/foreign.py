@@ -27,8 +27,8 @@ from harness.jobs.recorded import (
     StageLine,
     Trace,
     job_line,
+    put_trace,
     read_trace,
-    write_trace,
 )
 from harness.jobs.spec import DemandSpec
 
@@ -123,9 +123,7 @@ def _as_ours(
         header = Header(source=source, nodes=list(nodes), queues=ordered, max_am_share=-1.0)
     else:
         header = cluster.model_copy(update={"source": source, "queues": ordered, "zero_ms": None})
-    into.parent.mkdir(parents=True, exist_ok=True)
-    into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
-    return read_trace(into)
+    return put_trace(into, header, jobs)
 
 
 def _moved(job: JobLine, zero_s: float) -> JobLine:

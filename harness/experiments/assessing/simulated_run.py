@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.experiments.real.trace import run_header
 from harness.experiments.resolve import jobs_of, load_experiment
-from harness.jobs.recorded import DelaysLine, JobLine, NodeLine, Trace, job_line, read_trace, write_trace
+from harness.jobs.recorded import DelaysLine, JobLine, NodeLine, Trace, job_line, put_trace
 from harness.jobs.replay import durations_ms, stages_in_order
 
 #: Policies that are a scheduler's own: under any other the run does not show what the scheduler does by itself.
@@ -71,9 +71,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
                 finished_s=_known(ended),
             )
         )
-    into.parent.mkdir(parents=True, exist_ok=True)
-    into.write_text("\n".join([*write_trace(header, jobs), ""]), encoding="utf-8")
-    return read_trace(into)
+    return put_trace(into, header, jobs)
 
 
 def _inline(workloads: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

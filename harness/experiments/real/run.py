@@ -33,7 +33,7 @@ from harness.experiments.real.trace import node_heartbeat_ms, run_header, run_jo
 from harness.experiments.recording import nodes_of
 from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import node_sizes, put_arrivals
-from harness.jobs.recorded import write_trace
+from harness.jobs.recorded import trace_text
 from harness.jobs.replay import JobRecord
 from harness.jobs.submit import Replayer, scheduler_address
 from harness.ledger.store import LedgerStore
@@ -226,8 +226,7 @@ class RealRun:
         jobs = run_jobs(self.jobs, self.variant.seed)
         if self.load is not None:
             jobs = self.load.lines(jobs, self.jobs, header.delays)
-        lines = write_trace(header, jobs)
-        self.directory.write_text("trace.jsonl", "\n".join([*lines, ""]))
+        self.directory.write_text("trace.jsonl", trace_text(header, jobs))
         self.directory.progress(time_s=result.end_s, jobs_done=sum(job.ended for job in self.jobs))
         if why is not None:
             return Outcome(summary, 5, why)

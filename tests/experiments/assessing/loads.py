@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.experiments.assessing.playing import Candidate, simulate_phase
 from harness.experiments.replaying import write_experiment
-from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine, read_trace, write_trace
+from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, StageLine, read_trace, trace_text
 from harness.jobs.spec import DemandSpec
 
 #: A phase that no assessment plays.
@@ -48,7 +48,7 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
         queues={"root.steady": QueueLine(), "root.bursts": QueueLine()},
         max_am_share=-1.0,
     )
-    path.write_text("\n".join([*write_trace(header, jobs), ""]))
+    path.write_text(trace_text(header, jobs))
     experiment = write_experiment(read_trace(path), folder / "making")
     result = simulate_phase(str(experiment), Candidate("fair", "fair", "inside"), OTHER_PHASE)
     times = {
@@ -66,5 +66,5 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
         )
         for one in jobs
     ]
-    path.write_text("\n".join([*write_trace(header, done), ""]))
+    path.write_text(trace_text(header, done))
     return path
