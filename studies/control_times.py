@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import InputError, RunTimedOut, YarnfairError
+from harness.base.errors import InputError, RunTimedOut
 from harness.clusters import jars
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -40,7 +40,7 @@ from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from studies.result import write
+from studies.result import in_one_line, write
 
 _OPENS = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -213,28 +213,25 @@ def _memory_mb() -> float:
 SIZES = ((10, 10), (10, 1000), (100, 100), (100, 1000), (1000, 1000), (1000, 5000))
 
 
-def main(argv: list[str] | None = None) -> None:
-    """``python -m studies.control_times effect|cost -o FILE``."""
+@in_one_line("control_times")
+def main(argv: list[str] | None = None) -> int:
+    """``python -m studies.control_times effect|cost -o FILE``; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.control_times")
     parser.add_argument("what", choices=["effect", "cost"])
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--sizes", default=",".join(f"{q}x{a}" for q, a in SIZES), help="queues x applications")
     given = parser.parse_args(argv)
-    try:
-        if given.what == "effect":
-            values = effect(given.repeats)
-        else:
-            sizes = [tuple(int(part) for part in text.split("x")) for text in given.sizes.split(",")]
-            values = cost(sizes)  # type: ignore[arg-type]
-        loads = [round(load, 1) for load in os.getloadavg()]
-        values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
-        command = f"python -m studies.control_times {given.what} -o {given.out}"
-        write(given.out, command, values)
-    except YarnfairError as error:
-        print(f"control_figures: {error.line()}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    if given.what == "effect":
+        values = effect(given.repeats)
+    else:
+        sizes = [tuple(int(part) for part in text.split("x")) for text in given.sizes.split(",")]
+        values = cost(sizes)  # type: ignore[arg-type]
+    loads = [round(load, 1) for load in os.getloadavg()]
+    values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
+    write(given.out, f"python -m studies.control_times {given.what} -o {given.out}", values)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
