@@ -37,19 +37,21 @@ ABSOLUTE = {
 }
 _BASES = {"weight": WEIGHT, "percent": PERCENT, "absolute": ABSOLUTE}
 
-#: (base, changes; None: the key is left out).
+
+def _each(base: str, keys: str, *texts: str | None) -> list[tuple[str, Any]]:
+    """A row for each key and each text that it is given; None: the key is left out."""
+    return [(base, {key: text}) for key in keys.split() for text in texts]
+
+
+_MAXIMA = ("0", "-1", "-2", "1e-9", "100.5", "1e9", "NaN", "Infinity", "", "5w", "50%", "[memory=8192,vcores=4]")
+#: (base, changes).
 CHANGES: list[tuple[str, Any]] = [
-    *(
-        ("weight", {"root.b.capacity": text})
-        for text in ("0w", "-1w", "-1.0000001w", "-0.5w", "-0.0000001w", "NaNw", "Infinityw", "10000w", "10000.001w")
-    ),
-    *(
-        ("weight", {"root.b.capacity": text})
-        for text in ("1e-7w", "0x1p1w", "2fw", "2 w", " 2w ", "+2w", "w", "2W", "2ww")
-    ),
-    *(
-        ("weight", {"root.b.capacity": text})
-        for text in ("", "0", "-0", "30", None, "[memory=1w,vcores=1w]", "[memory=0]")
+    *_each(
+        "weight",
+        "root.b.capacity",
+        *("0w", "-1w", "-1.0000001w", "-0.5w", "-0.0000001w", "NaNw", "Infinityw", "10000w", "10000.001w"),
+        *("1e-7w", "0x1p1w", "2fw", "2 w", " 2w ", "+2w", "w", "2W", "2ww"),
+        *("", "0", "-0", "30", None, "[memory=1w,vcores=1w]", "[memory=0]"),
     ),
     ("weight", _capacities("0w", "0w", "0w", "1w", "1w")),
     ("weight", _capacities("1e-7w", "1e-7w", "1e-7w", "1w", "1w")),
@@ -58,10 +60,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("weight", _capacities("3w", "2w", "1w", "50", "50")),
     ("weight", _capacities("-1w", "-1w", "-1w", "1w", "1w")),
     ("weight", _capacities("10000w", "10000w", "0.0001w", "1w", "1w")),
-    *(
-        ("percent", {"root.b.capacity": text})
-        for text in ("30.04", "30.06", "29.96", "-0", "0x1.ep4", "30f", "NaN", "30%", "")
-    ),
+    *_each("percent", "root.b.capacity", "30.04", "30.06", "29.96", "-0", "0x1.ep4", "30f", "NaN", "30%", ""),
     *(("percent", {"root.b.capacity": b, "root.c.capacity": c}) for b, c in (("50", "0"), ("60", "-10"), ("50", None))),
     ("percent", _capacities("0", "1w", "2w", "1w", "1w")),
     ("percent", _capacities("100", "0", "0", "0", "100")),
@@ -72,78 +71,31 @@ CHANGES: list[tuple[str, Any]] = [
     ("percent", _capacities("3w", "2w", "1w", "40", "60")),
     ("percent", _capacities("50", "30", "20", "1w", "1w")),
     ("percent", {"root.a.allow-zero-capacity-sum": "true", **_capacities("50", "30", "20", "0", "0")}),
-    *(
-        (base, {"root.b.maximum-capacity": text})
-        for base in ("weight", "percent")
-        for text in (
-            "0",
-            "-1",
-            "-2",
-            "1e-9",
-            "100.5",
-            "1e9",
-            "NaN",
-            "Infinity",
-            "",
-            "5w",
-            "50%",
-            "[memory=8192,vcores=4]",
-        )
-    ),
+    *_each("weight", "root.b.maximum-capacity", *_MAXIMA),
+    *_each("percent", "root.b.maximum-capacity", *_MAXIMA),
     *(
         ("weight", {"root.a.maximum-capacity": text, "root.a.d.maximum-capacity": below})
         for text, below in (("50", "[memory=4096,vcores=4]"), ("[memory=16384,vcores=8]", "[memory=4096,vcores=4]"))
     ),
-    *(
-        ("weight", {key: text})
-        for key in ("root.capacity", "root.maximum-capacity")
-        for text in ("50", "5w", "-1", "x", "0")
+    *_each("weight", "root.capacity root.maximum-capacity", "50", "5w", "-1", "x", "0"),
+    *_each(
+        "absolute",
+        "root.b.capacity",
+        *("[memory=16384]", "[vcores=8]", "[memory=0,vcores=8]", "[memory=16384,vcores=0]"),
+        *("[memory=16Gi,vcores=8]", "[memory=16g,vcores=8]", "[memory=16384Mi,vcores=8]"),
+        *("[memory = 16384, vcores = 8]", "[ memory=16384,vcores=8 ]", " [memory=16384,vcores=8] "),
+        *("[memory-mb=16384,vcores=8]", "[Memory=16384,vcores=8]", "[memory=16384.5,vcores=8]"),
+        *("[memory=-16384,vcores=8]", "[memory=16384,vcores=8589934592]", "[memory=16384,vcores=4294967304]"),
+        *("[memory=16384,vcores=8,gpu=1]", "[memory=16384,memory=8192,vcores=8]", "[memory=16384;vcores=8]"),
+        *("[memory=16384,vcores=8", "[memory=50%,vcores=50%]", "[memory=9999999,vcores=8]", "[]"),
+        *("0", "2w", "30"),
     ),
-    *(
-        ("absolute", {"root.b.capacity": text})
-        for text in (
-            "[memory=16384]",
-            "[vcores=8]",
-            "[memory=0,vcores=8]",
-            "[memory=16384,vcores=0]",
-            "[memory=16Gi,vcores=8]",
-            "[memory=16g,vcores=8]",
-            "[memory=16384Mi,vcores=8]",
-            "[memory = 16384, vcores = 8]",
-            "[ memory=16384,vcores=8 ]",
-            " [memory=16384,vcores=8] ",
-            "[memory-mb=16384,vcores=8]",
-            "[Memory=16384,vcores=8]",
-            "[memory=16384.5,vcores=8]",
-            "[memory=-16384,vcores=8]",
-            "[memory=16384,vcores=8589934592]",
-            "[memory=16384,vcores=4294967304]",
-            "[memory=16384,vcores=8,gpu=1]",
-            "[memory=16384,memory=8192,vcores=8]",
-            "[memory=16384;vcores=8]",
-            "[memory=16384,vcores=8",
-            "[memory=50%,vcores=50%]",
-            "[memory=9999999,vcores=8]",
-            "[]",
-            "0",
-            "2w",
-            "30",
-        )
-    ),
-    *(
-        ("absolute", {"root.b.maximum-capacity": text})
-        for text in (
-            "[memory=16384,vcores=8]",
-            "[memory=8192,vcores=8]",
-            "[memory=16384,vcores=4]",
-            "[memory=0,vcores=8]",
-            "[memory=65536]",
-            "[memory=99999999,vcores=4294967295]",
-            "[memory=99999999,vcores=2147483648]",
-            "[memory=99999999,vcores=2147483647]",
-            "50",
-            "",
-        )
+    *_each(
+        "absolute",
+        "root.b.maximum-capacity",
+        *("[memory=16384,vcores=8]", "[memory=8192,vcores=8]", "[memory=16384,vcores=4]", "[memory=0,vcores=8]"),
+        *("[memory=65536]", "[memory=99999999,vcores=4294967295]", "[memory=99999999,vcores=2147483648]"),
+        *("[memory=99999999,vcores=2147483647]", "50", ""),
     ),
     *(
         ("absolute", {"root.a.maximum-capacity": above, "root.a.d.maximum-capacity": below})
@@ -155,32 +107,29 @@ CHANGES: list[tuple[str, Any]] = [
     ),
     ("absolute", {"root.a.d.capacity": "[memory=30000,vcores=2]"}),
     ("absolute", {"root.a.d.capacity": "[memory=3000,vcores=20]"}),
-    *(
-        ("weight", {f"root.b.{key}": text})
-        for key in ("maximum-applications", "max-parallel-apps", "priority")
-        for text in ("0", "-1", "-5", "0x3", "0x", "-0x2", "2147483648", "+3", " 3 ", "3.0", "")
+    *_each(
+        "weight",
+        "root.b.maximum-applications root.b.max-parallel-apps root.b.priority",
+        *("0", "-1", "-5", "0x3", "0x", "-0x2", "2147483648", "+3", " 3 ", "3.0", ""),
     ),
-    *(
-        ("weight", {f"root.b.{key}": text})
-        for key in ("user-limit-factor", "minimum-user-limit-percent", "maximum-am-resource-percent")
-        for text in ("0", "-1", "-0.5", "101", "NaN", "Infinity", "0x1p1", "1f", "", "one")
+    *_each(
+        "weight",
+        "root.b.user-limit-factor root.b.minimum-user-limit-percent root.b.maximum-am-resource-percent",
+        *("0", "-1", "-0.5", "101", "NaN", "Infinity", "0x1p1", "1f", "", "one"),
     ),
-    *(("weight", {"root.b.state": text}) for text in ("running", "stopped", " STOPPED ", "", "DRAINING")),
-    *(("weight", {"root.b.ordering-policy": text}) for text in ("", "FAIR", " fair ", "fair,fifo", "utilization")),
-    *(("weight", {"root.a.ordering-policy": text}) for text in ("", "fair", "priority-utilization", "UTILIZATION")),
-    *(("weight", {"root.queues": text}) for text in ("a,b,c,", "a,,b,c", " a , b , c ", "a,b,c,a", "a,b")),
-    *(
-        ("weight", {key: text})
-        for key in ("maximum-applications", "global-queue-max-application")
-        for text in ("0", "-1", "0x10", "", "many")
+    *_each("weight", "root.b.state", "running", "stopped", " STOPPED ", "", "DRAINING"),
+    *_each("weight", "root.b.ordering-policy", "", "FAIR", " fair ", "fair,fifo", "utilization"),
+    *_each("weight", "root.a.ordering-policy", "", "fair", "priority-utilization", "UTILIZATION"),
+    *_each("weight", "root.queues", "a,b,c,", "a,,b,c", " a , b , c ", "a,b,c,a", "a,b"),
+    *_each("weight", "maximum-applications global-queue-max-application", "0", "-1", "0x10", "", "many"),
+    *_each(
+        "weight",
+        "per-node-heartbeat.maximum-offswitch-assignments per-node-heartbeat.maximum-container-assignments "
+        "per-node-heartbeat.multiple-assignments-enabled",
+        *("0", "-1", "0x2", "", "TRUE", "no"),
     ),
-    *(
-        ("weight", {f"per-node-heartbeat.{key}": text})
-        for key in ("maximum-offswitch-assignments", "maximum-container-assignments", "multiple-assignments-enabled")
-        for text in ("0", "-1", "0x2", "", "TRUE", "no")
-    ),
-    *(("weight", {"reservations-continue-look-all-nodes": text}) for text in ("FALSE", "no", "")),
-    *(("weight", {"resource-calculator": text}) for text in ("", "Dominant", _DRF["resource-calculator"] + " ")),
+    *_each("weight", "reservations-continue-look-all-nodes", "FALSE", "no", ""),
+    *_each("weight", "resource-calculator", "", "Dominant", _DRF["resource-calculator"] + " "),
 ]
 
 #: What our engine refuses though Hadoop takes it, by the key's name.
