@@ -41,18 +41,24 @@ class YarnfairError(Exception):
 
     def line(self) -> str:
         """The one line that is printed: ``where: what; mend``."""
-        text = " ".join(short(self.what).split())
+        text = " ".join(_told(self.what).split())
         if self.where:
             # Line ends only: a path may well hold two spaces.
-            text = f"{' '.join(short(self.where).splitlines())}: {text}"
+            text = f"{' '.join(_told(self.where).splitlines())}: {text}"
         if self.mend:
-            text = f"{text}; {' '.join(short(self.mend).split())}"
+            text = f"{text}; {' '.join(_told(self.mend).split())}"
         return printable(without_secrets(text))
 
 
-#: ``scheme://user:password@``: a password may hold slashes and colons, and the last @ ends it. Taken for a path, such
-#: an address has lost one of its slashes.
-_PASSWORD = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:/{1,2}[^\s/:@'\"]*):[^\s]*@")
+def _told(text: str) -> str:
+    """A part of the line. Half a password cannot be told from other text: hidden first, then cut."""
+    return short(without_secrets(text))
+
+
+#: ``scheme://user:password@`` in one word: a password may hold slashes and colons, and the last @ ends it. Taken for a
+#: path, such an address has lost one of its slashes.
+_PASSWORD = re.compile(r"(?<=[a-zA-Z0-9+.-])(:/{1,2}[^/:@'\"]*):.*@")
+_WORD = re.compile(r"\S+")
 #: What an address says behind its path: WebHDFS has tokens there.
 _TOKEN = re.compile(r"((?:delegation|token|password|signature)=)[^&\s'\"]+", re.IGNORECASE)
 
@@ -61,7 +67,13 @@ def without_secrets(text: str) -> str:
     """The text with passwords and tokens in addresses replaced by ``***``: for all that is printed, logged or kept."""
     if ":/" not in text:
         return text
-    return _TOKEN.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
+    return _TOKEN.sub(r"\1***", _WORD.sub(_without_password, text))
+
+
+def _without_password(word: re.Match[str]) -> str:
+    # Behind its last @ a word is not searched: a long one of many colons would take its length squared.
+    address, at, rest = word[0].rpartition("@")
+    return _PASSWORD.sub(r"\1:***@", address + at) + rest if at else rest
 
 
 def short(text: str, most: int = 2000) -> str:

@@ -188,7 +188,9 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     for part in [document["rm"], *document["nodes"], *document["others"]]:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
-        click.echo(f"{part['name'] or '-':<10} {part['runs_as'] or 'ended':<14} {memory:>9}  {node}")
+        # How a node runs that somebody else has started is not known here.
+        runs_as = part["runs_as"] or ("ended" if part["name"] else "-")
+        click.echo(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
     if status.enforce is not None:
         click.echo("for the configuration of `yarnfair enforce`:")
         for key, value in status.enforce.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.base.errors import InputError
+from harness.base.files import open_whole
 from harness.sim.vector import VectorLoad
 
 TASK_EVENTS, TASK_USAGE, MACHINE_EVENTS = 13, 20, 6
@@ -31,10 +33,10 @@ def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
     """(line, fields) of a table of the trace (``.csv`` or ``.csv.gz``). InputError for a line with other columns."""
     try:
         with (
-            gzip.open(path, "rt", newline="", encoding="utf-8")
-            if path.suffix == ".gz"
-            else open(path, newline="", encoding="utf-8")
-        ) as file:
+            open_whole(path) as stored,
+            gzip.open(stored) if path.suffix == ".gz" else stored as table,
+            io.TextIOWrapper(table, newline="", encoding="utf-8") as file,
+        ):
             for number, fields in enumerate(csv.reader(file), start=1):
                 if len(fields) != columns:
                     raise InputError(

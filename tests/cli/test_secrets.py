@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import click
 import pytest
 import yaml
 
-from harness.base.errors import without_secrets
+from harness.base.errors import InputError, without_secrets
 from harness.cli import cli, main
 from harness.control.telemetry import Log
 
@@ -201,6 +202,19 @@ def test_the_place_that_prints_addresses_hides_every_form(address: str) -> None:
 )
 def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
     assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize("before", [1400, 1490, 1500])
+def test_a_secret_across_the_place_where_a_line_is_cut_is_hidden(before: int) -> None:
+    words = f"{'word ' * (before // 5)} sftp://yarn:{MARK}{MARK * 20}@host/f.xml {'word ' * 400}"
+    assert MARK not in InputError(words, where=words, mend=words).line()
+
+
+def test_a_long_word_is_searched_in_a_moment() -> None:
+    before_s = time.process_time()
+    for word in ("a:/b:" * 100_000, "a" * 400_000 + ":/", "a:/b:" * 100_000 + "@", "a:/" * 200_000 + "@"):
+        without_secrets(word)
+    assert time.process_time() - before_s < 5.0
 
 
 def test_a_token_of_a_redirection_is_hidden() -> None:

@@ -178,6 +178,7 @@ def test_an_adopted_cluster_says_how_the_controller_reaches_it(
         config = EnforceConfig.model_validate({"policy": "ltrf", "ledger": "x.db", **configured})
         told = json.loads(document)
         assert (code, err) == (0, "")
+        assert "ended" not in out
         assert lines[0] == f"{len(rm.nodes['nodes']['node'])} nodes RUNNING"
         assert (
             lines[2]

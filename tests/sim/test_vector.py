@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 from dataclasses import fields, replace
 from pathlib import Path
@@ -239,6 +240,14 @@ def test_googles_trace(trace: Path) -> None:
     assert found.demand.tolist() == [[0.25, 0.1, 0.01], [0.1, 0.2, 0], [0.5, 0.2, 0.01]]
     assert load_trace(trace, users=1).user.tolist() == [0, 0]
     assert simulate(found, "qknober", 0.5).makespan_s == 400
+
+
+def test_a_table_that_is_a_pipe_is_not_waited_for(trace: Path) -> None:
+    table = trace / "task_usage" / "part-0.csv"
+    table.unlink()
+    os.mkfifo(table)
+    with pytest.raises(InputError, match="no ordinary file"):
+        load_trace(trace, users=3)
 
 
 def test_a_part_of_googles_trace(trace: Path) -> None:
