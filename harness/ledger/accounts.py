@@ -40,6 +40,7 @@ GONE_S = 300.0
 
 
 _NOTHING = Usage()
+_UNKNOWN = Usage(math.inf, math.inf)
 
 
 class AppLook(NamedTuple):
@@ -71,8 +72,12 @@ class AppAccount:
     lost_from_s: float | None = None
     #: And what it held then that has not come back (unbounded: nobody has looked before).
     lost_held: Resource = ZERO
+    #: And by how much its figure lies below what has been counted of it (unknown: infinite).
+    behind: Usage = _UNKNOWN
     #: Since when lists of all applications lack it (not kept in a store).
     missing_s: float | None = None
+    #: When it was started, by the controller's clock (None: the RM does not say).
+    started_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -204,6 +209,7 @@ class RmAccounts:
     def _new(self, look: AppLook, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
         """What was used before the first look does not count; whoever comes later counts whole."""
         account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
+        account.started_s = _started_s(look, now_s)
         if first:
             if rm_age_s < RECOVERY_S and rm_age_s < look.age_s < math.inf and not look.final:
                 # Nodes may still bring back what it holds, with all that this has used; how much nobody knows.
@@ -252,23 +258,30 @@ class RmAccounts:
         if account.lost_from_s is None or look.final or not recovering:
             account.held = look.held
         account.final = look.final
+        if moved and not look.final:
+            account.started_s = _started_s(look, now_s)
         return moved or before != (account.queue, account.held, account.final, account.fallen_s)
 
     def _fell(self, account: AppAccount, look: AppLook, now_s: float, recovering: bool) -> bool:
         if not recovering or look.app in self._since_anew:
             return self._cannot_be(account, look, now_s)
-        before, away_s = self._lost(account, now_s)
-        account.lost_from_s = now_s - away_s
+        end_s = _end_s(account, look, now_s)
+        rose = Usage(look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s)
+        beyond = rose if account.lost_from_s is None else _less(rose, account.behind)
+        before, away_s = self._lost(account, end_s)
+        account.lost_from_s = end_s - away_s
         account.lost_held, account.held = before, ZERO
         # Its node may be back already, and it itself have ended.
         back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, away_s).within(before)
         back = back if look.final else back.within(look.held)
         used = _held_for(back, away_s)
+        since = _NOTHING
         if any(used):
-            memory, vcores = look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s
-            memory = max(min(look.memory_mb_s, round(used[0])), memory)
-            self._add(look.queue, memory, max(min(look.vcore_s, round(used[1])), vcores))
+            memory, vcores = min(look.memory_mb_s, round(used[0])), min(look.vcore_s, round(used[1]))
+            since = Usage(max(memory, beyond[0]), max(vcores, beyond[1]))
+            self._add(look.queue, *since)
             account.lost_held, account.held, account.moved_s = before - back, back, now_s
+        account.behind = _less(since, beyond)
         account.memory_mb_s, account.vcore_s, account.fallen_s = look.memory_mb_s, look.vcore_s, None
         return True
 
@@ -278,7 +291,7 @@ class RmAccounts:
         return not (account.final or look.final) and memory < went_on * (now_s - account.moved_s - CACHE_S)
 
     def _lost(self, account: AppAccount, now_s: float) -> tuple[Resource, float]:
-        """What an application held when the RM began anew, and for how long that has not been counted."""
+        """What an application held when the RM began anew, and for how long that has not been counted at ``now_s``."""
         gap_s = now_s - account.moved_s
         if account.lost_from_s is None or now_s - account.lost_from_s > LATE_NODE_S:
             return account.held, gap_s
@@ -299,18 +312,20 @@ class RmAccounts:
         return True
 
     def _moved(
-        self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int, recovering: bool
+        self, account: AppAccount, look: AppLook, now_s: float, memory: float, vcores: float, recovering: bool
     ) -> None:
         if account.lost_held == UNBOUNDED and account.lost_from_s is not None and recovering:
             memory, vcores = self._since_first_look(account, look, now_s, memory, vcores)
             account.held = look.held
         elif account.lost_from_s is not None and recovering:
-            gap_s, away_s = now_s - account.moved_s, now_s - account.lost_from_s
+            end_s = _end_s(account, look, now_s)
+            gap_s, away_s = end_s - account.moved_s, end_s - account.lost_from_s
             risen = (look.held - account.held).at_least(ZERO).within(account.lost_held)
             # What is seen again counts as back when the figure shows it too: the RM keeps a figure for a while.
             back = ZERO if look.final else _shown(memory, vcores, away_s).within(risen)
             possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
             since = _held_for(account.held, gap_s)
+            rose = Usage(memory, vcores)
             if back == risen != ZERO:
                 lost = _held_for(back, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
@@ -324,6 +339,11 @@ class RmAccounts:
                     back = Resource(math.ceil(memory / away_s), math.ceil(vcores / away_s)).within(account.lost_held)
             else:
                 back = ZERO
+            # Whatever came back and has ended: what a figure has beyond all that was ever counted has been used since.
+            beyond, most = _less(rose, account.behind), _held_for(self._possible, away_s + 2 * CACHE_S)
+            if beyond[0] <= most[0] and beyond[1] <= most[1]:
+                memory, vcores = max(memory, beyond[0]), max(vcores, beyond[1])
+            account.behind = _less(account.behind, _less(rose, Usage(memory, vcores)))
             account.lost_held = (account.lost_held - back).at_least(ZERO)
             account.held = look.held if back == risen else (look.held - risen).at_least(ZERO)
         self._add(look.queue, memory, vcores)
@@ -331,11 +351,12 @@ class RmAccounts:
         account.moved_s, account.fallen_s = now_s, None
 
     def _since_first_look(
-        self, account: AppAccount, look: AppLook, now_s: float, memory: int, vcores: int
-    ) -> tuple[int, int]:
+        self, account: AppAccount, look: AppLook, now_s: float, memory: float, vcores: float
+    ) -> tuple[float, float]:
         """How much of what a figure rose by an application has used since the first look, which found its RM being
         recovered: a node that was late brings containers with all that they have used."""
-        gap_s, away_s = now_s - account.moved_s, now_s - (account.lost_from_s or 0.0)
+        end_s = _end_s(account, look, now_s)
+        gap_s, away_s = end_s - account.moved_s, end_s - (account.lost_from_s or 0.0)
         possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
         if memory <= possible[0] and vcores <= possible[1]:
             return memory, vcores
@@ -385,7 +406,22 @@ class RmAccounts:
                 self.changed_queues.add(queue)
 
 
-def _shown(memory_mb_s: int, vcore_s: int, seconds: float) -> Resource:
+def _started_s(look: AppLook, now_s: float) -> float | None:
+    return now_s - look.age_s if math.isfinite(look.age_s) else None
+
+
+def _end_s(account: AppAccount, look: AppLook, now_s: float) -> float:
+    """Until when an application can have used what a look shows: its end, if it has ended since the last one."""
+    if account.started_s is None or not look.final or not math.isfinite(look.age_s):
+        return now_s
+    return min(max(account.started_s + look.age_s, account.moved_s), now_s)
+
+
+def _less(this: Usage, that: Usage) -> Usage:
+    return Usage(this[0] - that[0], this[1] - that[1])
+
+
+def _shown(memory_mb_s: float, vcore_s: float, seconds: float) -> Resource:
     """At most so much has come back by a figure that rose so far: who ran for so long has brought all of it."""
     # A figure may be as old as that.
     seconds = max(seconds - CACHE_S, 1e-3)

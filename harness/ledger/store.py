@@ -22,7 +22,7 @@ from harness.ledger.accounts import AppAccount, QueueAccount, RmAccounts
 from harness.ledger.ledger import Usage
 from harness.model.resources import Resource
 
-FORMAT = 2
+FORMAT = 3
 #: So many decisions are kept.
 MOST_DECISIONS = 20_000
 _SCHEMA = """
@@ -31,17 +31,25 @@ CREATE TABLE apps (
   id TEXT PRIMARY KEY, queue TEXT NOT NULL, memory_mb_s INTEGER NOT NULL, vcore_s INTEGER NOT NULL,
   moved_s REAL NOT NULL, held_mb INTEGER NOT NULL, held_vcores INTEGER NOT NULL, final INTEGER NOT NULL,
   fallen_s REAL, lost_from_s REAL,
-  lost_held_mb INTEGER NOT NULL DEFAULT 0, lost_held_vcores INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+  lost_held_mb INTEGER NOT NULL DEFAULT 0, lost_held_vcores INTEGER NOT NULL DEFAULT 0,
+  started_s REAL, behind_mb_s REAL NOT NULL DEFAULT 9e999, behind_vcore_s REAL NOT NULL DEFAULT 9e999) WITHOUT ROWID;
 CREATE TABLE queues (
   path TEXT PRIMARY KEY, memory_mb_s REAL NOT NULL, vcore_s REAL NOT NULL,
   reported_mb_s REAL NOT NULL, reported_vcore_s REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, time_s REAL NOT NULL, content TEXT NOT NULL);
 """
-#: What a file of an earlier format lacks.
-_FROM_1 = """
+#: What files of earlier formats lack: format -> what makes the next one of it.
+_LACKING = {
+    1: """
 ALTER TABLE apps ADD COLUMN lost_held_mb INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE apps ADD COLUMN lost_held_vcores INTEGER NOT NULL DEFAULT 0;
-"""
+""",
+    2: """
+ALTER TABLE apps ADD COLUMN started_s REAL;
+ALTER TABLE apps ADD COLUMN behind_mb_s REAL NOT NULL DEFAULT 9e999;
+ALTER TABLE apps ADD COLUMN behind_vcore_s REAL NOT NULL DEFAULT 9e999;
+""",
+}
 #: Most documents are as they were: those cost no page of the file.
 _KEEP_DOCUMENT = (
     "INSERT INTO documents VALUES (?, ?) "
@@ -99,8 +107,9 @@ class LedgerStore:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
                 self.commit(documents={"identity": uuid.uuid4().hex})
-            elif version == 1:
-                self._db.executescript(f"BEGIN; {_FROM_1} PRAGMA user_version={FORMAT}; COMMIT;")
+            elif version in _LACKING:
+                added = "".join(_LACKING[known] for known in range(version, FORMAT))
+                self._db.executescript(f"BEGIN; {added} PRAGMA user_version={FORMAT}; COMMIT;")
             elif version != FORMAT:
                 raise InputError(
                     "no ledger of this version of yarnfair", where=str(self.path), mend="give another file"
@@ -160,7 +169,7 @@ class LedgerStore:
         self._db.executemany("DELETE FROM apps WHERE id = ?", [(app,) for app in accounts.gone_apps])
         apps = accounts.apps
         self._db.executemany(
-            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO apps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     app,
@@ -175,6 +184,8 @@ class LedgerStore:
                     a.lost_from_s,
                     a.lost_held.memory_mb,
                     a.lost_held.vcores,
+                    a.started_s,
+                    *a.behind,
                 )
                 for app in accounts.changed_apps
                 for a in (apps[app],)
@@ -192,10 +203,20 @@ class LedgerStore:
 
 
 def _account(row: Sequence[Any]) -> AppAccount:
-    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *lost_held = row
-    held = Resource(held_mb, held_vcores)
+    _, queue, memory_mb_s, vcore_s, moved_s, held_mb, held_vcores, final, fallen_s, lost_from_s, *more = row
+    *lost_held, started_s, behind_mb_s, behind_vcore_s = more
     return AppAccount(
-        queue, memory_mb_s, vcore_s, moved_s, held, bool(final), fallen_s, lost_from_s, Resource(*lost_held)
+        queue,
+        memory_mb_s,
+        vcore_s,
+        moved_s,
+        Resource(held_mb, held_vcores),
+        bool(final),
+        fallen_s,
+        lost_from_s,
+        Resource(*lost_held),
+        behind=Usage(behind_mb_s, behind_vcore_s),
+        started_s=started_s,
     )
 
 

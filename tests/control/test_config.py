@@ -118,6 +118,22 @@ def test_policy_settings_and_addresses_are_checked(tmp_path: Path) -> None:
         config.addresses(("ftp://x",))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("ltrf", "ltfr"), "c.yaml: policy: no policy 'ltfr'; did you mean 'ltrf'?"),
+        (GOOD + "settings: {horizn_s: 3}\n", "c.yaml: settings: policy ltrf has no setting 'horizn_s'"),
+        (GOOD + "settings: {horizn_s: 3}\n", "did you mean 'horizon_s'?"),
+        (GOOD + "polcy: ltrf\n", "c.yaml:4: polcy: unknown key; did you mean 'policy'?"),
+    ],
+)
+def test_a_mistake_names_its_file_and_key_and_the_nearest_name(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(YarnfairError) as caught:
+        read(tmp_path, text)
+    assert said in caught.value.line()
+    assert "--" not in caught.value.line(), "an option that nobody gave"
+
+
 @pytest.mark.parametrize("setting", ["quantum_s: 60", "quantum_s: 0", "adaptive_quantum: true"])
 def test_what_cannot_be_counted_on_a_real_cluster_is_refused(tmp_path: Path, setting: str) -> None:
     (tmp_path / "c.yaml").write_text(GOOD + f"settings: {{{setting}}}\n")

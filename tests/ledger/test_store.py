@@ -22,6 +22,9 @@ from harness.ledger.accounts import GONE_S, AppLook, RmAccounts
 from harness.ledger.store import LedgerStore, StoreFull, _errors, copy_ledger, read_decisions, read_documents
 from harness.model.resources import Resource
 
+#: What a file of format 3 has beyond those before.
+OF_3 = ("started_s", "behind_mb_s", "behind_vcore_s")
+
 
 def filled(accounts: RmAccounts, at: int) -> None:
     accounts.observe(
@@ -169,7 +172,10 @@ def test_another_version_and_a_damaged_page(tmp_path: Path) -> None:
         LedgerStore(other)
 
 
-def test_a_ledger_of_the_format_before_is_brought_up_and_an_rms_recovery_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "lacks"), [(1, ("lost_held_mb", "lost_held_vcores", *OF_3)), (2, OF_3)])
+def test_a_ledger_of_a_format_before_is_brought_up_and_an_rms_recovery_is_kept(
+    tmp_path: Path, version: int, lacks: tuple[str, ...]
+) -> None:
     path = tmp_path / "l.db"
     with LedgerStore(path) as store:
         identity, accounts = store.identity, store.accounts()
@@ -177,9 +183,9 @@ def test_a_ledger_of_the_format_before_is_brought_up_and_an_rms_recovery_is_kept
         filled(accounts, 1)
         store.commit(accounts=accounts)
     with sqlite3.connect(path) as db:
-        for column in ("lost_held_mb", "lost_held_vcores"):
+        for column in lacks:
             db.execute(f"ALTER TABLE apps DROP COLUMN {column}")
-        db.execute("PRAGMA user_version=1")
+        db.execute(f"PRAGMA user_version={version}")
     db.close()
     for _ in range(2):
         with LedgerStore(path) as store:
@@ -190,7 +196,8 @@ def test_a_ledger_of_the_format_before_is_brought_up_and_an_rms_recovery_is_kept
         accounts = store.accounts()
         accounts.observe(5.0, [AppLook("x1", "root.1", 0, 0, Resource(0, 0), False)], rm_began_anew=True)
         store.commit(accounts=accounts)
-        assert store.accounts().apps["x1"].lost_held == Resource(5, 1)
+        again = store.accounts().apps["x1"]
+        assert (again.lost_held, again.behind) == (Resource(5, 1), (10, 1))
         assert store.accounts().apps == accounts.apps
 
 
