@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import math
@@ -17,6 +18,8 @@ from harness.base.errors import InputError
 
 #: More than any file that users write by hand or that a run leaves for others to read.
 MOST_BYTES = 64 << 20
+#: renameat2(2): AT_FDCWD and RENAME_EXCHANGE.
+_HERE, _EXCHANGE = -100, 2
 _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -56,6 +59,15 @@ def _present_mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def exchange(one: str | Path, other: str | Path) -> bool:
+    """Two files change names, in one step; False where this system or file system cannot do that (Linux can)."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
 def replace_file(

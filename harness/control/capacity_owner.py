@@ -65,7 +65,8 @@ class CapacityOwner:
         Raises InputError or Unreachable when it cannot be read or makes no sense; nothing is remembered then.
         """
         now = self.source.read()
-        if self._now is not None and now.mark is not None and now.mark == self._now.mark:
+        # The mark alone would not do: a ResourceManager with the memory store counts from 1 again once it restarts.
+        if self._now is not None and now.mark is not None and now == self._now:
             return []
         tree = queue_tree(now.values, source=self.source.name)
         self._now, self._tree, self._trapped = now, tree, None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.base.errors import InputError
-from harness.base.files import read_whole
+from harness.base.files import exchange, read_whole
 from harness.yarn.errors import reason
 
 if TYPE_CHECKING:
@@ -52,20 +52,28 @@ class AllocationPlace(ABC):
     def write(self, data: bytes, *, before: bytes | None = None) -> None:
         """Replaces the file and reads it back.
 
-        With `before` only when the file still has those bytes (FileChanged otherwise; between the look and the rename
-        lies a moment). InputError or Unreachable: then the old file is there, whole.
+        With `before` only when the file still has those bytes (FileChanged otherwise; where two names cannot be
+        exchanged, between the look and the rename lies a moment). InputError or Unreachable: then the old file is
+        there, whole.
         """
         if len(data) > MAX_BYTES:
             raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
         if before is not None and self.read() != before:
-            raise FileChanged(
-                "somebody else changed the allocation file",
-                where=self.name,
-                mend="look at what changed; the next round starts from it",
-            )
-        self._put(data)
+            raise self._changed()
+        self._put_over(data, before)
         if self.read() != data:
             raise FileChanged("another writer replaced the file at the same moment", where=self.name)
+
+    def _put_over(self, data: bytes, before: bytes | None) -> None:
+        """`_put`; a place that can tell at the very moment whether the file still has ``before`` raises FileChanged."""
+        self._put(data)
+
+    def _changed(self) -> FileChanged:
+        return FileChanged(
+            "somebody else changed the allocation file",
+            where=self.name,
+            mend="look at what changed; the next round starts from it",
+        )
 
     def remove(self) -> None:
         """Removes the file; nothing happens when there is none. InputError or Unreachable."""
@@ -156,6 +164,17 @@ def _set_acl(handle: int, acl: bytes | None) -> None:
         os.setxattr(handle, ACL_ATTRIBUTE, acl)
 
 
+def _take_back(temporary: str, target: Path, data: bytes) -> None:
+    """What was in the target's place before ``data`` comes back; if somebody has put another one there, that one."""
+    expected = data
+    while True:
+        back = read_whole(temporary, MAX_BYTES)
+        exchange(temporary, target)
+        if read_whole(temporary, MAX_BYTES) == expected:
+            return
+        expected = back
+
+
 @dataclass(frozen=True)
 class LocalPlace(AllocationPlace):
     """A file of this machine or of a mounted folder. Mode, owner, group and POSIX ACL stay; a symbolic link stays one.
@@ -184,6 +203,9 @@ class LocalPlace(AllocationPlace):
             raise InputError(f"cannot be read: {reason(error)}", where=self.name) from None
 
     def _put(self, data: bytes) -> None:
+        self._put_over(data, None)
+
+    def _put_over(self, data: bytes, before: bytes | None) -> None:
         try:
             target = Path(os.path.realpath(self.path))
             handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}{TEMPORARY}")
@@ -201,7 +223,12 @@ class LocalPlace(AllocationPlace):
                     self._become(out.fileno(), old, acl_of(target))
                 out.flush()
                 os.fsync(out.fileno())
-            os.replace(temporary, target)
+            if before is None or not exchange(temporary, target):
+                os.replace(temporary, target)
+            elif read_whole(temporary, MAX_BYTES) != before:
+                # Somebody was faster by less than a write takes: theirs is what stays.
+                _take_back(temporary, target, data)
+                raise self._changed()
             folder = os.open(target.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)

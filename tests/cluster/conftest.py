@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,6 +149,8 @@ class Pair:
 
     rms: tuple[RmAddress, RmAddress]
     processes: list[processes.Process]
+    #: Starts one of them anew (0 or 1) that has ended, with the configuration that it had.
+    restart: Callable[[int], None]
 
     def switch(self, rm: RmAddress, *, active: bool) -> None:
         """What ``rmadmin -transitionToActive`` or ``-transitionToStandby`` does."""
@@ -183,10 +185,13 @@ def rm_pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 @contextlib.contextmanager
-def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> Iterator[Pair]:
+def start_pair(
+    folder: Path, more: Mapping[str, str], *, node: bool = False, capacity: str | None = None
+) -> Iterator[Pair]:
     """Two ResourceManagers on standby, with these properties besides, and a NodeManager (4 GB) that knows both.
 
-    Their allocation file is ``fair-scheduler.xml`` in the folder.
+    Their allocation file is ``fair-scheduler.xml`` in the folder; ``capacity``: they have the Capacity Scheduler, with
+    this ``capacity-scheduler.xml``.
     """
     mark = f"test-{os.getpid()}-{time.time_ns()}"
     ports = free_ports(f"{name}{number}" for name in _KEYS for number in (1, 2))
@@ -195,7 +200,7 @@ def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> 
         "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
         "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
         "yarn.resourcemanager.cluster-id": "pair",
-        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["fair"][0],
+        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"][0],
         "yarn.scheduler.fair.allocation.file": str(folder / "fair-scheduler.xml"),
         **more,
     }
@@ -206,25 +211,35 @@ def start_pair(folder: Path, more: Mapping[str, str], *, node: bool = False) -> 
     lib = jars.find()
     started: list[processes.Process] = []
 
-    def start(name: str, main: str, own: Mapping[str, str]) -> None:
+    def configure(name: str, own: Mapping[str, str]) -> None:
         conf = folder / name
         conf.mkdir()
         site.write(conf / "yarn-site.xml", site.render({**properties, **own}))
+        if capacity:
+            site.write(conf / "capacity-scheduler.xml", capacity)
         site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
         site.write(conf / "log4j.properties", site.LOG4J)
+
+    def start(name: str, main: str) -> processes.Process:
+        conf = folder / name
         command = ["java", *daemons.java_words(main, str(conf), f"{conf}:{lib}/*", 256)]
         environment = {**os.environ, processes.MARK: mark}
-        started.append(processes.start(command, environment=environment, folder=folder, log=folder / f"{name}.log"))
+        return processes.start(command, environment=environment, folder=folder, log=folder / f"{name}.log")
+
+    def restart(which: int) -> None:
+        started[which] = start(f"rm{which + 1}", daemons.RM)
 
     rms = []
     try:
         for number in (1, 2):
-            start(f"rm{number}", daemons.RM, {"yarn.resourcemanager.ha.id": f"rm{number}"})
+            configure(f"rm{number}", {"yarn.resourcemanager.ha.id": f"rm{number}"})
+            started.append(start(f"rm{number}", daemons.RM))
             rpc_ports = {name: f"127.0.0.1:{ports[f'{name}{number}']}" for name in ("admin", "client")}
             rms.append(RmAddress.of(f"http://127.0.0.1:{ports[f'http{number}']}", **rpc_ports))
         if node:
-            start("nm", daemons.NM, node_properties(folder / "nm"))
-        pair = Pair((rms[0], rms[1]), started)
+            configure("nm", node_properties(folder / "nm"))
+            started.append(start("nm", daemons.NM))
+        pair = Pair((rms[0], rms[1]), started, restart)
         with RmClient(rms, HttpOptions(attempts=1)) as client:
             end = time.monotonic() + 90
             for rm in rms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from harness.base.errors import InputError
 from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.events import Attributes
 from harness.model.resources import Resource
-from harness.yarn.capacity.source import FileSource
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.source import Configuration, FileSource, StoreSource
 from harness.yarn.files import LocalPlace
 
 FILE = """<?xml version="1.0"?>
@@ -178,3 +180,32 @@ def test_a_configuration_that_makes_no_sense_is_an_error_and_nothing_is_remember
         owner.read()
     edit(path, "<value>6w</value>", "<value>60</value>")
     assert owner.read() == []
+
+
+def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same() -> None:
+    """A ResourceManager with the memory store that restarts, and one change by somebody else: the version as it was."""
+    first = {f"{PREFIX}root.queues": "a,b", f"{PREFIX}root.a.capacity": "1w", f"{PREFIX}root.b.capacity": "1w"}
+
+    class Store(StoreSource):
+        now = Configuration(first, 2)
+
+        def __init__(self) -> None:
+            self.name = "store"
+
+        def read(self) -> Configuration:
+            return self.now
+
+        def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+            self.now = Configuration({**self.now.values, **{k: v for k, v in changes.items() if v}}, 3)
+            return self.now
+
+    store = Store()
+    owner = CapacityOwner(store)
+    owner.read()
+    owner.write(owner.prepare(Attributes({"root.a": 3.0, "root.b": 1.0})))
+    assert owner.read() == []
+    store.now = Configuration({**first, f"{PREFIX}root.a.capacity": "7w"}, 3)
+    assert [(found.queue, found.text) for found in owner.read()] == [
+        ("root.a", "7w"),
+        ("root.b", "what it was before the controller"),
+    ]

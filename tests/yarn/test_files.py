@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.base.files import exchange
 from harness.yarn.files import FileChanged, LocalPlace, Readers
 from harness.yarn.places import WebHdfsPlace, open_place
 from harness.yarn.sftp import SftpPlace
@@ -236,3 +237,50 @@ def test_places_by_name(tmp_path: Path) -> None:
 def test_what_is_no_place(text: str) -> None:
     with pytest.raises(CallError):
         open_place(text)
+
+
+class Racing(LocalPlace):
+    """Somebody replaces the file after it was looked at, at the last moment."""
+
+    theirs: tuple[bytes, ...] = ()
+
+    def _put_over(self, data: bytes, before: bytes | None) -> None:
+        for content in self.theirs:
+            other = self.path.with_name("other")
+            other.write_bytes(content)
+            other.replace(self.path)
+        super()._put_over(data, before)
+
+
+def test_an_edit_between_the_look_and_the_rename_is_found_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    Racing(path).write(NEW, before=OLD)
+    assert path.read_bytes() == NEW, "nobody was there"
+
+    class Late(Racing):
+        theirs = (b"theirs",)
+
+    with pytest.raises(FileChanged, match="somebody else changed"):
+        Late(path).write(OLD, before=NEW)
+    assert path.read_bytes() == b"theirs"
+    assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]
+
+
+def test_of_two_edits_at_that_moment_the_later_one_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes while the first is put back."""
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+    calls: list[object] = []
+
+    def meddling(one: str | Path, other: str | Path) -> bool:
+        if len(calls) < 2:
+            Path(other).write_bytes(b"first" if not calls else b"second")
+        calls.append(other)
+        return exchange(one, other)
+
+    monkeypatch.setattr("harness.yarn.files.exchange", meddling)
+    with pytest.raises(FileChanged):
+        LocalPlace(path).write(NEW, before=OLD)
+    assert path.read_bytes() == b"second"
+    assert [item.name for item in tmp_path.iterdir()] == ["f.xml"]

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.base import files
+
 
 class Killed(BaseException):
     """The process ended here."""
@@ -117,11 +119,19 @@ class Disk:
             # What was renamed is known by its new name.
 
     def replace(self, old: str, new: Any) -> None:
+        self._rename(old, str(new), os.replace)
+
+    def exchange(self, one: Any, other: Any) -> bool:
+        if not os.path.isfile(other):
+            return False
+        self._rename(str(one), str(other), files.exchange)
+        return True
+
+    def _rename(self, old: str, target: str, rename: Callable[[str, str], object]) -> None:
         self.step()
         self.check("read-only" if self.file_error == "read-only" else "")
-        target = str(new)
         before = Path(target).read_bytes() if os.path.isfile(target) else None
-        os.replace(old, target)
+        rename(old, target)
         if old in self._unsynced:
             del self._unsynced[old]
             self._unsynced[target] = None

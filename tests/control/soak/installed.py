@@ -43,6 +43,7 @@ def installed(world: World) -> Iterator[None]:
         "harness.control.lease.os": pid,
         "harness.control.lease.socket": host,
         "harness.yarn.files.os": OsModule(disk),
+        "harness.yarn.files.exchange": lambda one, other: disk().exchange(one, other),
         "harness.yarn.files.tempfile": TempfileModule(disk),
         "harness.ledger.store.sqlite3": SqliteModule(disk),
         "harness.ledger.store.uuid": identities,
