@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import YarnfairError
+from harness.base.files import read_json
 from harness.clusters.local import LocalCluster
 from harness.clusters.processes import Process
 from harness.clusters.state import ClusterSpec, StateFolder
@@ -366,7 +367,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--writes", type=int, default=10_000)
     parser.add_argument("--kinds", default=",".join(KINDS))
     given = parser.parse_args(argv)
-    values: dict[str, Any] = {"cores": machine()["cores"]}
+    # Kinds that were measured before stay.
+    values: dict[str, Any] = read_json(given.out)["values"] if given.out and given.out.exists() else {}
+    values["cores"] = machine()["cores"]
     for kind in given.kinds.split(","):
         values[kind] = run(kind, given.writes)
         values["load_average_at_the_end"] = [round(load, 1) for load in os.getloadavg()]

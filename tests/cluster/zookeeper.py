@@ -29,7 +29,8 @@ def zookeeper(folder: Path, *, largest_bytes: int | None = None) -> Iterator[str
     )
     (folder / "zoo.cfg").write_text("\n".join(lines) + "\n")
     site.write(folder / "log4j.properties", site.LOG4J)
-    words = java_words("org.apache.zookeeper.server.ZooKeeperServerMain", str(folder), f"{jars.find()}/*", 256)
+    # A gigabyte is its own default; it keeps the last 500 changes, and an RM's store is 0.3 MB at each.
+    words = java_words("org.apache.zookeeper.server.ZooKeeperServerMain", str(folder), f"{jars.find()}/*", 1000)
     largest = [] if largest_bytes is None else [f"-Djute.maxbuffer={largest_bytes}"]
     mark = f"zookeeper-{os.getpid()}-{time.time_ns()}"
     process = processes.start(
