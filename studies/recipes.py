@@ -112,7 +112,7 @@ REAL = (
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),
     "outside-real-short",
-    *("sim-against-real", "tpch-hive"),
+    *("sim-against-real", "store-writes", "tpch-hive"),
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
 #: Records of how long something takes, and of a search that ends with its time: they are this machine's.
