@@ -39,6 +39,8 @@ class TickReport:
     consumed: Mapping[str, Usage] = field(default_factory=dict)
     #: The decision that was carried out (None: nothing changed).
     record: Record | None = None
+    #: Of the first decision of a process: the weights that stood in the file until then, whoever wrote them.
+    before: Mapping[str, float] = field(default_factory=dict)
     #: Whether the file was replaced.
     wrote: bool = False
     #: From the decision until the RM showed it (None: not carried out, or not read back).

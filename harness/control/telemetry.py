@@ -69,8 +69,11 @@ class TickLog:
         if record is not None:
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
+            before = self._weights or report.before
             told = [
-                change for change in changes_of(record, report.snapshot, self._weights, self._policy) if change.moved
+                change
+                for change in changes_of(record, report.snapshot, before, self._policy)
+                if change.moved or not self._weights
             ]
             shown = [change.line() for change in told[:_MOST_NAMED]]
             more = f" and {len(told) - len(shown)} more" if len(told) > len(shown) else ""

@@ -62,6 +62,7 @@ class _Tick:
     started_s: float
     snapshot: Snapshot | None = None
     record: Record | None = None
+    before: Mapping[str, float] = field(default_factory=dict)
     prepared: Prepared | None = None
     wrote: bool = False
     decided_s: float = 0.0
@@ -118,6 +119,7 @@ class Controller(Tenure):
         self._in_force: Mapping[str, float] = {}
         self._written_s = -math.inf
         self._verified_s = -math.inf
+        self._decided = False
         #: Traps that keep from nothing, and have been told of.
         self._noted: set[str] = set()
         rm = store.document("rm")
@@ -152,12 +154,14 @@ class Controller(Tenure):
             counted=dict(ledger.counted()) if ledger is not None else {},
             consumed=self.accounts.consumed(),
             record=tick.record,
+            before=tick.before,
             wrote=tick.wrote,
             effect_s=tick.effect_s,
             alarms=tuple(tick.alarms),
             shadow=self.shadow,
             released=self.released.why,
         )
+        self._decided |= tick.record is not None
         self.on_tick(report)
         return report
 
@@ -194,6 +198,8 @@ class Controller(Tenure):
     def _observe(self) -> list[Action]:
         try:
             foreign = self.owner.read(words_lost=self._words_lost)
+            if not self._decided:
+                self._tick.before = self.owner.present()
         except YarnfairError as error:
             if not self.owner.baseline:
                 # Without the file nobody's entitlement is known.

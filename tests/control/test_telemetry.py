@@ -88,6 +88,17 @@ def test_the_log_says_shares_and_causes() -> None:
     assert stream.getvalue().splitlines()[-1].endswith("spark 25 %, hive 75 %")
 
 
+def test_the_first_line_says_from_which_shares_those_in_the_file() -> None:
+    """A process that has just begun knows nothing of its own; a queue that stays as it is shows its share."""
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("fair"))
+    stood = {"root.a": 3.0, "root.b": 1.0, "root.c": 4.0}
+    told(replace(decision({}, a=1.0, b=3.0, c=4.0), before=stood))
+    assert stream.getvalue().splitlines()[-1].endswith("weights: a 38 -> 12 %, b 12 -> 38 %, c 50 %")
+    told(replace(decision({}, a=2.0, b=2.0, c=4.0), before={}))
+    assert stream.getvalue().splitlines()[-1].endswith("weights: a 12 -> 25 %, b 38 -> 25 %")
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

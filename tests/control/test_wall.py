@@ -53,6 +53,25 @@ def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
     assert rm.refreshes == 1
 
 
+def test_the_first_decision_after_a_restart_tells_what_stood_in_the_file(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        for _ in range(10):
+            rm.start("x")
+        rm.now_s += 50.0
+        assert controller.tick().before == {}
+    stood = in_force(rm)
+    assert stood["root.a"] < stood["root.b"]
+    with controlled(rm, tmp_path) as controller:
+        rm.now_s += 50.0
+        report = controller.tick()
+        assert report.before == stood
+        assert report.record is not None
+        rm.now_s += 50.0
+        assert controller.tick().before == {}
+
+
 def test_entitlements_of_the_configuration_come_before_those_of_the_file(tmp_path: Path) -> None:
     rm = RmModel(MemoryPlace(FILE.replace(b"<weight>1<", b"<weight>3<", 1)))
     with controlled(rm, tmp_path, policy="fair", entitlements={"root.b": 6.0}) as controller:
