@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ class Site:
         self.folder, self.file, self.config = folder, folder / "etc" / "fair-scheduler.xml", folder / "enforce.yaml"
         self.file.parent.mkdir()
         self.file.write_bytes(FILE)
-        rest = f"http://127.0.0.1:{free_port('127.0.0.1')}"
+        self.rest = rest = f"http://127.0.0.1:{free_port('127.0.0.1')}"
         self.config.write_text(
             f"policy: ltrf\nallocation_file: {self.file}\nledger: {folder}/ledger.db\n"
             f"rms: [{{rest: '{rest}'}}]\nhttp: {{connect_timeout_s: 1}}\n{more}"
@@ -53,9 +54,13 @@ class Site:
         return sorted(os.listdir(self.file.parent))
 
     def call(self, *options: str) -> int:
-        with pytest.raises(SystemExit) as stop:
-            main(["enforce", "--config", str(self.config), "--release", *options])
-        return int(stop.value.code or 0)
+        return ended(["enforce", "--config", str(self.config), "--release", *options])
+
+
+def ended(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    return int(stop.value.code or 0)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +103,31 @@ def test_what_another_controller_holds_is_not_touched(tmp_path: Path, capsys: py
     assert site.call("--dry-run") == 0
     assert "--release would leave it" in capsys.readouterr().err
     assert (site.file.read_bytes(), site.names()) == (before, names)
+
+
+@pytest.mark.parametrize("holder", ["nobody else", "a spare that was handed over to"])
+def test_the_units_last_line_gives_back_and_touches_nothing_that_another_holds(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str], holder: str
+) -> None:
+    """What systemd runs after the service has ended, as the unit on the page has it."""
+    site = Site(tmp_path)
+    page = (root / "docs" / "how-to" / "enforce.md").read_text()
+    (line,) = re.findall(r"^ExecStopPost=-\S+/yarnfair (.+)$", page, re.MULTILINE)
+    own = {"/etc/yarnfair/enforce.yaml": str(site.config), "http://rm:8088": site.rest}
+    assert own.keys() < set(line.split())
+    if holder != "nobody else":
+        site.lease.give_back()
+        spare = lease_of(LocalPlace(site.file), "another", 30.0, lambda: 0.0)
+        spare.give_sign()
+        spare.hold()
+    before, names = site.file.read_bytes(), site.names()
+    code, told = ended([own.get(word, word) for word in line.split()]), capsys.readouterr().err
+    if holder == "nobody else":
+        assert (code, site.file.read_bytes(), site.names()) == (0, FILE, ["fair-scheduler.xml"])
+    else:
+        assert (code, site.file.read_bytes(), site.names()) == (1, before, names)
+        assert before != FILE
+        assert "another controller writes this file" in told
 
 
 def test_a_ledger_that_was_lost_does_not_matter_beside_the_lease(tmp_path: Path) -> None:
