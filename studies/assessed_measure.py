@@ -17,7 +17,7 @@ from harness.experiments.assessing.verdict import MOST_ERROR, NOTICEABLE
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import read_trace
 from harness.results.summary import jobs_table
-from studies.assessed_loads import LOADS
+from studies.assessed_loads import LOADS, Load
 from studies.real_runs import ended
 
 #: Above this load average a run counts as taken on a busy machine.
@@ -25,9 +25,9 @@ BUSY = 4.0
 _DIGITS = 4
 
 
-def measure(folder: Path) -> dict[str, Any]:
+def measure(folder: Path, of: Mapping[str, Load] = LOADS) -> dict[str, Any]:
     """All loads of a folder. Raises InputError where a run is missing."""
-    loads = {name: _load(folder, name) for name in LOADS}
+    loads = {name: _load(folder, name, load) for name, load in of.items()}
     controlled = {
         run.name: in_band(directory)
         for run in sorted(folder.glob("*-recommended-*"))
@@ -49,8 +49,8 @@ def measure(folder: Path) -> dict[str, Any]:
     }
 
 
-def _load(folder: Path, name: str) -> dict[str, Any]:
-    load, changed = LOADS[name], bool(LOADS[name].after)
+def _load(folder: Path, name: str, load: Load) -> dict[str, Any]:
+    changed = bool(load.after)
     said = read_json(folder / f"{name}-assess" / "assess.json")
     recorded = _means(folder / f"{name}-fair")
     before = _means(folder / f"{name}-fair-after") if changed else recorded
