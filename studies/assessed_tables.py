@@ -91,6 +91,8 @@ def _queue(path: str, row: Mapping[str, Any]) -> str:
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "assessed-answers": ("assessed", answers),
     "assessed-predictions": ("assessed", predictions),
+    "assessed-spark-answers": ("assessed-spark", answers),
+    "assessed-spark-predictions": ("assessed-spark", predictions),
     "assessed-machine": ("assessed", machine),
     "assessed-bands": ("assessed", bands),
 }

@@ -107,7 +107,15 @@ PLANNED = ("outside-pairs",)
 _RECORDS = Path(__file__).resolve().parents[1] / "docs" / "records"
 #: Records of real containers: no run is like another, and each takes a cluster for minutes or hours.
 REAL = (
-    *("assessed", "check-real", "cloud-small", "control-effect", "dynamicmr-outside-real", "estimator"),
+    *(
+        "assessed",
+        "assessed-spark",
+        "check-real",
+        "cloud-small",
+        "control-effect",
+        "dynamicmr-outside-real",
+        "estimator",
+    ),
     *("fawkes-real", "ltyarn-real", "ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed"),
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),

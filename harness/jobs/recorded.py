@@ -173,6 +173,7 @@ class ExecutorsLine(Strict):
     """Of a Spark application: containers that are held to its end, and how many tasks run in each at once.
 
     ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
+    ``least``, ``wait_s``: see `JobSpec`.
     """
 
     count: int = Field(ge=1, le=MOST_TASKS)
@@ -185,6 +186,10 @@ class ExecutorsLine(Strict):
     """Vcores of each."""
     start_s: Seconds | None = None
     """From when the driver has one until it takes tasks."""
+    least: int = Field(default=0, ge=0, le=MOST_TASKS)
+    """How many have to take tasks before the driver begins."""
+    wait_s: Seconds = 0.0
+    """At the latest it begins so long after it has asked for them."""
 
 
 class JobLine(Strict):
@@ -271,6 +276,8 @@ class JobLine(Strict):
             executor_demand=Resource(executors.memory_mb, executors.vcores) if executors else Resource(),
             executor_slots=executors.slots if executors else 1,
             am_start_s=self.am_start_s,
+            executors_least=executors.least if executors else 0,
+            executors_wait_s=executors.wait_s if executors else 0.0,
             executor_start_s=executors.start_s if executors else None,
             am_end_s=self.am_end_s,
         )
@@ -340,6 +347,8 @@ def job_line(
             memory_mb=job.executor_demand.memory_mb,
             vcores=job.executor_demand.vcores,
             start_s=_rounded(job.executor_start_s),
+            least=job.executors_least,
+            wait_s=job.executors_wait_s,
         )
         if job.kind == "spark"
         else None,

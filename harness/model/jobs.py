@@ -56,8 +56,9 @@ class JobSpec:
 
     ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
     ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
-    ``executor_slots`` at once each. ``service``: its tasks hold containers until ``lifetime_s`` after the submission.
-    Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
+    ``executor_slots`` at once each. The driver begins when ``executors_least`` of them take tasks, at the latest
+    ``executors_wait_s`` after it has asked for them. ``service``: its tasks hold containers until ``lifetime_s`` after
+    the submission. Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
 
     What its parts take beside its tasks (None: what the run's delays say): ``am_start_s`` from the grant of its
     master's container to the master's first heartbeat, ``executor_start_s`` from when the master has an executor's
@@ -77,6 +78,8 @@ class JobSpec:
     executors: int = 0
     executor_demand: Resource = field(default_factory=Resource)
     executor_slots: int = 1
+    executors_least: int = 0
+    executors_wait_s: float = 0.0
     lifetime_s: float | None = None
     am_start_s: float | None = None
     executor_start_s: float | None = None

@@ -34,6 +34,7 @@ from harness.sim.granted import am_up, drain
 from harness.sim.kernel import kernel
 from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
+from harness.sim.spark import enough_executors, fill_executors
 from harness.sim.tasks import COPY_ASKED, drop_redo, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
@@ -51,9 +52,14 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
         return
     if job.kind == SPARK:
         if job.am_first == 1:
+            job.am_first = 2
+            if job.ex_least > 0:
+                push(W, now + job.ex_wait_ms, E_ACT, job.gen, j)
+        if job.am_first == 2 and (job.ex_least == 0 or enough_executors(W, j, now)):
             job.am_first = 0
             seal(W, j, now)
-        if job.stages_done == job.stages:
+            fill_executors(W, j, now)
+        if job.am_first == 0 and job.stages_done == job.stages:
             _through(S, W, j, now)
         elif job.ex_owed > 0 and _ask(S, W, j, 1, job.ex_wanted + job.ex_owed, job.ex_mb, job.ex_vc, now):
             job.ex_wanted += job.ex_owed

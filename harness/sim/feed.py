@@ -154,6 +154,8 @@ class Feed:
             ("ex_owed", job.executors),
             ("executors", job.executors),
             ("ex_slots", job.executor_slots),
+            ("ex_least", min(job.executors_least, job.executors)),
+            ("ex_wait_ms", whole_ms(job.executors_wait_s)),
             ("ex_head", -1),
             ("stages", len(stages)),
             ("am_first", 1),
@@ -274,6 +276,7 @@ class Feed:
             ("am_start_s", job.am_start_s or 0),
             ("am_end_s", job.am_end_s),
             ("executor_start_s", job.executor_start_s or 0),
+            ("executors_wait_s", job.executors_wait_s),
         ):
             if not (0 <= value <= LONGEST_S):
                 raise refuse(f"{label} is {value!r}", f"give seconds from 0 to {LONGEST_S:g}")

@@ -54,7 +54,7 @@ def _fill_executor(W: Any, j: int, c: int, now: int) -> Any:
 
 
 @kernel
-def _fill_executors(W: Any, j: int, now: int) -> Any:
+def fill_executors(W: Any, j: int, now: int) -> Any:
     c = W.jobs[j].ex_head
     while c >= 0:
         if W.runs[c].idle > 0:
@@ -63,12 +63,32 @@ def _fill_executors(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
+def enough_executors(W: Any, j: int, now: int) -> Any:
+    """Whether a driver may begin: with so many executors that take tasks, or when it has waited for long enough."""
+    job = W.jobs[j]
+    if now >= job.am0_ms + job.ex_wait_ms:
+        return True
+    count = 0
+    c = job.ex_head
+    while c >= 0:
+        if W.runs[c].start_ms <= now:
+            count += 1
+        c = W.runs[c].st_next
+    return count >= job.ex_least
+
+
+@kernel
 def executor_up(W: Any, c: int, use: int, now: int) -> Any:
     """An executor begins to take tasks (if it still lives)."""
     run = W.runs[c]
     if run.gen != use or run.live == 0:
         return
-    run.idle = W.jobs[run.job].ex_slots
+    job = W.jobs[run.job]
+    run.idle = job.ex_slots
+    if job.am_first == 2:
+        if enough_executors(W, run.job, now):
+            push(W, now, E_ACT, job.gen, run.job)
+        return
     _fill_executor(W, run.job, c, now)
 
 
@@ -113,7 +133,7 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
             push(W, now, E_ACT, job.gen, j)
             return
         put_redo(W, j, s, number, attempt + 1, fails + 1, -1)
-        _fill_executors(W, j, now)
+        fill_executors(W, j, now)
         return
     st.done += 1
     st.sum_ms += now - start
@@ -125,6 +145,6 @@ def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
         if job.stages_done == job.stages:
             push(W, now, E_ACT, job.gen, j)
         else:
-            _fill_executors(W, j, now)
+            fill_executors(W, j, now)
     else:
         _fill_executor(W, j, c, now)

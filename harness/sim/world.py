@@ -150,6 +150,8 @@ JOB = np.dtype(
         ("ex_owed", "i8"),  # to be asked for again at the AM's next heartbeat
         ("executors", "i8"),
         ("ex_slots", "i8"),
+        ("ex_least", "i8"),  # executors that take tasks before the driver begins
+        ("ex_wait_ms", "i8"),  # at the latest it begins so long after its first heartbeat
         ("ex_head", "i8"),  # list of live executors
         ("stages", "i8"),
         ("stages_done", "i8"),
@@ -160,7 +162,7 @@ JOB = np.dtype(
         ("spec_on", "i8"),
         ("restarts", "i8"),
         ("am_lost", "i8"),
-        ("am_first", "i8"),  # 1: a Spark driver that has not yet opened its stages
+        ("am_first", "i8"),  # 1: a Spark driver that has not been up, 2: one that waits for executors
         ("q_ms", "f8"),  # quantum
         ("q_sum_ms", "f8"),  # of its ended tasks, and their number
         ("q_n", "f8"),

@@ -173,7 +173,7 @@ def test_what_a_jobs_own_parts_took_is_kept(trace: Path) -> None:
     read = read_trace(trace)
     spark = next(job for job in read.jobs if job.kind == "spark").spec()
     assert (spark.am_start_s, spark.executor_start_s, spark.am_end_s) == (None, None, 0.0)
-    own = replace(spark, am_start_s=2.5, executor_start_s=1.25, am_end_s=0.5)
+    own = replace(spark, am_start_s=2.5, executor_start_s=1.25, am_end_s=0.5, executors_least=2, executors_wait_s=30.0)
     trace.write_text(trace_text(read.header, [job_line(own, times(spark, 5))]))
     (again,) = read_trace(trace).jobs
     assert again.spec() == replace(own, stages=again.spec().stages)

@@ -144,6 +144,34 @@ def test_an_executor_may_say_what_its_start_takes(cases: Any) -> None:
     assert took[7.0] == took[1.0] + 6000
 
 
+@pytest.mark.parametrize(
+    ("least", "wait_s", "until"),
+    [
+        (0, 0.0, "one"),
+        (1, 90.0, "one"),
+        (2, 90.0, "all"),
+        (3, 90.0, "all"),
+        (3, 30.0, "30 s"),
+        (9, 90.0, "all"),  # more than it asked for
+    ],
+)
+def test_a_spark_driver_waits_for_its_executors(cases: Any, least: int, wait_s: float, until: str) -> None:
+    """A node has room for one executor until another application ends."""
+    quiet = Delays(am_response_heartbeats=0, am_start_ms=0, container_start_ms=0)
+    executor = {"executors": 3, "executor_demand": cases.ONE, "executors_least": least, "executors_wait_s": wait_s}
+    stages = (Stage("x", 6, cases.ONE, cases.constant(5.0)),)
+    spark = JobSpec("s", "root.a", "spark", cases.ONE, stages, submit_s=3.0, **executor)
+    result = simulate(cases.setup([cases.mapreduce("o", "b", 1, seconds=50.0), spark], count=1, delays=quiet))
+    assert result.tasks is not None
+    up_s, other_s = result.jobs["started_s"][1], result.jobs["finished_s"][0]
+    due_s = {"one": up_s, "30 s": up_s + 30.0, "all": other_s}[until]
+    own = np.asarray(result.tasks["job"]) == 1
+    begun_s = np.sort(np.asarray(result.tasks["start_ms"])[own]) / 1000.0
+    assert due_s <= begun_s[0] <= due_s + 3.0
+    assert (begun_s[1] < begun_s[0] + 5.0) == (until == "all"), "two at once only where two executors were there"
+    assert result.jobs["finished_s"][1] > begun_s[-1]
+
+
 def test_integrals_equal_those_of_the_task_log(cases: Any) -> None:
     result = simulate(cases.mixed())
     samples = result.samples

@@ -144,9 +144,14 @@ def container_overhead_s(job: JobRun) -> float:
 
 
 def executor_start_s(job: JobRun) -> float | None:
-    """How long before they registered a Spark job's executors were granted, by the memory that the RM counted."""
-    status, record, count = job.status, job.record, job.spec.executors
-    if status is None or not status.final or not status.launched_ms or len(record.executors_ms) != count or not count:
+    """How long before they registered a Spark job's executors were granted, by the memory that the RM counted.
+
+    None where that is not known: of an application that was cut, containers may be counted that never registered. Of
+    one that ended by itself they are few, and late: granted when it was about to end.
+    """
+    status, record = job.status, job.record
+    count = len(record.executors_ms)
+    if status is None or status.final_status != "SUCCEEDED" or not status.launched_ms or not count:
         return None
     lived_s = (status.finished_ms - status.launched_ms) / 1000.0
     held_s = (status.memory_seconds - job.spec.am.memory_mb * lived_s) / (job.spec.executor_demand.memory_mb * count)

@@ -62,7 +62,8 @@ class SparkPrograms(EnginePrograms):
         self.jobs = {job.spec.id: job for job in jobs}
         self._heartbeat_ms = am_heartbeat_ms
         self._submitted: dict[str, Submitted] = {}
-        self._attempts: dict[str, list[Attempt]] = {}
+        #: What was read of a job: its attempts, and when its driver asked for executors.
+        self._read: dict[str, tuple[list[Attempt], int]] = {}
         self._properties = properties or {}
 
     def close(self) -> None:
@@ -109,13 +110,16 @@ class SparkPrograms(EnginePrograms):
         """What the driver has logged so far of its tasks. Raises InputError."""
         submitted = self._submitted[job_id]
         lines = self.client.events(submitted)
-        attempts = self._attempts[job_id] = read_events(lines)
-        return record_of(attempts, asked_ms(lines))
+        attempts, asked = read_events(lines), asked_ms(lines)
+        self._read[job_id] = attempts, asked
+        return record_of(attempts, asked)
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
         """A job as it ran: stages in their order, with what the driver took before, between and after them."""
         spec = self.jobs[job_id].spec
-        stages = stages_of(self._attempts.get(job_id, []), spec, status)
+        attempts, asked = self._read.get(job_id, ([], 0))
+        stages = stages_of(attempts, spec, status, asked)
+        spec = replace(spec, executors_least=least_executors(spec.executors), executors_wait_s=_WAIT_S)
         return replace(spec, stages=stages) if stages else spec
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
@@ -199,20 +203,33 @@ def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
     )
 
 
-def _ready_ms(registered: Sequence[int], wanted: int) -> int:
-    """When a driver begins: with four fifths of its executors, or half a minute after the first (Spark 4.0.5,
-    ``spark.scheduler.minRegisteredResourcesRatio`` and ``maxRegisteredResourcesWaitingTime``); 0: none came."""
-    times = sorted(registered)
-    enough = math.ceil(0.8 * wanted)
-    if not times:
-        return 0
-    return min(times[enough - 1], times[0] + 30_000) if len(times) >= enough > 0 else times[0] + 30_000
+#: A driver begins with four fifths of its executors, or half a minute after it was made (Spark 4.0.5,
+#: CoarseGrainedSchedulerBackend.isReady, by its byte code): ``spark.scheduler.minRegisteredResourcesRatio`` and
+#: ``maxRegisteredResourcesWaitingTime``.
+_LEAST_PART, _WAIT_S = 0.8, 30.0
 
 
-def stages_of(attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | None) -> tuple[Stage, ...]:
+def least_executors(wanted: int) -> int:
+    """How many executors have to be there before a driver begins."""
+    return math.ceil(_LEAST_PART * wanted)
+
+
+def _ready_ms(asked: int, registered: Sequence[int], wanted: int) -> int:
+    """When a driver begins. ``asked``: when it asked for its executors, which is when it was made; 0: not known."""
+    times, least = sorted(registered), least_executors(wanted)
+    ready = [times[least - 1]] if len(times) >= least > 0 else []
+    if asked:
+        ready.append(asked + round(1000 * _WAIT_S))
+    return min(ready, default=0)
+
+
+def stages_of(
+    attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | None, asked: int = 0
+) -> tuple[Stage, ...]:
     """The stages with each task's time, one after the other, and between them the driver as a stage of one task.
 
-    The first of these is from when enough executors were there, the last one until the application ended.
+    The first of these is from when the driver began (``asked``: as in `record_of`), the last one until the application
+    ended.
     """
     tasks: dict[tuple[str, int], Attempt] = {}
     for one in attempts:
@@ -222,7 +239,7 @@ def stages_of(attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | No
         return ()
     stages: list[Stage] = []
     first_ms = min(one.started_ms for one in tasks.values())
-    ready_ms = _ready_ms([one.started_ms for one in attempts if one.kind == "executor"], spec.executors)
+    ready_ms = _ready_ms(asked, [one.started_ms for one in attempts if one.kind == "executor"], spec.executors)
     now = min(ready_ms or first_ms, first_ms)
 
     def add(name: str, seconds: Sequence[float]) -> None:

@@ -180,6 +180,22 @@ def test_stages_side_by_side_are_one() -> None:
     ]
 
 
+def test_a_driver_begins_with_four_fifths_of_its_executors_or_half_a_minute_after_it_was_made() -> None:
+    """CoarseGrainedSchedulerBackend.isReady of Spark 4.0.5: the half minute begins with the driver, not with the first
+    executor."""
+    work = attempt("task", "stage_0000_0_task_000000", 50_000, 55_000)
+
+    def first_s(asked: int, *registered: int) -> float:
+        executors = [attempt("executor", f"executor_{n}", at, 60_000) for n, at in enumerate(registered)]
+        stages = stages_of([*executors, work], spark_spec(1024, executors=5), status(finished_ms=60_000), asked)
+        return stages[0].duration.values_s[0]
+
+    assert first_s(10_000, 14_000, 15_000, 16_000, 17_000, 49_000) == 33.0  # the fourth of five
+    assert first_s(10_000, 20_000, 21_000) == 10.0  # at 40 s
+    assert first_s(10_000, 20_000, 21_000, 22_000, 45_000) == 10.0
+    assert first_s(0, 20_000, 21_000) == 0.001  # nobody knows: with its first task
+
+
 def load_of(spec: JobSpec, application: str) -> ProgramLoad:
     executors = {"count": spec.executors, "demand": {"memory_mb": 1000}} if spec.kind == "spark" else None
     program: dict[str, Any] = {"application": application, "input": ["d"], "maps": 2, "executors": executors}
@@ -239,7 +255,14 @@ def test_a_spark_driver_and_its_executors_have_their_own_overheads() -> None:
     assert line.executors.start_s == pytest.approx(4.0 - 0.5)
     assert line.spec().executor_start_s == line.executors.start_s
     assert line.am_end_s == 0
+    # One that had done with fewer than it asked for.
+    some = 1000 * 19 + 1000 * (10 + 4)
+    fewer = JobRun(spec, status=replace(app, memory_seconds=some), record=spark_record(attempts[::2], 6000))
+    executors = line_of(fewer, "kmeans").executors
+    assert executors is not None
+    assert executors.start_s == pytest.approx(4.0 - 0.5)
     # Cut before the executors came: what was measured, and no more.
-    cut = line_of(JobRun(spec, status=app, record=spark_record(attempts[:1], 6000)), "kmeans")
+    killed = replace(app, final_status="KILLED")
+    cut = line_of(JobRun(spec, status=killed, record=spark_record(attempts[:1], 6000)), "kmeans")
     assert cut.executors is not None
     assert cut.executors.start_s is None
