@@ -21,6 +21,8 @@ from harness.report.templating import page_templates
 MOST_LOOKS = 1440
 #: Queues whose curves are kept: those that hold or owe the most come first on the page.
 MOST_QUEUES = 400
+#: Queues that a decision's line names.
+MOST_NAMED = 8
 
 
 def page() -> str:
@@ -32,9 +34,16 @@ def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
     """A decision in words: when, what became of the shares, why."""
     found = parts_of(decision["weights"])
     changed = [queue for queue in decision.get("changed", ()) if queue in found]
-    shares = ", ".join(f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed[:8])
-    why = "; ".join(f"{queue.removeprefix('root.')} {text}" for queue, text in decision.get("reasons", {}).items())
-    return {"when": moment(view, decision["time_s"]), "what": shares, "why": why}
+    shares = [f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed]
+    reasons = decision.get("reasons", {})
+    why = [f"{queue.removeprefix('root.')} {text}" for queue, text in reasons.items()]
+    return {"when": moment(view, decision["time_s"]), "what": _some(shares, ", "), "why": _some(why, "; ")}
+
+
+def _some(texts: list[str], between: str) -> str:
+    """The first of them, and how many more there are."""
+    more = len(texts) - MOST_NAMED
+    return between.join([*texts[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 class LivePage:

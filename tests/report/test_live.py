@@ -14,12 +14,12 @@ import requests
 
 from harness.base.errors import CallError, InputError
 from harness.control.settings import ControlSettings
-from harness.control.view import View, from_ledger
+from harness.control.view import QueueRow, View, from_ledger, with_sums
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.jobs import NodeSpec
 from harness.policies import make_policy
-from harness.report.live import LivePage
+from harness.report.live import MOST_NAMED, LivePage, decision_line
 from harness.report.serving import PageServer, address_of
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
@@ -202,3 +202,63 @@ def test_the_page_in_a_browser(server: PageServer, looks: Looks, tmp_path: Path)
         assert asked == {server.url, f"{server.url}view.json"}
         browser.picture(tmp_path / "live.png")
     assert json.dumps(view_of(server).json())
+
+
+def many() -> View:
+    """A hundred queues below ten parents, with names as long as they come."""
+    rows = [QueueRow("root", None, False, 1.0, allocated_mb=900_000)]
+    for group in range(10):
+        parent = f"root.department-of-research-and-of-the-analysis-of-markets-{group}"
+        rows.append(QueueRow(parent, "root", False, 1.0, allocated_mb=90_000))
+        for leaf in range(10):
+            held, more = 8_000 + 100 * leaf, {"weight": 1.0, "accumulated": 1e6 * leaf}
+            path = f"{parent}.nightly_extraction_and_loading_of_everything_{leaf}"
+            rows.append(QueueRow(path, parent, True, 1.0 + leaf, allocated_mb=held, demand_mb=10_000, apps=2, **more))
+    leaves = [row.path for row in rows if row.leaf]
+    decision = {
+        "time_s": 90.0,
+        "weights": dict.fromkeys(leaves, 1.0),
+        "changed": leaves,
+        "reasons": dict.fromkeys(leaves, "is owed 3.0 GiB s"),
+    }
+    queues = {row.path: row for row in rows}
+    alarms = (("overcommitted", "the queue " + leaves[0] + " holds more than it may"),)
+    return with_sums(View(100.0, "http://rm:8088", "ltrf", 1_000_000, queues, alarms=alarms, decisions=(decision,)))
+
+
+def test_a_decision_on_many_queues_names_some_and_counts_the_rest() -> None:
+    view = many()
+    line = decision_line(view, view.decisions[0])
+    assert line["what"].count("nightly") == line["why"].count("is owed") == MOST_NAMED
+    assert line["what"].endswith(", 92 more")
+    assert line["why"].endswith("; 92 more")
+
+
+@pytest.mark.browser
+def test_a_hundred_queues_with_long_names_in_a_browser(tmp_path: Path) -> None:
+    view, count = many(), iter(range(10**6))
+    live = LivePage(lambda: replace(view, time_s=view.time_s + next(count)), 0.2)
+    server = live.serve("127.0.0.1", 0)
+    try:
+        with chromium(tmp_path / "profile") as browser:
+            for width, dark in ((1280, True), (400, False)):
+                browser.open(server.url, width, dark=dark)
+                browser.until("document.querySelectorAll('.small svg').length === 36")
+                assert browser.run("document.getElementById('more').textContent").endswith("of 100 queues.")
+                assert browser.too_wide() == []
+                assert browser.run("document.documentElement.scrollWidth") <= width
+                assert browser.faint() == []
+                names = browser.run("[...document.querySelectorAll('.small .name')].map(e => e.textContent)")
+                assert len(set(names)) == 36, "each can be told from the others"
+                lines = "[...document.querySelectorAll('.small .name > :first-child')].map(e => e.offsetHeight)"
+                assert max(browser.run(lines)) < 100, "a name has the whole width"
+                assert browser.run("document.getElementById('mode').offsetWidth") == 0, "nobody said how far it goes"
+                browser.picture(tmp_path / f"many-{width}.png")
+            browser.run("document.querySelector('[data-queue]').click()")
+            words = browser.until("document.querySelector('#why p') && document.querySelector('#why').textContent")
+            assert "Entitled to" in words
+            assert browser.too_wide() == []
+            assert browser.console == []
+    finally:
+        server.close()
+        live.close()
