@@ -201,8 +201,13 @@ def test_an_order_goes_by_averages_and_costs_what_the_tasks_take(tmp_path: Path)
     assert found["makespan"] == 15
     assert found["by_averages"]["makespan"] == 12
     assert found["by_averages"]["lower_bound"] == 6  # 4 x 4 s over 8 map slots, 2 x 8 s over 4 reduce slots
-    assert found["lower_bound"] is None
-    assert "by the averages" in run(tmp_path, text, "--algorithm", "mk_jr").stdout
+    assert (found["lower_bound"], found["upper_bound"]) == (6, 31)  # of the tasks: + 5 s + 2 x 10 s
+    text = run(tmp_path, text, "--algorithm", "mk_jr").stdout
+    assert "by the averages" in text
+    assert "over the best order's" in text
+    # By averages that are not the tasks' the order is not MK_JR's: Theorem 3.1 says nothing of it.
+    text = run(tmp_path, MORE + "A,4,4,2,8,,3 5 4 5,\n", "--algorithm", "mk_jr").stdout
+    assert "over the best order's" not in text
 
 
 def test_given_averages_stand_beside_the_tasks_own_times(tmp_path: Path) -> None:

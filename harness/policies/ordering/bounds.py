@@ -1,12 +1,14 @@
 """Bounds on the makespan: Lemma 3.3's lower one over all orders, Lemma 3.2's upper one for an order, mended; and how
 far MK_JR's order is from the best at most (Theorem 3.1).
 
+Tasks of a job may differ: T^M and T^R are then of what they take themselves, t^M and t^R of the longest.
 docs/decisions/upper-bound.md has the counterexample to Lemma 3.2 as printed, and both proofs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 
@@ -21,8 +23,22 @@ def flow_shop_makespan(times: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
     return max((head + tail for head, tail in zip(heads, tails, strict=True)), default=Fraction(0))
 
 
+def by_its_tasks(job: MapReduceJob) -> MapReduceJob:
+    """The job with its tasks' own times' means as its averages; as it is where its tasks have none."""
+    if job.map_task_s:
+        job = replace(job, map_s=_mean(job.map_task_s))
+    if job.reduce_task_s:
+        job = replace(job, reduce_s=_mean(job.reduce_task_s))
+    return job
+
+
+def _mean(times: tuple[Fraction, ...]) -> Fraction:
+    return sum(times, Fraction(0)) / len(times)
+
+
 def lower_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
     """Lemma 3.3: no order ends earlier than equation 3.3 has it for MK_JR's order. Seconds."""
+    jobs = [by_its_tasks(job) for job in jobs]
     return flow_shop_makespan([processing_times(jobs[job], slots) for job in mk_jr(jobs, slots)])
 
 
@@ -37,8 +53,8 @@ def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fracti
     max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + max_i t^R_i; a phase without tasks has
     no task time.
     """
-    times = [processing_times(job, slots) for job in jobs]
-    longest_map = list(accumulate((job.map_s if job.maps else Fraction(0) for job in jobs), max))
+    times = [processing_times(by_its_tasks(job), slots) for job in jobs]
+    longest_map = list(accumulate((_longest_map([job]) for job in jobs), max))
     heads = accumulate(map_s for map_s, _ in times)
     tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
     paths = (head + map_s + tail for head, map_s, tail in zip(heads, longest_map, tails, strict=True))
@@ -47,6 +63,8 @@ def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fracti
 
 def delta(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
     """Theorem 3.1 with Lemma 3.2 as it holds: MK_JR's makespan is at most 1 + delta times the least of any order.
+
+    Where tasks differ, for MK_JR by their means (`by_its_tasks`).
 
     (max t^M + 2 max t^R) / max over k of (sum_{i<=k} T^M_i + sum_{i>=k} T^R_i), in MK_JR's order.
     """
@@ -64,8 +82,8 @@ def _over_least(jobs: Sequence[MapReduceJob], slots: Slots, seconds: Fraction) -
 
 
 def _longest_map(jobs: Sequence[MapReduceJob]) -> Fraction:
-    return max((job.map_s for job in jobs if job.maps), default=Fraction(0))
+    return max((max(job.map_task_s or [job.map_s]) for job in jobs if job.maps), default=Fraction(0))
 
 
 def _longest_reduce(jobs: Sequence[MapReduceJob]) -> Fraction:
-    return max((job.reduce_s for job in jobs if job.reduces), default=Fraction(0))
+    return max((max(job.reduce_task_s or [job.reduce_s]) for job in jobs if job.reduces), default=Fraction(0))
