@@ -18,6 +18,7 @@ from harness.model.plan import LedgerSettings, QueueOrder
 from harness.model.resources import Resource
 from harness.policies.registry import make_policy
 from harness.sim.fair import longterm as lt
+from harness.sim.setup import Delays
 from harness.sim.simulate import Simulation, simulate
 from harness.yarn.fair.parse import parse_allocations
 
@@ -459,4 +460,24 @@ def test_who_is_at_a_limit_is_not_waited_for(cases: Any) -> None:
         made = cases.setup(jobs, policy=policy, time_limit_s=100.0, mode="inside")
         samples = simulate(replace(made, allocations=parse_allocations(file))).samples
         found[fit] = float(samples.allocated_mb[samples.time_s > 20, samples.queues.index("root.a")].mean())
+    assert found["wait"] == found["next"] > 30_000
+
+
+def test_who_has_asked_since_the_last_update_only_is_not_waited_for(cases: Any) -> None:
+    """b1 comes at 65 s; Hadoop's update() sees its ask at 80 s and serves it not before that. All of a's tasks end at
+    about 70 s: were a node to wait for b1, a would get nothing for 10 s."""
+    large = cases.mapreduce("b0", "b", 40)  # more than b's maximum: b has its turn, and is passed over
+    large = replace(large, stages=(replace(large.stages[0], demand=Resource(4096, 1)),))
+    jobs = [cases.mapreduce("a0", "a", 4000), large, cases.mapreduce("b1", "b", 1, submit_s=65.0)]
+    limits = "<maxResources>3072 mb,3 vcores</maxResources><maxAMShare>-1.0</maxAMShare>"
+    file = parse_allocations(cases.FOUR.replace('name="b"/>', f'name="b">{limits}</queue>'))
+    slow = replace(Delays(), update_ms=20_000)
+    found = {}
+    for fit in ("next", "wait"):
+        policy = make_policy("ltrf", {"fit": fit})
+        samples = simulate(cases.setup(jobs, policy=policy, allocations=file, delays=slow, time_limit_s=100.0)).samples
+        used = samples.allocated_mb
+        assert used[samples.time_s > 85, samples.queues.index("root.b")].max() > 1024  # b1 has been served then
+        between = (samples.time_s > 73) & (samples.time_s < 79)
+        found[fit] = float(used[between, samples.queues.index("root.a")].mean())
     assert found["wait"] == found["next"] > 30_000

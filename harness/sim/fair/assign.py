@@ -152,7 +152,7 @@ def _waits(s: S, leaf: int, ni: int) -> bool:
         return False
     i = s.q[leaf].run_head
     while i >= 0:
-        if s.a[i].n_asks > 0 and not over_am_share(s, i):
+        if s.a[i].heap >= 0 and not over_am_share(s, i):  # in a heap: update() has seen its ask
             r = s.a[i].req_head
             while r >= 0:
                 if _usable(s, i, r, ni):
