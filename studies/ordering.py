@@ -28,6 +28,7 @@ from harness.policies.ordering import (
     estimate_tasks,
     lower_bound,
     upper_bound,
+    upper_bound_as_printed,
 )
 from studies.result import write
 from studies.seeds import merged, spread
@@ -162,20 +163,28 @@ def measure_greedy(limit_s: float, seeds: int) -> dict[str, Any]:
     files = {}
     for name, make in FILES.items():
         jobs = make()
-        rules = {}
-        for rule, order in GREEDY.items():
-            ordered = [jobs[i] for i in order(jobs, EC2)]
-            bound = round(float(upper_bound(ordered, EC2)), 3)
-            rules[rule] = {**_sums(estimate(ordered, EC2)), "upper_bound_s": bound}
         files[name] = {
             "lower_bound_s": round(float(lower_bound(jobs, EC2)), 3),
-            "rules": rules,
+            "rules": rules_of(jobs),
             "best_makespan": _search(jobs, "makespan", limit_s),
             "best_tct": _search(jobs, "tct", limit_s),
         }
         _say(f"{name}: {files[name]}")
     spread = {str(count): _over_seeds(count, seeds) for count in (50, 100, 150)}
     return {"limit_s": limit_s, "files": files, "facebook_over_seeds": spread}
+
+
+def rules_of(jobs: Sequence[MapReduceJob]) -> dict[str, dict[str, float]]:
+    """What each rule's order comes to, and Lemma 3.2's bound on it: mended, and as the thesis prints it."""
+    found = {}
+    for rule, order in GREEDY.items():
+        ordered = [jobs[i] for i in order(jobs, EC2)]
+        found[rule] = {
+            **_sums(estimate(ordered, EC2)),
+            "upper_bound_s": round(float(upper_bound(ordered, EC2)), 3),
+            "upper_bound_as_printed_s": round(float(upper_bound_as_printed(ordered, EC2)), 3),
+        }
+    return found
 
 
 def _over_seeds(count: int, seeds: int) -> dict[str, Any]:

@@ -100,13 +100,16 @@ def bounds(values: Values) -> str:
                     for value in (
                         item["lower_bound_s"],
                         item["rules"]["mk_jr"]["upper_bound_s"],
+                        item["rules"]["mk_jr"]["upper_bound_as_printed_s"],
                         item["rules"]["worst"]["makespan_s"],
                         item["rules"]["worst"]["upper_bound_s"],
+                        item["rules"]["worst"]["upper_bound_as_printed_s"],
                     )
                 ),
             )
         )
-    return markdown(("jobs", "lower bound", "upper bound of MK_JR", "worst", "upper bound of worst"), rows)
+    heads = ("jobs", "lower bound", "upper bound of MK_JR", "as printed", "worst", "upper bound of worst", "as printed")
+    return markdown(heads, rows)
 
 
 def speedups(values: Values) -> str:

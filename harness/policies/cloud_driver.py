@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 #: Part of the disks that data may fill: HDFS needs room for what jobs write in between.
 DISK_PART = 0.75
@@ -42,8 +42,8 @@ class Query:
     """A production query. ``work_cu_h``: compute-unit hours on nodes without affinity.
 
     Hints: ``memory_gb`` a task needs (a core runs one task), ``gpu`` whether it can use one and then how many times
-    faster a node's compute units are (``gpu_speed``); ``rates``: measured computing rates by instance type, in CU a
-    node, before all else.
+    faster a node's compute units are (``gpu_speed``); ``deadline_h``: by when it must end, None: with the others;
+    ``rates``: measured computing rates by instance type, in CU a node, before all else.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Query:
     memory_gb: float = 0.0
     gpu_speed: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
+    deadline_h: float | None = None
 
     def rate(self, kind: InstanceType) -> float:
         """CR of one node of a type, in CU; 0 on a type that is too small for its tasks."""
@@ -137,6 +138,19 @@ def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
     return total
 
 
+def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Sequence[float]) -> bool:
+    """Whether queries that are served in this order each end by their deadlines. In the order of the deadlines they do
+    if they do in any."""
+    hours = 0.0
+    for work, rate, deadline_h in zip(works, rates, deadlines_h, strict=True):
+        if rate <= 0 < work:
+            return False
+        hours += work / rate if work else 0.0
+        if hours > deadline_h * (1 + 1e-12):
+            return False
+    return True
+
+
 def period_cost(core: Pool, accelerators: Sequence[Pool], hours: float, period_h: float) -> tuple[float, int]:
     """(dollars for one period, billed hours of the accelerators). Core nodes are there for the whole period (and for
     as long as queries run into the next one); accelerators are released when the queries are done."""
@@ -162,6 +176,7 @@ def choose_accelerators(
 ) -> Decision:
     """The cheapest mix of accelerators with which the queries end by the deadline; fewest nodes among equals.
 
+    Who has a deadline of its own before that ends by it: queries are served in the order of their deadlines.
     What costs more than ``below`` altogether need not be found. At most ``most`` of each type, and of ``kinds`` types
     together (None: of any number). Where nothing meets the deadline: what ends soonest with nodes of one type, or, if
     that is never, with nodes of all types; marked so. A type too small for a query's tasks is refused if it would do
@@ -169,6 +184,9 @@ def choose_accelerators(
     """
     if not (0 < deadline_h < math.inf and 0 < period_h < math.inf):
         raise ValueError("deadline_h and period_h are finite numbers above 0")
+    queries = sorted(queries, key=lambda query: min(deadline_h, query.deadline_h or deadline_h))
+    works = [query.work_cu_h for query in queries]
+    deadlines_h = [min(deadline_h, query.deadline_h or deadline_h) for query in queries]
     refused, usable = {}, []
     for kind in types:
         if all(query.rate(kind) <= 0 for query in queries):
@@ -181,7 +199,9 @@ def choose_accelerators(
         chosen = tuple(pool for pool in accelerators if pool[1])
         hours = hours_of(queries, [core, *chosen])
         cost, billed = period_cost(core, chosen, hours, period_h)
-        return Decision(core, chosen, hours, billed, cost, hours <= deadline_h, refused, why)
+        rates = [sum(query.rate(kind) * count for kind, count in (core, *chosen)) for query in queries]
+        met = ends_in_time(works, rates, deadlines_h)
+        return Decision(core, chosen, hours, billed, cost, met, refused, why)
 
     alone = decided((), "the core pool ends by the deadline by itself")
     candidates = [alone] if alone.meets_deadline else []
@@ -214,8 +234,8 @@ _STEPS = 6
 
 
 class _MixSearch:
-    """Branch and bound over how many nodes of each type, for queries that must end within ``within_h``, for less than
-    ``below`` an hour.
+    """Branch and bound over how many nodes of each type, for queries in the order of their deadlines that must end by
+    them and within ``within_h``, for less than ``below`` an hour.
 
     The bound: each query for itself gets the best rate a dollar of the types that are left, as if nodes could be
     divided and one dollar served all queries so.
@@ -233,6 +253,7 @@ class _MixSearch:
     ) -> None:
         self.below = below
         self.works = [query.work_cu_h for query in queries]
+        self.deadlines_h = [min(within_h, query.deadline_h or within_h) for query in queries]
         self.within_h, self.most, self.kinds = within_h, most, len(types) if kinds is None else kinds
         # Types that serve much for their price first: a good mix is found early.
         worth = {kind.name: sum(query.rate(kind) for query in queries) / kind.price_hour for kind in types}
@@ -254,24 +275,16 @@ class _MixSearch:
             return None
         return [(kind, count) for kind, count in zip(self.types, self.best[2], strict=True) if count]
 
-    def hours(self, rates: Sequence[float]) -> float:
-        total = 0.0
-        for work, rate in zip(self.works, rates, strict=True):
-            if rate <= 0:
-                return math.inf
-            total += work / rate
-        return total
-
     def in_time(self, rates: Sequence[float]) -> bool:
-        return self.hours(rates) <= self.within_h * (1 + 1e-12)
+        return ends_in_time(self.works, rates, self.deadlines_h)
 
     def least_price(self, at: int, rates: Sequence[float]) -> float:
         """No nodes of the types from ``at`` on that bring the queries in time cost less an hour."""
         # Each query alone must end in time; from there by Newton's steps: hours fall and are convex in the dollars, so
         # that every step stays below what is needed.
         dollars = 0.0
-        for work, rate, gain in zip(self.works, rates, self.best_rate[at], strict=True):
-            missing = work / self.within_h - rate
+        for work, rate, gain, by_h in zip(self.works, rates, self.best_rate[at], self.deadlines_h, strict=True):
+            missing = work / by_h - rate
             if missing > 0 or rate <= 0:
                 if gain <= 0:
                     return math.inf
@@ -399,7 +412,7 @@ def expected_queries(history: Sequence[Run], known: Sequence[Query], now_h: floa
             continue
         times = max(round(seen.per_hour * ahead_h), 0)
         rates = {**query.rates, **seen.rates}
-        found += [Query(query.name, seen.work_cu_h, query.memory_gb, query.gpu_speed, rates)] * times
+        found += [replace(query, work_cu_h=seen.work_cu_h, rates=rates)] * times
     return found
 
 

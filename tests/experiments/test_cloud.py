@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.model.data import data_path
 
 RATES = """
 kind: computing-rates
@@ -91,6 +92,23 @@ def test_the_driver_mixes_types_and_sizes_the_core_pool(tmp_path: Path, capsys: 
     decision = json.loads((tmp_path / "runs" / "driver" / "decisions.jsonl").read_text())
     assert decision["core"] == {"c1.medium": 12}
     assert decision["accelerators"] == driver["accelerators"]
+
+
+def test_the_core_pool_holds_what_comes_in_and_a_query_has_a_deadline_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = data_path("experiments", "cloud-mix.yaml").read_text()
+    text = text.replace("data_gb: 1000,", "data_gb: 1000, incoming_gb_h: 25,")
+    text = text.replace("webdataScan: {work_cu_h: 18.8,", "webdataScan: {work_cu_h: 18.8, deadline_h: 0.25,")
+    (tmp_path / "more.yaml").write_text(text)
+    code, out, _ = call(capsys, "run", str(tmp_path / "more.yaml"), "--out", str(tmp_path / "runs"), "--json")
+    assert code == 0
+    driver = next(run for run in json.loads(out)["runs"] if run["variant"] == "driver")["summary"]
+    assert driver["meets_deadline"]
+    # 1.1 TB at the end of the period's 4 hours, three times, on three quarters of 350 GB each.
+    assert driver["nodes"]["core"] == 13
+    # 18.8 CU hours in a quarter of an hour, on nodes of 13 CU: six, where four did by the others' deadline.
+    assert driver["accelerators"]["m2.2xlarge"] == 6
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,15 @@ class LoadedPools(Loaded):
 def resolved_cloud(spec: CloudExperiment, types: Mapping[str, InstanceType]) -> dict[str, Any]:
     """All that the results of an experiment of pools depend on."""
     found = spec.model_dump(mode="json")
+    # Experiments without a key are what they were before it was there.
     if spec.docker is None:
-        del found["docker"]  # experiments without it are what they were before it was there
+        del found["docker"]
+    for query in found["queries"].values():
+        if query["deadline_h"] is None:
+            del query["deadline_h"]
+    storage = (found["driver"] or {}).get("storage")
+    if storage and not storage["incoming_gb_h"]:
+        del storage["incoming_gb_h"]
     return found | {"types": {name: str(kind) for name, kind in types.items()}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from harness.report.data import Run
 from harness.report.figures import Group, Legend
@@ -90,6 +91,12 @@ def _nodes(run: Run, pool: str) -> str:
     return f"{count:.0f} {kind}" if count and isinstance(kind, str) else ABSENT
 
 
+def _own_deadlines(experiment: Any) -> bool:
+    """Whether some query has one: how long all take then does not say whether a configuration is in time."""
+    queries = experiment.get("queries") if isinstance(experiment, Mapping) else None
+    return any((query or {}).get("deadline_h") for query in (queries or {}).values())
+
+
 def findings_pools(runs: Sequence[Run]) -> list[Finding]:
     """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
     # A run without a time or a cost, as one that never ends, is neither fast nor cheap.
@@ -130,7 +137,7 @@ def findings_pools(runs: Sequence[Run]) -> list[Finding]:
         experiment = driver.info.get("experiment")
         deadline = number_at(experiment, "driver", "deadline_h") if isinstance(experiment, Mapping) else None
         others = [r for r in runs if r is not driver and deadline and r.number("makespan_s") <= deadline * 3600]
-        if deadline is not None:
+        if deadline is not None and not _own_deadlines(experiment):
             cheapest = min((r.number("cost_dollars") for r in others), default=None)
             meets = driver.number("makespan_s") <= deadline * 3600
             cheap = cheapest is None or driver.number("cost_dollars") <= cheapest + 0.005

@@ -86,6 +86,12 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
         Query(name, float(spec.docker.tasks[name].count), query.memory_gb) for name, query in spec.queries.items()
     ]
     for query in queries:
+        if spec.queries[query.name].deadline_h is not None:
+            raise InputError(
+                f"query {query.name} has a deadline of its own: containers serve all queries as one queue",
+                where=document.where(("queries", query.name)),
+                mend="leave deadline_h out, or run it with --backend sim",
+            )
         if query.memory_gb > cores[0][0].memory_gb_core:
             raise InputError(
                 f"query {query.name} needs more memory than a core of {cores[0][0].name} has",

@@ -66,7 +66,7 @@ def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]
             queries,
             experiment.core_candidates(),
             types,
-            held.data_gb,
+            held.data_gb + held.incoming_gb_h * period_h,
             deadline_h=deadline_h,
             period_h=period_h,
             replicas=held.replicas,

@@ -37,6 +37,8 @@ class QuerySpec(Strict):
     """How many times as fast a GPU makes it."""
     rates: dict[str, Number] = Field(default_factory=dict)
     """Node type → computing rate, where it is not the type's compute units."""
+    deadline_h: Number | None = None
+    """By when it has to end, where that is before the driver's deadline."""
 
 
 class CloudConfiguration(Strict):
@@ -47,10 +49,12 @@ class CloudConfiguration(Strict):
 
 
 class StorageSpec(Strict):
-    """What the core pool must hold: ``data_gb`` with its ``replicas``, on nodes of one of ``types``."""
+    """What the core pool must hold: ``data_gb`` and what comes in, with ``replicas``, on nodes of one of ``types``."""
 
     data_gb: Number
-    """The data."""
+    """The data at the beginning of a period."""
+    incoming_gb_h: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = 0.0
+    """Data that come in every hour."""
     replicas: Annotated[int, Field(ge=1, le=100)] = 3
     """Of each block."""
     types: list[str] = Field(min_length=1, max_length=100)
