@@ -87,6 +87,7 @@ SIMULATED: dict[str, Recipe] = {
     "qknober-users": _run("qknober-users", "summary"),
     "qknober-users-1000": _run("qknober-users-1000 --seed 1"),
     "qknober-window": _run("qknober-window", "summary"),
+    "qknober-knob": _run("qknober-knob", "summary"),
     "qknober-synthetic": Recipe(("python -m studies.synthetic -o {file}",)),
     **{
         f"dynamicmr-{what}": _study(f"dynamicmr {what} --seeds {1 if what == 'static' else 5}")
