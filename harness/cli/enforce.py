@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from harness.control.reports import TickReport
     from harness.control.telemetry import Log
     from harness.control.wall import Controller
+    from harness.yarn.capacity.source import ConfigurationSource
+    from harness.yarn.files import AllocationPlace
     from harness.yarn.rmclient import RmClient
+
+    Place = AllocationPlace | ConfigurationSource
 
 #: Alarms of things that come right by themselves, or that the controller has put right.
 _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note"})
@@ -80,11 +84,13 @@ def enforce(
     return _serve(config, rms, log, address, port)
 
 
-def _controller(config: EnforceConfig, client: RmClient, ledger: Path, stack: Any, **more: Any) -> Controller:
+def _controller(
+    config: EnforceConfig, client: RmClient, place: Place, ledger: Path, stack: Any, **more: Any
+) -> Controller:
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
-    policy, place = config.make_policy(), config.owned(client)
+    policy = config.make_policy()
     store = stack.enter_context(LedgerStore(ledger))
     return Controller(config.control_settings(), client, place, store, policy, **more)
 
@@ -96,9 +102,8 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool) 
 
     with ExitStack() as stack:
         client = stack.enter_context(config.open_client(rms))
-        controller = _controller(
-            config, client, config.ledger_path(), stack, on_tick=TickLog(log, config.make_policy())
-        )
+        tell = TickLog(log, config.make_policy())
+        controller = _controller(config, client, config.owned(client), config.ledger_path(), stack, on_tick=tell)
         stack.callback(controller.close)
         report = controller.tick()
     if as_json:
@@ -121,7 +126,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
             echo_wrapped(f"yarnfair: file: {trouble}", err=True)
         if config.ledger_path().exists():
             copy_ledger(config.ledger_path(), folder / "ledger.db")
-        controller = _controller(config, client, folder / "ledger.db", stack, dry_run=True)
+        controller = _controller(config, client, config.owned(client), folder / "ledger.db", stack, dry_run=True)
         report = controller.tick()
         prepared = controller.prepared
         before = controller.owner.present() if report.record is not None else {}
@@ -279,14 +284,15 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             log("info", "metrics", f"http://{address}:{shown}/metrics", port=shown)
         if config.page is not None:
             log("info", "page", _live_page(config, stack))
-        client = _wait_for_rm(config, rms, log, stop)
-        if client is None:
+        found = _wait_for_rm(config, rms, log, stop)
+        if found is None:
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
+        client, place = found
         stack.enter_context(client)
         if trouble := config.pair_trouble(client.rms):
             log("warning", "file", trouble)
-        controller = _controller(config, client, config.ledger_path(), stack, on_tick=on_tick)
+        controller = _controller(config, client, place, config.ledger_path(), stack, on_tick=on_tick)
         stack.callback(controller.close)
         where = ", ".join(rm.rest for rm in client.rms)
         words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
@@ -353,14 +359,23 @@ class _Signals:
                 os._exit(128 + again)
 
 
-def _wait_for_rm(config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event) -> RmClient | None:
-    """A client, as soon as an RM answers; None when stopped before."""
+def _wait_for_rm(
+    config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event
+) -> tuple[RmClient, Place] | None:
+    """A client and what its scheduler reads, as soon as an active RM answers; None when stopped before."""
+    from contextlib import ExitStack
+
     from harness.yarn.errors import Unreachable
 
     said = ""
     while not stop.is_set():
         try:
-            return config.open_client(rms)
+            with ExitStack() as stack:
+                client = stack.enter_context(config.open_client(rms))
+                # Where the configuration names the RPC ports, a client is made without asking anybody.
+                place = config.owned(client)
+                stack.pop_all()
+                return client, place
         except Unreachable as error:
             if error.line() != said:
                 said = error.line()

@@ -1,0 +1,1 @@
+"""Hours on real parts that are broken on purpose: two ResourceManagers, two controllers, faults by chance."""
