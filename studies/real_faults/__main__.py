@@ -65,7 +65,7 @@ def _pieces(folder: Path, hours: float, seed: int, piece_minutes: float, only: i
                 for number_of in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number_of, interrupt)
                 told = piece.run(min(60 * piece_minutes, 3600 * hours - state["seconds"]))
-        state["pieces"].append({"begun": begun, **asdict(told)})
+        state["pieces"].append({"begun": begun, **asdict(told), "faults": dict(told.faults)})
         state["seconds"] += told.seconds
         write_json(apps_file, {"apps": {name: asdict(used) for name, used in known.items()}})
         write_json(kept, state)

@@ -57,7 +57,6 @@ def node_properties(folder: Path, host: str = "127.0.0.1", *, port: int = 0, mem
         "yarn.nodemanager.disk-health-checker.enable": "false",
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "false",
-        "yarn.nodemanager.delete.debug-delay-sec": "0",
         "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{processes.MARK}",
     }
 
@@ -141,11 +140,8 @@ class Pair:
         process = self.processes[name]
         process.signal_group(number)
         if number == signal.SIGKILL:
-            end = time.monotonic() + 20.0
-            while process.alive and time.monotonic() < end:
-                with suppress(ChildProcessError):
-                    os.waitpid(process.pid, os.WNOHANG)
-                time.sleep(0.05)
+            with suppress(ChildProcessError):
+                os.waitpid(process.pid, 0)
 
     def switch(self, rm: RmAddress, *, active: bool, timeout_s: float = 180.0) -> None:
         """What ``rmadmin -transitionToActive`` or ``-transitionToStandby`` does."""
