@@ -30,10 +30,10 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from studies import assessed_tables, dynamicmr_tables, figures_tables, ordering_tables
-from studies.real_faults import measured
 from studies.gallery import PANELS, drawing
 from studies.generated import write_pages
 from studies.keys import expanded, found
+from studies.real_faults import measured
 from studies.seeds import mean_of, shown
 
 ROOT = Path(__file__).resolve().parents[1]
