@@ -48,6 +48,7 @@ LONGEST = (
     "live-order",
     "live-rm",
     "live-pair",
+    "live-faults",
     "live-secure",
     "live-trouble",
     "live-jobs",

@@ -70,14 +70,23 @@ class Pair:
     file : their allocation file.
     more : properties besides.
     nodes : how many nodes, of `memory_mb` each.
+    capacity : they have the Capacity Scheduler, with this ``capacity-scheduler.xml``.
     """
 
     def __init__(
-        self, folder: Path, file: Path, more: Mapping[str, str], *, nodes: int = 0, memory_mb: int = 4096
+        self,
+        folder: Path,
+        file: Path,
+        more: Mapping[str, str],
+        *,
+        nodes: int = 0,
+        memory_mb: int = 4096,
+        capacity: str | None = None,
     ) -> None:
         self.folder, self.mark = folder, f"pair-{os.getpid()}-{time.time_ns()}"
         self.processes: dict[str, processes.Process] = {}
         self._commands: dict[str, list[str]] = {}
+        self._capacity = capacity
         node_names = [f"nm{number}" for number in range(1, nodes + 1)]
         ports = free_ports([*(f"{name}{number}" for name in _PORTS for number in (1, 2)), *node_names])
         properties = {
@@ -85,7 +94,7 @@ class Pair:
             "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
             "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
             "yarn.resourcemanager.cluster-id": "pair",
-            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["fair"][0],
+            "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"][0],
             "yarn.scheduler.fair.allocation.file": str(file),
             **more,
         }
@@ -111,6 +120,8 @@ class Pair:
         conf = self.folder / name
         conf.mkdir(parents=True, exist_ok=True)
         site.write(conf / "yarn-site.xml", site.render(properties))
+        if self._capacity:
+            site.write(conf / "capacity-scheduler.xml", self._capacity)
         site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
         site.write(conf / "log4j.properties", site.LOG4J)
         self._commands[name] = ["java", *daemons.java_words(main, str(conf), f"{conf}:{lib}/*", 256)]

@@ -55,6 +55,21 @@ def _samples(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def total(values: Values) -> str:
+    """How much has been run, and what came of it."""
+    row = (
+        f"{values['hours']:.1f} of {values['of_hours']:g}",
+        values["pieces"],
+        values["fault_count"],
+        values["violation_count"],
+        f"{values['calm_after_s']['greatest']:.0f} s",
+        f"{values['files_written']:,}",
+        f"{values['released_pieces']} of {values['pieces']}",
+    )
+    head = ("hours so far", "pieces", "faults", "violations", "all well after at most", "files written", "given back")
+    return markdown(head, [row])
+
+
 def accounts(values: Values) -> str:
     """Each ledger's sums beside the ResourceManager's own, by queue."""
     rows = [
@@ -63,12 +78,22 @@ def accounts(values: Values) -> str:
             f"`{queue}`",
             f"{found['ledger_mb_s']:,.0f}",
             f"{found['rm_mb_s']:,.0f}",
-            f"{100 * (found['ledger_mb_s'] / found['rm_mb_s'] - 1):+.3f} %",
+            f"{found['rm_most_mb_s']:,.0f}",
+            f"{100 * _outside(found):+.2f} %",
         )
         for name in _CONTROLLERS
         for queue, found in values["accounts"][name].items()
     ]
-    return markdown(("ledger", "queue", "MiB-seconds", "the RM's own", "difference"), rows)
+    return markdown(
+        ("ledger", "queue", "MiB-seconds", "the RM's own at the end", "the most it had shown", "outside these two"),
+        rows,
+    )
+
+
+def _outside(account: dict[str, float]) -> float:
+    """How far a ledger's sum is below what the RM shows at last, or above the most it ever showed, as a part of it."""
+    has, least, most = account["ledger_mb_s"], account["rm_mb_s"], account["rm_most_mb_s"]
+    return min(has / least - 1, 0.0) if has < most else has / most - 1
 
 
 def sizes(values: Values) -> str:
@@ -96,6 +121,7 @@ def faults(values: Values) -> str:
 #: Name -> (record, table).
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "real-faults": ("real-faults", faults),
+    "real-faults-sum": ("real-faults", total),
     "real-faults-accounts": ("real-faults", accounts),
     "real-faults-sizes": ("real-faults", sizes),
 }

@@ -10,21 +10,21 @@ import contextlib
 import os
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from harness.base.errors import InputError, YarnfairError
-from harness.clusters import daemons, jars, processes, site
+from harness.base.errors import InputError
+from harness.clusters import site
 from harness.clusters.compose import DockerCluster
-from harness.clusters.local import LocalCluster, free_ports
+from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
-from harness.yarn import rpc
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
+from studies.real_faults.cluster import Pair
 
 ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>
@@ -143,39 +143,6 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     yield from bring_up(backend(StateFolder(folder / "state")), folder)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two ResourceManagers in HA, switched by hand."""
-
-    rms: tuple[RmAddress, RmAddress]
-    processes: list[processes.Process]
-    #: Starts one of them anew (0 or 1) that has ended, with the configuration that it had.
-    restart: Callable[[int], None]
-
-    def switch(self, rm: RmAddress, *, active: bool) -> None:
-        """What ``rmadmin -transitionToActive`` or ``-transitionToStandby`` does."""
-        method = "transitionToActive" if active else "transitionToStandby"
-        by_user = rpc.field(1, rpc.field(1, 0))
-        rpc.call(
-            rm.admin, "org.apache.hadoop.ha.HAServiceProtocol", method, by_user, user=processes_user(), timeout_s=180
-        )
-
-
-def processes_user() -> str:
-    import getpass
-
-    return getpass.getuser()
-
-
-_KEYS = {
-    "http": "webapp.address",
-    "client": "address",
-    "admin": "admin.address",
-    "scheduler": "scheduler.address",
-    "tracker": "resource-tracker.address",
-}
-
-
 @pytest.fixture
 def rm_pair(tmp_path: Path) -> Iterator[Pair]:
     """Two real ResourceManagers, both on standby."""
@@ -193,81 +160,11 @@ def start_pair(
     Their allocation file is ``fair-scheduler.xml`` in the folder; ``capacity``: they have the Capacity Scheduler, with
     this ``capacity-scheduler.xml``.
     """
-    mark = f"test-{os.getpid()}-{time.time_ns()}"
-    ports = free_ports(f"{name}{number}" for name in _KEYS for number in (1, 2))
-    properties = {
-        "yarn.resourcemanager.ha.enabled": "true",
-        "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
-        "yarn.resourcemanager.ha.automatic-failover.enabled": "false",
-        "yarn.resourcemanager.cluster-id": "pair",
-        "yarn.resourcemanager.scheduler.class": daemons.SCHEDULERS["capacity" if capacity else "fair"][0],
-        "yarn.scheduler.fair.allocation.file": str(folder / "fair-scheduler.xml"),
-        **more,
-    }
-    for number in (1, 2):
-        properties[f"yarn.resourcemanager.hostname.rm{number}"] = "127.0.0.1"
-        for name, key in _KEYS.items():
-            properties[f"yarn.resourcemanager.{key}.rm{number}"] = f"127.0.0.1:{ports[f'{name}{number}']}"
-    lib = jars.find()
-    started: list[processes.Process] = []
-
-    def configure(name: str, own: Mapping[str, str]) -> None:
-        conf = folder / name
-        conf.mkdir()
-        site.write(conf / "yarn-site.xml", site.render({**properties, **own}))
-        if capacity:
-            site.write(conf / "capacity-scheduler.xml", capacity)
-        site.write(conf / "core-site.xml", site.render({"hadoop.tmp.dir": str(conf / "tmp")}))
-        site.write(conf / "log4j.properties", site.LOG4J)
-
-    def start(name: str, main: str) -> processes.Process:
-        conf = folder / name
-        command = ["java", *daemons.java_words(main, str(conf), f"{conf}:{lib}/*", 256)]
-        environment = {**os.environ, processes.MARK: mark}
-        return processes.start(command, environment=environment, folder=folder, log=folder / f"{name}.log")
-
-    def restart(which: int) -> None:
-        started[which] = start(f"rm{which + 1}", daemons.RM)
-
-    rms = []
+    pair = Pair(folder, folder / "fair-scheduler.xml", more, nodes=int(node), capacity=capacity)
     try:
-        for number in (1, 2):
-            configure(f"rm{number}", {"yarn.resourcemanager.ha.id": f"rm{number}"})
-            started.append(start(f"rm{number}", daemons.RM))
-            rpc_ports = {name: f"127.0.0.1:{ports[f'{name}{number}']}" for name in ("admin", "client")}
-            rms.append(RmAddress.of(f"http://127.0.0.1:{ports[f'http{number}']}", **rpc_ports))
-        if node:
-            configure("nm", node_properties(folder / "nm"))
-            started.append(start("nm", daemons.NM))
-        pair = Pair((rms[0], rms[1]), started, restart)
-        with RmClient(rms, HttpOptions(attempts=1)) as client:
-            end = time.monotonic() + 90
-            for rm in rms:
-                while True:
-                    try:
-                        client.rest.info_of(rm.rest)
-                        break
-                    except YarnfairError:
-                        assert time.monotonic() < end, "the ResourceManagers do not start"
-                        assert all(process.alive for process in started)
-                        time.sleep(0.3)
+        for name in pair.parts:
+            pair.start(name)
+        pair.wait()
         yield pair
     finally:
-        assert processes.stop(started, mark) == []
-
-
-def node_properties(folder: Path, host: str = "127.0.0.1") -> dict[str, str]:
-    """A NodeManager of 4 GB with what it keeps in this folder."""
-    addresses = ("address", "localizer.address", "webapp.address", "collector-service.address")
-    return {
-        "yarn.nodemanager.hostname": host,
-        **{f"yarn.nodemanager.{name}": f"{host}:0" for name in addresses},
-        "yarn.nodemanager.resource.memory-mb": "4096",
-        "yarn.nodemanager.resource.cpu-vcores": "16",
-        "yarn.nodemanager.local-dirs": str(folder / "local"),
-        "yarn.nodemanager.log-dirs": str(folder / "logs"),
-        "yarn.nodemanager.disk-health-checker.enable": "false",
-        "yarn.nodemanager.vmem-check-enabled": "false",
-        "yarn.nodemanager.pmem-check-enabled": "false",
-        "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{processes.MARK}",
-    }
+        assert pair.stop() == []

@@ -41,18 +41,6 @@ ALLOCATIONS = """<?xml version="1.0"?>
 QUEUES = ("root.a", "root.b", "root.c")
 
 
-def recovery(folder: Path) -> dict[str, str]:
-    """Properties with which a ResourceManager keeps its state below a folder, and goes on with what runs."""
-    (folder / "rmstate").mkdir()
-    store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
-    return {
-        "yarn.resourcemanager.recovery.enabled": "true",
-        "yarn.resourcemanager.store.class": store,
-        "yarn.resourcemanager.fs.state-store.uri": f"file://{folder}/rmstate",
-        "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": "1000",
-    }
-
-
 def until(true: Callable[[], Any], what: str, timeout_s: float = 60.0, every_s: float = 0.2) -> Any:
     """Waits until something is true and gives it back."""
     end = time.monotonic() + timeout_s

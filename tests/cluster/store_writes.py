@@ -132,15 +132,14 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
 
             def fail() -> None:
                 active = next(n for n, rm in enumerate(pair.rms) if rm.rest == client.rest.http.current)
-                pair.processes[active].signal_group(signal.SIGKILL)
-                until(lambda: not pair.processes[active].alive, "it is dead")
-                pair.restart(active)
+                pair.signal(f"rm{active + 1}", signal.SIGKILL)
+                pair.start(f"rm{active + 1}")
 
             def other() -> RmClient:
                 return RmClient(list(pair.rms), OPTIONS)
 
             until(there, "ZooKeeper elects", 60)
-            yield Stand(client, open_source(client, None), None, lambda: pair.processes[:2], other, fail)
+            yield Stand(client, open_source(client, None), None, lambda: [pair.processes[name] for name in ("rm1", "rm2")], other, fail)
             client.close()
 
 

@@ -29,6 +29,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
+from studies.real_faults.cluster import recovery
 from tests.browser import chromium
 from tests.cluster.enforcing import (
     ALLOCATIONS,
@@ -37,7 +38,6 @@ from tests.cluster.enforcing import (
     Load,
     Meddler,
     Service,
-    recovery,
     stop_rm,
     tmpfs,
     until,
@@ -88,7 +88,7 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         vcores=16,
         expiry_ms=10_000,
         allocations=str(folder / "allocations.xml"),
-        properties=recovery(folder),
+        properties=recovery(folder / "rmstate"),
     )
     cluster = LocalCluster(StateFolder(folder / "state"))
     try:

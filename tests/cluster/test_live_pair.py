@@ -13,8 +13,9 @@ from harness.clusters import site
 from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
-from tests.cluster.conftest import Pair, start_pair
-from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, recovery, until
+from studies.real_faults.cluster import Pair, recovery
+from tests.cluster.conftest import start_pair
+from tests.cluster.enforcing import ALLOCATIONS, QUEUES, FileGuard, Load, Service, until
 
 pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-pair")]
 
@@ -47,7 +48,7 @@ def test_the_client_finds_the_active_one_through_standby_and_failover(rm_pair: P
         # How a controller notices a failover.
         assert both.rest.info().id != before
 
-        rm_pair.processes[0].signal_group(signal.SIGKILL)
+        rm_pair.signal("rm1", signal.SIGKILL)
         with pytest.raises(Unreachable):
             both.rest.metrics()
         with pytest.raises(NoActiveRm):
@@ -62,7 +63,7 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
     file = tmp_path / "fair-scheduler.xml"
     site.write(file, ALLOCATIONS)
     properties = {
-        **recovery(tmp_path),
+        **recovery(tmp_path / "rmstate"),
         "yarn.scheduler.minimum-allocation-mb": "256",
         "yarn.scheduler.increment-allocation-mb": "256",
     }
@@ -85,7 +86,7 @@ def test_the_controller_follows_a_failover(tmp_path: Path) -> None:
         until(lambda: sum(app.running_containers for app in load.apps()) >= 6, "containers run", 90)
         with FileGuard(file) as guard:
             # The active one dies; its partner takes over, with the applications, after some seconds without any RM.
-            pair.processes[0].signal_group(signal.SIGKILL)
+            pair.signal("rm1", signal.SIGKILL)
             time.sleep(4)
             pair.switch(second, active=True)
             (event, *_) = until(lambda: service.events("rm"), "the controller notices", 90)

@@ -17,7 +17,8 @@ from harness.yarn.capacity.source import StoreSource
 from harness.yarn.errors import Refused
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from tests.cluster.enforcing import Service, recovery, until
+from studies.real_faults.cluster import recovery
+from tests.cluster.enforcing import Service, until
 from tests.cluster.secure_rm import ALLOCATIONS, SecureRm, secure_rm
 from tests.cluster.test_live_capacity import FILE, MENDED, P
 
@@ -137,7 +138,7 @@ def test_the_capacity_schedulers_store_behind_spnego_and_its_acl(tmp_path: Path)
 
 
 def test_the_controller_follows_a_failover_with_a_keytab(tmp_path: Path) -> None:
-    with secure_rm(tmp_path, rms=2, nodes=1, more=recovery(tmp_path)) as rm, rm.client("ctl") as client:
+    with secure_rm(tmp_path, rms=2, nodes=1, more=recovery(tmp_path / "rmstate")) as rm, rm.client("ctl") as client:
         rm.switch(0, active=True)
         until(lambda: client.rest.metrics().active_nodes == 1, "the node is there", 180)
         # The one on standby sends the client to the other, with its proof.

@@ -1,0 +1,228 @@
+"""The study of hours on real parts: its watcher sees what must not be, its network breaks as told, its sums add up."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studies.real_faults import faults
+from studies.real_faults.controllers import Controller
+from studies.real_faults.guard import Guard
+from studies.real_faults.measured import TABLES, measured
+from studies.real_faults.piece import THEIRS, beyond
+from studies.real_faults.relay import Relay
+
+LEASE_S = 30.0
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[tuple[Guard, list[str]]]:
+    file, told = folder / "fair-scheduler.xml", []
+    file.write_bytes(THEIRS)
+    guard = Guard(file, THEIRS, 3.0, LEASE_S, told.append)
+    guard.begin()
+    try:
+        yield guard, told
+    finally:
+        guard.end()
+    assert not guard._thread.is_alive()
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def put(path: Path, data: bytes) -> None:
+    draft = path.with_name("draft")
+    draft.write_bytes(data)
+    draft.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"<allocations><queue", "invalid"),
+        (THEIRS.replace(b"50", b"51"), "more than weights"),
+        (THEIRS.replace(b" 2.0 ", b"60"), "30.000 apart"),
+        (THEIRS.replace(b" 2.0 ", b"1e30"), "no weights"),
+        (THEIRS.replace(b"<!-- the administrator's -->", b""), "comment"),
+    ],
+)
+def test_a_file_that_no_reader_should_meet_is_told(tmp_path: Path, data: bytes, said: str) -> None:
+    with watched(tmp_path) as (guard, told):
+        until(lambda: guard.replaced == 1)
+        put(guard.file, data)
+        until(lambda: told)
+        assert said in told[0]
+
+
+def test_weights_within_the_bound_and_what_others_write_are_not_told(tmp_path: Path) -> None:
+    with watched(tmp_path) as (guard, told):
+        until(lambda: guard.replaced == 1)
+        good = THEIRS.replace(b" 2.0 ", b"5.9")
+        put(guard.file, good)
+        until(lambda: good in guard.seen)
+        put(guard.file, guard.put(b"<allocations>"))
+        # Seen in parts, as somebody writes it who knows no better.
+        put(guard.file, b"<alloc")
+        put(guard.file, THEIRS)
+        until(lambda: guard.replaced == 3)
+        assert told == []
+
+
+def test_a_lease_that_is_taken_from_one_who_lives_is_told(tmp_path: Path) -> None:
+    def lease(owner: str) -> bytes:
+        return json.dumps({"owner": owner, "count": 1}).encode()
+
+    with watched(tmp_path) as (guard, told):
+        put(guard.lease, lease("one"))
+        until(lambda: [s.owner for s in guard.signed][-1:] == ["one"])
+        put(guard.lease, lease(""))
+        until(lambda: guard.signed[-1].owner == "")
+        put(guard.lease, lease("two"))
+        until(lambda: guard.signed[-1].owner == "two")
+        assert told == [], "given back, it is anybody's"
+        put(guard.lease, lease("one"))
+        until(lambda: guard.signed[-1].owner == "one")
+        assert len(told) == 1
+        assert "one takes the lease" in told[0]
+        now = time.monotonic()
+        assert guard.owner_in(now - 100, now) >= {"one", "two", ""}
+        assert guard.owner_in(now, now + 1) == {"one"}
+        guard.disturb_lease(60.0)
+        put(guard.lease, lease("two"))
+        until(lambda: guard.signed[-1].owner == "two")
+        assert len(told) == 1, "somebody has meddled with it"
+
+
+def _asked(relay: Relay) -> bytes:
+    """What comes of a question through a relay; nothing where the connection breaks."""
+    answer = b""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", relay.port), timeout=10) as client:
+        client.sendall(b"?")
+        client.shutdown(socket.SHUT_WR)
+        while part := client.recv(65536):
+            answer += part
+    return answer
+
+
+def test_a_relay_lets_through_refuses_cuts_and_adds_noise() -> None:
+    answer = b"Location: 127.0.0.1:12345 " + b"x" * 2000
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(10)
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        relay = Relay(server.getsockname()[1], 1)
+        relay.rewrites = {b"127.0.0.1:12345": b"127.0.0.1:54321"}
+        through = answer.replace(b"12345", b"54321")
+        try:
+            assert _asked(relay) == through
+            assert relay.disturbed == 0
+            relay.mode = "slow"
+            assert _asked(relay) == through
+            relay.mode = "refused"
+            assert _asked(relay) == b""
+            relay.mode = "cut"
+            cut = _asked(relay)
+            assert len(cut) < len(through)
+            assert through.startswith(cut)
+            relay.mode = "noise"
+            noisy = _asked(relay)
+            assert len(noisy) == len(through)
+            assert 1 <= noisy.count(0) <= 8 * 4
+            assert relay.disturbed >= 4
+        finally:
+            relay.close()
+
+
+def test_each_kind_of_fault_is_drawn() -> None:
+    rng = random.Random(1)
+    assert {faults.draw(rng) for _ in range(3000)} == set(faults.KINDS)
+
+
+def test_a_log_tells_which_alarms_last(tmp_path: Path) -> None:
+    one = Controller("one", tmp_path, tmp_path / "one.db", {"policy": "ltrf"})
+
+    def log(start: str, **event: str) -> None:
+        with one.log.open("a") as out:
+            out.write(start + (json.dumps(event) + "\n" if event else ""))
+
+    log("", level="info", event="begin", text="policy ltrf")
+    log("", level="warning", event="lease", text="another one")
+    log("", level="warning", event="foreign", text="somebody else")
+    assert len(one.events()) == 3
+    assert one.begun
+    assert one.alarms == {"lease": "another one"}
+    log('{"half a li')
+    assert one.events() == []
+    log("ne\n")
+    log("", level="info", event="lease", text="mended")
+    assert len(one.events()) == 1
+    assert one.alarms == {}
+
+
+@pytest.mark.parametrize(
+    ("ledger", "off"), [(100_000, 0), (120_000, 0), (96_500, 0), (124_000, 0), (95_000, -5_000), (130_000, 10_000)]
+)
+def test_a_ledger_may_lie_between_what_the_rm_shows_and_the_most_it_has_shown(ledger: float, off: float) -> None:
+    assert beyond({"ledger_mb_s": ledger, "rm_mb_s": 100_000, "rm_most_mb_s": 120_000}) == off
+
+
+def test_a_record_adds_the_pieces_up() -> None:
+    def sample(at_s: float, memory_mb: float | None) -> dict[str, Any]:
+        own = {"memory_mb": memory_mb, "log_bytes": 2048, "ledger_bytes": 4096}
+        return {
+            "at_s": at_s,
+            "load_average": 1.0,
+            "applications": 7,
+            "one": own,
+            "two": own,
+            "rm1": {"memory_mb": 200.0},
+            "rm2": {"memory_mb": 210.0},
+        }
+
+    def piece(kind: str, violations: list[str], ledger_mb_s: float) -> dict[str, Any]:
+        account = {"root.a": {"ledger_mb_s": ledger_mb_s, "rm_mb_s": 900, "rm_most_mb_s": 1000}}
+        return {
+            "rounds": 2,
+            "faults": dict(Counter({"rm-killed": 1, kind: 2})),
+            "violations": violations,
+            "calm_after_s": [10.0, 20.0],
+            "ended": [],
+            "replaced": 5,
+            "released": not violations,
+            "samples": [sample(0, 80.0), sample(60, 81.0), sample(1700, None), sample(1800, 82.0)],
+            "accounts": {"one": account, "two": account},
+            "seconds": 1800.0,
+        }
+
+    state = {"seed": 3, "seconds": 3600.0, "pieces": [piece("node-killed", ["x"], 500.0), piece("a", [], 1001.0)]}
+    values = measured(state, 8.0)
+    assert values["hours"] == 1.0
+    assert values["faults"] == {"a": 2, "node-killed": 2, "rm-killed": 2}
+    assert (values["fault_count"], values["violation_count"], values["released_pieces"]) == (6, 1, 1)
+    assert [found["hours"] for found in values["samples"]] == [0.0, 0.5, 1.0]
+    tables = {name: make(values) for name, (_, make) in TABLES.items()}
+    assert "| one | `root.a` | 1,001 | 900 | 1,000 | +0.10 % |" in tables["real-faults-accounts"]
+    assert "| 0.50 | 82 | 82 | 200 | 210 | 2 | 2 | 4 | 4 | 7 |" in tables["real-faults-sizes"]
+    assert "| 1.0 of 8 | 2 | 6 | 1 | 20 s | 10 | 1 of 2 |" in tables["real-faults-sum"]
