@@ -120,7 +120,7 @@ REAL = (
     *("fawkes-real", "ltyarn-real", "ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed"),
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),
-    "outside-real-short",
+    *("outside-real-short", "real-faults"),
     *("sim-against-real", "store-writes", "tpch-hive"),
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )

@@ -83,7 +83,8 @@ class Pair:
         memory_mb: int = 4096,
         capacity: str | None = None,
     ) -> None:
-        self.folder, self.mark = folder, f"pair-{os.getpid()}-{time.time_ns()}"
+        self.folder, self.mark = folder, f"pair-{folder}"
+        processes.stop([], self.mark)  # what a run that was killed has left
         self.processes: dict[str, processes.Process] = {}
         self._commands: dict[str, list[str]] = {}
         self._capacity = capacity

@@ -22,10 +22,11 @@ MOMENTS = frozenset({"rm", "foreign", "note"})
 
 
 class Controller:
-    """One controller with its configuration, log (both in a folder) and ledger."""
+    """One controller with its configuration, log (both in a folder) and ledger. ``mark``: its cluster's."""
 
-    def __init__(self, name: str, folder: Path, ledger: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, folder: Path, ledger: Path, config: Mapping[str, Any], mark: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._mark = mark
         self.name, self.ledger = name, ledger
         self.config, self.log = folder / f"{name}.yaml", folder / f"{name}.log"
         write_text(self.config, yaml.safe_dump({**config, "ledger": str(ledger)}))
@@ -48,8 +49,9 @@ class Controller:
         if self.running:
             return
         command = [sys.executable, "-m", "harness", "enforce", "--config", str(self.config), "--log-format", "json"]
+        environment = {**os.environ, processes.MARK: self._mark}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.frozen = self.begun = False
         self.alarms = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from studies.tables import Values, markdown
 
 _CONTROLLERS = ("one", "two")
-#: A row of sizes at least so far apart.
-_EVERY_H = 0.25
+#: Rows of sizes, at most.
+_ROWS = 16
 
 
 def measured(state: dict[str, Any], hours: float) -> Values:
@@ -36,11 +37,11 @@ def measured(state: dict[str, Any], hours: float) -> Values:
         "calm_after_s": {"median": statistics.median(calm), "greatest": max(calm)},
         "ended": [words for piece in pieces for words in piece["ended"]],
         "accounts": pieces[-1]["accounts"],
-        "samples": _samples(pieces),
+        "samples": _samples(pieces, state["seconds"] / 3600 / _ROWS),
     }
 
 
-def _samples(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _samples(pieces: list[dict[str, Any]], every_h: float) -> list[dict[str, Any]]:
     """Sizes over time, in hours since the first piece; pauses between pieces do not count."""
     found: list[dict[str, Any]] = []
     before_s = 0.0
@@ -49,7 +50,7 @@ def _samples(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
             at_h = (before_s + sample["at_s"]) / 3600
             # A moment at which one of them was dead or beginning tells nothing of its size.
             whole = all(sample[name]["memory_mb"] for name in (*_CONTROLLERS, "rm1", "rm2"))
-            if whole and (not found or at_h - found[-1]["hours"] >= _EVERY_H):
+            if whole and (not found or at_h - found[-1]["hours"] >= every_h):
                 found.append({"hours": round(at_h, 3), **{k: v for k, v in sample.items() if k != "at_s"}})
         before_s += piece["seconds"]
     return found
@@ -115,7 +116,8 @@ def sizes(values: Values) -> str:
 
 def faults(values: Values) -> str:
     """How often which fault."""
-    return ", ".join(f"`{kind}` {number}" for kind, number in values["faults"].items())
+    told = ", ".join(f"`{kind}` {number}" for kind, number in values["faults"].items())
+    return textwrap.fill(told, 120, break_on_hyphens=False, break_long_words=False)
 
 
 #: Name -> (record, table).

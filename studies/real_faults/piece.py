@@ -158,7 +158,7 @@ class Piece:
             ],
         }
         self.controllers = [
-            Controller(name, folder / "controllers", self.ledger_disk.folder / f"{name}.db", config)
+            Controller(name, folder / "controllers", self.ledger_disk.folder / f"{name}.db", config, self.pair.mark)
             for name in ("one", "two")
         ]
         for one in self.controllers:

@@ -139,7 +139,14 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
                 return RmClient(list(pair.rms), OPTIONS)
 
             until(there, "ZooKeeper elects", 60)
-            yield Stand(client, open_source(client, None), None, lambda: [pair.processes[name] for name in ("rm1", "rm2")], other, fail)
+            yield Stand(
+                client,
+                open_source(client, None),
+                None,
+                lambda: [pair.processes[name] for name in ("rm1", "rm2")],
+                other,
+                fail,
+            )
             client.close()
 
 

@@ -80,6 +80,8 @@ def parse(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def module(name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = importlib.import_module(name)
+    if hasattr(loaded, "__path__"):
+        loaded = importlib.import_module(f"{name}.__main__")
     groups = [
         value for key, value in vars(loaded).items() if isinstance(value, click.Command) and key in ("study", "cli")
     ]
