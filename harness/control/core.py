@@ -223,9 +223,9 @@ class ControlCore:
                 text = f"what was counted so far does not fit this policy, counting begins anew ({error})"
                 alarms = [RaiseAlarm("ledger", text)]
         if ledger is None:
-            weights = dict(leaf_weights(snapshot, settings.shares))
             start_s = snapshot.time_s if self.start_s is None else self.start_s
             try:
+                weights = dict(leaf_weights(snapshot, settings.shares))
                 ledger = Ledger(settings, weights, snapshot.capacity, start_s=start_s)
             except ValueError as error:
                 return [RaiseAlarm("observation", str(error))]
@@ -237,13 +237,13 @@ class ControlCore:
     def _account(self, event: Observed, ledger: Ledger) -> str:
         """Bring the ledger up to the observation; what is wrong with the observation, or ''."""
         snapshot, consumed = event.snapshot, event.consumed
-        weights = leaf_weights(snapshot, ledger.settings.shares)
-        if weights != self._leaf_weights:
-            try:
+        try:
+            weights = leaf_weights(snapshot, ledger.settings.shares)
+            if weights != self._leaf_weights:
                 ledger.set_weights(dict(weights))
-            except ValueError as error:
-                return str(error)
-            self._leaf_weights = weights
+                self._leaf_weights = weights
+        except ValueError as error:
+            return str(error)
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
         used: dict[str, tuple[float, float]] = {}
@@ -252,13 +252,17 @@ class ControlCore:
             now = consumed.get(leaf)
             if now is None:
                 continue
+            memory, vcores = now
             before = last.get(leaf)
             if before is None:
-                before = _NOTHING
-            elif now[0] < before[0] or now[1] < before[1]:
-                # The RM has forgotten applications: what they used since the last look is lost.
-                before = now
-            used[leaf] = (now[0] - before[0], now[1] - before[1])
+                used[leaf] = (memory, vcores)
+            else:
+                memory_before, vcores_before = before
+                if memory < memory_before or vcores < vcores_before:
+                    # The RM has forgotten applications: what they used since the last look is lost.
+                    used[leaf] = (0.0, 0.0)
+                else:
+                    used[leaf] = (memory - memory_before, vcores - vcores_before)
             last[leaf] = now
         try:
             due = self._due(snapshot, ledger) if ledger.settings.count_due else None
@@ -288,9 +292,6 @@ class ControlCore:
             claims[leaf] = min(wanted, ledger.share(leaf))
         before, self._claims = self._claims, claims
         return {leaf: (claim + before.get(leaf, claim)) / 2 * seconds for leaf, claim in claims.items()}
-
-
-_NOTHING = Usage()
 
 
 def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:

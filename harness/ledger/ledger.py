@@ -187,12 +187,13 @@ class Ledger:
         discounts = settings.discount != 1.0
         window, half_life = settings.window_s is not None, settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(counted_s, half_life)
-        measure = self._measure
+        measure, memory_alone = self._measure, settings.resource == "memory"
         for leaf, usage in used.items():
             account = accounts.get(leaf)
             if account is None:
                 raise ValueError(f"{leaf} is not a leaf of this ledger")
-            amount = measure(usage)
+            plainly = memory_alone and 0 <= usage[0] < math.inf and 0 <= usage[1] < math.inf
+            amount = usage[0] if plainly else measure(usage)
             account.plain += amount
             counted = amount * fraction
             if discounts:

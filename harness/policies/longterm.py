@@ -280,19 +280,15 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
 
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
     """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
-    found, waiting = [], []
     by_memory = resource == "memory"
-    for queue in map(snapshot.queues.__getitem__, tree.names):
-        demand, held = queue.demand, queue.allocated
-        wanted_mb = demand.memory_mb
-        if by_memory:
-            found.append(float(wanted_mb))
-        elif resource == "vcores":
-            found.append(float(demand.vcores))
-        else:
-            found.append(demand.dominant_share(snapshot.capacity))
-        waiting.append(wanted_mb > held.memory_mb or demand.vcores > held.vcores)
-    return found, waiting
+    pairs = [(queue.demand, queue.allocated) for queue in map(snapshot.queues.__getitem__, tree.names)]
+    if by_memory:
+        found = [float(demand.memory_mb) for demand, _ in pairs]
+    elif resource == "vcores":
+        found = [float(demand.vcores) for demand, _ in pairs]
+    else:
+        found = [demand.dominant_share(snapshot.capacity) for demand, _ in pairs]
+    return found, [demand.memory_mb > held.memory_mb or demand.vcores > held.vcores for demand, held in pairs]
 
 
 def mean_task_s(snapshot: Snapshot) -> float:
@@ -331,7 +327,10 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
     queues, names, now_s = snapshot.queues, tree.names, snapshot.time_s
     found = []
     for q in tree.leaves:
-        waited_s = _waited_s(queues[names[q]], now_s)
+        queue = queues[names[q]]
+        if queue.last_start_s is not None and now_s - queue.last_start_s < t_wait_s:
+            continue  # it waits since then at the earliest
+        waited_s = _waited_s(queue, now_s)
         if waited_s >= t_wait_s and waited_s > 0 and may_grow(tree, snapshot, q):
             found.append(q)
     return found

@@ -53,18 +53,26 @@ class Tree:
 
 def tree_of(snapshot: Snapshot) -> Tree:
     """The shape of a snapshot's tree, cached: shapes change when an administrator changes them."""
+    if _seen and _seen[0] is snapshot:
+        known: Tree = _last[1]
+        return known
     rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
     # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
     shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
     # As at the last tick, mostly: comparing is cheaper than hashing.
     if not _last or _last[0] != shape:
         _last[:] = shape, _build(*shape)
+    _seen[:] = (snapshot,)
     tree: Tree = _last[1]
     return tree
 
 
 #: The shape, its tree, and that with entitlements level by level once somebody has asked for it.
 _last: list[Any] = []
+#: The snapshot that was looked at last: accounts and plan of one tick look at the same.
+_seen: list[Snapshot] = []
+#: A shape, and the weights of its leaves.
+_last_weights: list[Any] = []
 
 
 def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
@@ -87,7 +95,13 @@ def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ..
     if shares == "levels":
         tree = tree_of(snapshot)
         return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves])
-    return tuple([(q.name, q.weight) for q in snapshot.queues.values() if q.leaf])
+    tree_of(snapshot)
+    shape = _last[0]
+    if not _last_weights or _last_weights[0] is not shape:
+        rows = zip(*shape[:2], strict=True)
+        _last_weights[:] = shape, tuple([(name, weight) for name, (_, leaf, weight) in rows if leaf])
+    found: tuple[tuple[str, float], ...] = _last_weights[1]
+    return found
 
 
 def _by_levels(tree: Tree) -> Tree:
