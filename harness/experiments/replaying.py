@@ -43,20 +43,9 @@ def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list
     return uses
 
 
-def capacity_of(header: Header) -> dict[str, str]:
-    """The Capacity Scheduler's settings for a trace: recorded, or what `convert` makes of the Fair Scheduler's."""
-    if header.capacity is not None:
-        return dict(header.capacity)
-    share = header.max_am_share
-    return {"maximum-am-resource-percent": "1" if share < 0 else f"{share:g}"}
-
-
 def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
     """What the trace says of one scheduler and a replay on the other cannot have, in words."""
     found = []
-    limited = [path for path, line in header.queues.items() if line.max_running_apps is not None]
-    if "capacity" in schedulers and limited:
-        found.append(f"limits of running applications ({', '.join(limited[:3])}) are not simulated on capacity")
     if "fair" in schedulers and header.capacity:
         found.append(f"{len(header.capacity)} limits of the Capacity Scheduler have no counterpart on fair")
     return found
@@ -99,7 +88,8 @@ def experiment_text(
             if path in busy
         },
         **({} if fair_alone else {"scheduler": schedulers[0]}),
-        **({"capacity": capacity_of(header)} if "capacity" in schedulers else {}),
+        # What a Fair Scheduler's trace says of limits is converted.
+        **({"capacity": dict(header.capacity)} if "capacity" in schedulers and header.capacity else {}),
         "policies": ["fair", "ltrf@outside"] if fair_alone else policy_uses(schedulers, policies),
         "sample_s": sample_s,
         # What a controller of that cluster would have seen.

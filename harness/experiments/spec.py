@@ -301,7 +301,7 @@ class Experiment(Strict):
     weights."""
     capacity: dict[str, Scalar] = Field(default_factory=dict)
     """Settings of the Capacity Scheduler, without their prefix (`root.a.user-limit-factor: 1`), beside those that
-    come from `queues`: weights, maxima, the leaves' policies, and limits of users and AMs that hold nothing back."""
+    come from `queues`: weights, maxima, the leaves' policies, limits of applications and AMs."""
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     """What runs, one variant each."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1

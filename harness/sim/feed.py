@@ -13,6 +13,7 @@ import numpy as np
 
 from harness.base.errors import InputError
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
+from harness.model.resources import Resource
 from harness.sim import world as w
 from harness.sim.durations import EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
 from harness.sim.events import E_ARRIVE, push
@@ -44,6 +45,7 @@ class Feed:
     nodes : what a demand must fit into (one of them).
     row_of : called with each job that is read; its row in the result.
     weight_of : a job's weight among its leaf's applications.
+    largest_of : full path of a leaf -> the (MB, vcores) above which Hadoop refuses its asks; None: no limit of its own.
     """
 
     def __init__(
@@ -56,14 +58,15 @@ class Feed:
         nodes: Sequence[NodeSpec],
         row_of: Callable[[JobSpec], int],
         weight_of: Callable[[JobSpec], float] = lambda _: 1.0,
+        largest_of: Callable[[str], tuple[int, int] | None] = lambda _: None,
     ) -> None:
         self._ordered = isinstance(jobs, Sequence)
         self._jobs: Iterator[JobSpec] = iter(_in_order(jobs)) if isinstance(jobs, Sequence) else iter(jobs)
         self._seed, self.queue_of, self._user_of, self._row_of = seed, queue_of, user_of, row_of
-        self._weight_of = weight_of
+        self._weight_of, self._largest_of = weight_of, largest_of
         self._nodes = nodes
         self._sizes = sorted({(n.memory_mb, n.vcores) for n in nodes}, reverse=True)
-        self._fits: set[tuple[int, int]] = set()
+        self._fits: set[tuple[str, int, int]] = set()
         self._pool_end = 0
         self._pool: dict[int, tuple[tuple[float, ...], int]] = {}
         self._last_s = 0.0
@@ -294,9 +297,9 @@ class Feed:
                 raise refuse(
                     f"{job.executors} executors of {job.executor_slots} slots", "give at least one of each, 4096 slots"
                 )
-            self._check_size(job.executor_demand.memory_mb, job.executor_demand.vcores, "an executor", refuse)
+            self._check_size(job, job.executor_demand, "an executor", refuse)
         if job.am.memory_mb or job.am.vcores:
-            self._check_size(job.am.memory_mb, job.am.vcores, "its AM", refuse)
+            self._check_size(job, job.am, "its AM", refuse)
         return sorted(job.stages, key=lambda stage: stage.priority)
 
     def _check_stage(
@@ -325,18 +328,26 @@ class Feed:
             if short and stage.tasks:
                 raise refuse(f"{label} has {len(duration.values_s)} durations for {stage.tasks} tasks", "mend values_s")
         if job.kind != "spark" and stage.tasks:
-            self._check_size(stage.demand.memory_mb, stage.demand.vcores, f"a task of {label}", refuse)
+            self._check_size(job, stage.demand, f"a task of {label}", refuse)
 
-    def _check_size(self, mb: int, vcores: int, label: str, refuse: Callable[[str, str], InputError]) -> None:
-        if (mb, vcores) in self._fits:
+    def _check_size(self, job: JobSpec, size: Resource, label: str, refuse: Callable[[str, str], InputError]) -> None:
+        mb, vcores = size.memory_mb, size.vcores
+        if (job.queue, mb, vcores) in self._fits:
             return
+        asks = f"{label} asks for {mb} MiB and {vcores} vcores"
         if mb < 0 or vcores < 0 or mb + vcores == 0:
-            raise refuse(f"{label} asks for {mb} MiB and {vcores} vcores", "ask for something")
+            raise refuse(asks, "ask for something")
         if not any(mb <= node_mb and vcores <= node_vc for node_mb, node_vc in self._sizes):
             largest = max(self._nodes, key=lambda node: (node.memory_mb, node.vcores), default=None)
             has = f"{largest.name} has {largest.memory_mb} MiB and {largest.vcores} vcores" if largest else "no node"
-            raise refuse(f"{label} asks for {mb} MiB and {vcores} vcores, which no node has", f"the largest, {has}")
-        self._fits.add((mb, vcores))
+            raise refuse(f"{asks}, which no node has", f"the largest, {has}")
+        most = self._largest_of(job.queue)
+        if most is not None and (mb > most[0] or vcores > most[1]):
+            raise refuse(
+                f"{asks}; the largest container of {job.queue} has {most[0]} MiB and {most[1]} vcores",
+                f"ask for less, or raise {job.queue}.maximum-allocation-mb or -vcores",
+            )
+        self._fits.add((job.queue, mb, vcores))
 
 
 def _roomy(world: W) -> W:

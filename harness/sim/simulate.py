@@ -113,6 +113,7 @@ class Simulation:
             nodes=setup.nodes,
             row_of=self._add_job,
             weight_of=self._weight_of,
+            **({} if setup.scheduler == "fair" else {"largest_of": self.scheduler.largest_of}),
         )
         self.world = w.new_world(
             len(setup.nodes),

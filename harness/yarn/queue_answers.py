@@ -168,6 +168,9 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
             found[f"{path}.priority"] = f"{priority:.0f}"
         if path != "root" and not fields.flag("isAbsoluteResource", False):
             found[f"{path}.maximum-capacity"] = _number_text(min(fields.number("maxCapacity", 100.0), 100.0))
+        parallel = fields.integer("maxParallelApps", JAVA_INT_MAX)
+        if parallel < JAVA_INT_MAX:
+            found[f"{path}.max-parallel-apps"] = str(parallel)
         if not leaf:
             continue
         for name, key, default in (

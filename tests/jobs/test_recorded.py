@@ -15,7 +15,7 @@ from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.kind import Ended
 from harness.experiments.replaying import against, left_out, migration, migration_lines, policy_uses, write_experiment
-from harness.experiments.resolve import jobs_of, load_experiment, variants_of
+from harness.experiments.resolve import allocation_file, jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.recorded import (
     Header,
@@ -32,6 +32,7 @@ from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.workloads import build_jobs, load_workload
 from harness.jobs.workloads.base import Scale
 from harness.model.jobs import JobSpec
+from harness.sim.capacity.tree import capacity_settings
 
 EXPERIMENT = """
 experiment: recorded
@@ -222,11 +223,10 @@ def test_a_trace_on_both_schedulers_is_one_experiment(trace: Path, tmp_path: Pat
         ("capacity,scheduler=capacity", "capacity"),
         ("ltrf@outside,scheduler=capacity", "capacity"),
     ]
-    assert loaded.spec.capacity == {"maximum-am-resource-percent": "1"}
+    assert not loaded.spec.capacity, "what the trace says of limits is converted"
+    assert capacity_settings(allocation_file(loaded.spec), ())["root.g.c.max-parallel-apps"] == "2"
     assert policy_uses(["capacity"], ["ltrf"]) == [{"policy": "ltrf", "mode": "outside", "scheduler": "capacity"}]
-    assert left_out(read_trace(trace).header, ["capacity"]) == [
-        "limits of running applications (root.g.c) are not simulated on capacity"
-    ]
+    assert left_out(read_trace(trace).header, ["capacity"]) == []
 
 
 def test_limits_that_were_recorded_are_simulated(trace: Path, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ FEATURES = {
     "neverlaunched": "nodes never report containers as launched",
     "hashes": "a cluster timestamp and odd ports, for the orders of hash tables",
     "parallel": "few parallel applications: by default, of queues, parents and users; some end before it is their turn",
+    "largest": "maximum-allocation of some queues: starvation is by it; lowered (refused) and raised by changes",
 }
 #: Features that most random scripts have, and the chance of each of the others.
 COMMON = frozenset(
@@ -263,6 +264,20 @@ class _Maker:
             if r.random() < 0.3:
                 p[f"user.u{i}.{key}"] = str(r.randint(1, 4))
 
+    def largest(self, add, end):
+        """Largest containers, and changes of them."""
+        r, p, key = self.r, {}, "maximum-allocation-"
+        for q in self.queues:
+            if r.random() < 0.6:
+                p[f"{q['path']}.{key}mb"] = str(r.randint(2048, self.big))
+            if r.random() < 0.3:
+                p[f"{q['path']}.{key}vcores"] = str(r.randint(1, self.bigvc))
+        leaf = r.choice(self.leaves)["path"]
+        add(end * r.uniform(0.2, 0.5), 2, reconfigure={f"{leaf}.{key}mb": "1024"})
+        add(end * r.uniform(0.2, 0.5), 2, reconfigure={f"{leaf}.{key}mb": str(self.big + 1)})
+        add(end * r.uniform(0.5, 0.8), 2, reconfigure={f"{leaf}.{key}mb": str(self.big)})
+        return p
+
     def fixed(self):
         """Properties that stay."""
         r, p = self.r, {}
@@ -403,6 +418,8 @@ class _Maker:
                 for _ in range(r.randint(1, 5)):
                     add(t + r.randrange(3000, 60000), 3, release={"app": name, "n": r.randint(2, 30)})
         first = {**self.fixed(), **self.capacity()}
+        if self.has("largest"):
+            first |= self.largest(add, end)
         if self.has("stopped"):
             first[r.choice(self.leaves)["path"] + ".state"] = "STOPPED"
             q = r.choice(self.leaves)["path"] + ".state"

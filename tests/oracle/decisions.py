@@ -27,6 +27,7 @@ from tests.oracle.capacity_scripts import FEATURES as CAPACITY_FEATURES
 from tests.oracle.capacity_scripts import CapacityPlan
 from tests.oracle.capacity_scripts import make_script as make_capacity_script
 from tests.oracle.scripts import FEATURES, Plan, make_script
+from tests.oracle.versions import for_version, version_of
 
 HERE = Path(__file__).resolve().parent
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.{}.Oracle"
@@ -69,18 +70,22 @@ RECORDED_CAPACITY: dict[str, tuple[int, str]] = {
         5007,
         "weights,deep,parallel,priorities,am,amlimit,userlimits,maxapps,restart,reconfigure,loss,release",
     ),
+    "largest": (5008, "weights,drf,deep,largest,am,bigasks,reservations,orderingfair,multi,release"),
 }
 
 
 def compiled(lib: Path, scheduler: str) -> Path:
     """The folder with the compiled driver; made once for each state of its sources, also by processes side by side."""
-    sources = SOURCES[scheduler]
-    digest = hashlib.blake2b(b"".join(map(Path.read_bytes, sources)) + str(lib).encode(), digest_size=6).hexdigest()
+    texts = [for_version(path.read_text(encoding="utf-8"), version_of(lib)) for path in SOURCES[scheduler]]
+    digest = hashlib.blake2b("".join([*texts, str(lib)]).encode(), digest_size=6).hexdigest()
     target = HERE / "java" / "target" / digest
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as draft:
             classes = Path(draft) / "classes"
+            sources = [Path(draft) / path.name for path in SOURCES[scheduler]]
+            for source, text in zip(sources, texts, strict=True):
+                source.write_text(text, encoding="utf-8")
             compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, sources)]
             subprocess.run(compile_, check=True, capture_output=True, timeout=120)
             # Where another process was faster, its folder is as good.
@@ -89,12 +94,14 @@ def compiled(lib: Path, scheduler: str) -> Path:
     return target
 
 
-def decisions(scripts: Sequence[dict[str, Any]], folder: Path, *, timeout_s: float = 600) -> list[tuple[Any, Any]]:
+def decisions(
+    scripts: Sequence[dict[str, Any]], folder: Path, *, lib: Path | None = None, timeout_s: float = 600
+) -> list[tuple[Any, Any]]:
     """(script in base events, Hadoop's decisions) for each script, from one JVM; `folder` takes files.
 
-    All scripts are for one scheduler.
+    All scripts are for one scheduler. `lib`: Hadoop's jars, where they are not the usual ones.
     """
-    lib = find()
+    lib = lib or find()
     scheduler = "capacity" if "capacity" in scripts[0] else "fair"
     classes = compiled(lib, scheduler)
     files: list[str] = []

@@ -240,6 +240,7 @@ def test_a_capacity_schedulers_limits_as_settings() -> None:
     root["orderingPolicyInfo"] = "utilization"
     a = root["queues"]["queue"][1]
     a.update(maxCapacity=62.5, userLimit=50.0, userLimitFactor=-1.0, configuredMaxAMResourceLimit=0.3, queuePriority=2)
+    a["maxParallelApps"] = 7
     found = queue_answers.capacity_limits(document, "x")
     own = {name: value for name, value in found.items() if name.startswith("root.a.")}
     assert own == {
@@ -250,6 +251,7 @@ def test_a_capacity_schedulers_limits_as_settings() -> None:
         "root.a.user-limit-factor": "-1",
         "root.a.maximum-am-resource-percent": "0.3",
         "root.a.maximum-applications": "2500",
+        "root.a.max-parallel-apps": "7",
     }
     assert found["root.ordering-policy"] == "utilization"
     assert "root.g.maximum-applications" not in found, "a parent has none"

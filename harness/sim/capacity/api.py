@@ -71,13 +71,16 @@ class Scheduler:
         node_list = list(nodes)
         self.node_names = [node.name for node in node_list]
         self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
-        tree = read_conf(self.settings)
+        g = zeros(1, st.G)
+        self._set_sizes(g[0], Conf(conf))
+        #: The scheduler's largest container: no queue's may be larger.
+        self._largest = int(g[0]["conf_max_mb"]), int(g[0]["conf_max_vcores"])
+        tree = read_conf(self.settings, largest=self._largest)
         #: What Hadoop reads once, at its start.
         self._for_good = {
             key: self.settings.get(key, "")
             for key in ("resource-calculator", *(f"{q.path}.allow-zero-capacity-sum" for q in tree.queues()))
         }
-        g = zeros(1, st.G)
         self._globals(g[0], Conf(conf), tree)
         g[0]["cluster_ts"], g[0]["launch"], g[0]["manual_acquire"] = cluster_timestamp, launch, manual_acquire
         g[0]["cleanup_heartbeats"], g[0]["max_by_nodes"] = max(cleanup_heartbeats, 1), max_by_nodes
@@ -132,7 +135,7 @@ class Scheduler:
 
     # ---- settings
 
-    def _globals(self, g: Any, conf: Conf, tree: CapacityConf) -> None:
+    def _set_sizes(self, g: Any, conf: Conf) -> None:
         low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
         g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
         g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
@@ -142,6 +145,8 @@ class Scheduler:
                     f"yarn.scheduler.minimum-allocation-{resource} is not positive or above the maximum",
                     mend="set 0 < minimum <= maximum",
                 )
+
+    def _globals(self, g: Any, conf: Conf, tree: CapacityConf) -> None:
         g["max_priority"] = conf.integer("yarn.cluster.max-application-priority", 0)
         g["drf"] = tree.dominant
         g["free_app"] = g["free_c"] = g["free_r"] = g["free_h"] = -1
@@ -238,6 +243,7 @@ class Scheduler:
         q["sized"] = queue.policy == "fair" and queue.sized and not off & (st.MUT_SIZEWEIGHT | st.MUT_FAIR)
         q["mulp"], q["ulf"], q["am_pct"] = queue.user_limit, queue.user_limit_factor, queue.am_share
         q["own_max_apps"], q["parallel"] = queue.max_apps, queue.parallel
+        q["largest_mb"], q["largest_vcores"] = self._largest if off & st.MUT_LARGEST else queue.largest
 
     def _set_state(self, q: Any, queue: QueueConf) -> None:
         if queue.state == "RUNNING":
@@ -253,11 +259,11 @@ class Scheduler:
         refused: InputError | None = None
         cluster = (int(self.S.g[0]["cluster_mb"]), int(self.S.g[0]["cluster_vcores"]))
         try:
-            tree = read_conf({**settings, **self._for_good}, cluster)
+            tree = read_conf({**settings, **self._for_good}, cluster, self._largest)
             self._same_queues(tree)
         except InputError as error:
             refused = error
-            tree = read_conf(self.settings, cluster)
+            tree = read_conf(self.settings, cluster, self._largest)
         else:
             self.settings = {**settings, **self._for_good}
         if not self.mutations & st.MUT_CHILDORDER:
@@ -282,12 +288,25 @@ class Scheduler:
         for queue in tree.queues():
             if bool(queue.children) != (queue.path in self.children):
                 raise InputError(f"queue {queue.path} changes between leaf and parent", mend="keep the tree")
+            old = self._largest_in(self.queue_slots[queue.path])
+            if not queue.children and (queue.largest[0] < old[0] or queue.largest[1] < old[1]):
+                what = f"the largest container of queue {queue.path} becomes smaller"
+                raise InputError(what, mend="keep it, or raise it")
 
     # ---- names
 
     def queue_index(self, path: str) -> int:
         """A queue's slot; KeyError if there is none."""
         return self.queue_slots[path]
+
+    def largest_of(self, path: str) -> tuple[int, int] | None:
+        """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
+        slot = self.queue_slots.get(path)
+        found = self._largest if slot is None else self._largest_in(slot)
+        return None if found == self._largest else found
+
+    def _largest_in(self, slot: int) -> tuple[int, int]:
+        return int(self.S.q[slot]["largest_mb"]), int(self.S.q[slot]["largest_vcores"])
 
     def leaf_index(self, name: str) -> int | None:
         """The slot of a leaf by its path or its own name; None if there is none of it, or several."""

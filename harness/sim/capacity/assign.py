@@ -50,8 +50,9 @@ def _wants_more(s: S, i: int, r: int) -> bool:
         return e.count > 0
     have, starved = s.h[h].n, 0
     if g.mutations & MUT_STARVE == 0:
-        most = ratio(s, g.conf_max_mb - g.min_mb, g.conf_max_vcores - g.min_vcores, g.conf_max_mb, g.conf_max_vcores)
-        size = ratio(s, e.mb, e.vcores, g.conf_max_mb, g.conf_max_vcores)
+        mb, vcores = s.q[s.a[i].q].largest_mb, s.q[s.a[i].q].largest_vcores
+        most = ratio(s, mb - g.min_mb, vcores - g.min_vcores, mb, vcores)
+        size = ratio(s, e.mb, e.vcores, mb, vcores)
         by = np.float32(_F1 - min(size, most))
         starved = to_long(np.float64(np.float32(div32(np.float32(s.h[h].again), np.float32(have)) * by)))
     return starved + e.count - have > 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import InputError
-from harness.model.queues import JAVA_INT_MAX
+from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX
 from harness.yarn.fair.javanum import float32, parse_float, parse_int, parse_long, wrap_int
 
 PREFIX = "yarn.scheduler.capacity."
@@ -26,7 +26,7 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"root(\..+)?\.auto-create-child-queue\.enabled", ("false",), "auto-created queues"),
     (r"root(\..+)?\.auto-queue-creation-v2\.enabled", ("false",), "auto-created queues"),
     (r"root(\..+)?\.user-settings\..+", ("1", "1.0"), "weights of users"),
-    (r"root(\..+)?\.maximum-allocation(-mb|-vcores)?", (), "a queue's maximum allocation"),
+    (r"root(\..+)?\.maximum-allocation", (), "a queue's maximum allocation as a vector"),
     (r"root(\..+)?\.default-application-priority", ("0",), "a queue's default application priority"),
     (r"root(\..+)?\.multi-node-sorting-policy(\..+)?|multi-node-placement-enabled", ("false",), "multi-node placement"),
     (r"schedule-asynchronously\.enable", ("false",), "asynchronous scheduling"),
@@ -60,6 +60,7 @@ class QueueConf:
     am_share: float = 0.1
     max_apps: int = -1
     parallel: int = JAVA_INT_MAX
+    largest: tuple[int, int] = (JAVA_LONG_MAX, JAVA_INT_MAX)
     state: str = "RUNNING"
 
 
@@ -134,9 +135,11 @@ _PRECISION = 0.0005
 class _Reader:
     """Each text as Hadoop reads it: some are trimmed, some are not, and an empty one is none."""
 
-    def __init__(self, settings: Mapping[str, str], cluster: tuple[int, int], dominant: bool) -> None:
+    def __init__(
+        self, settings: Mapping[str, str], cluster: tuple[int, int], largest: tuple[int, int], dominant: bool
+    ) -> None:
         self.settings = {key: text for key, text in settings.items() if text != ""}
-        self.cluster, self.dominant = cluster, dominant
+        self.cluster, self.largest, self.dominant = cluster, largest, dominant
 
     def wrong(self, key: str, what: str, mend: str) -> InputError:
         return InputError(what, where=f"{PREFIX}{key}", mend=mend)
@@ -217,6 +220,7 @@ class _Reader:
             raise self.wrong(f"{path}.minimum-user-limit-percent", "without end: not covered", "write 0 to 100")
         q.max_apps = self.whole(f"{path}.maximum-applications", -1)
         q.parallel = self.parallel(f"{path}.{_PARALLEL}", self.whole(_PARALLEL, JAVA_INT_MAX))
+        q.largest = self._largest(path, above)
         q.state = self.settings.get(f"{path}.state", "RUNNING").upper()
         if q.state not in ("RUNNING", "STOPPED"):
             raise self.wrong(f"{path}.state", f"{q.state!r} is no state", "write RUNNING or STOPPED")
@@ -278,6 +282,20 @@ class _Reader:
         if q.absolute_maximum != (0, 0) and self._more(q.absolute, q.absolute_maximum):
             raise self.wrong(key, "is below the queue's capacity", "raise it, or lower the capacity")
 
+    def _largest(self, path: str, above: QueueConf | None) -> tuple[int, int]:
+        """QueueAllocationSettings.setupMaximumAllocation: the queue's own numbers, else its parent's."""
+        found = list(self.largest if above is None else above.largest)
+        for at, name in enumerate(("mb", "vcores")):
+            key = f"{path}.maximum-allocation-{name}"
+            own = self.whole(key, -1)
+            if own == -1:
+                continue
+            if own > self.largest[at]:
+                site = f"yarn.scheduler.maximum-allocation-{name}"
+                raise self.wrong(key, f"{own} is above {site} ({self.largest[at]})", "lower it, or raise that")
+            found[at] = own
+        return found[0], found[1]
+
     def _more(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
         """Resources.greaterThan: by memory, or by the dominant share of the cluster, then by the other."""
         if not self.dominant:
@@ -325,10 +343,15 @@ def _is_int(digits: str) -> bool:
     return re.fullmatch(r"-?[0-9a-fA-F]+", digits) is not None and -(2**31) <= int(digits, 16) < 2**31
 
 
-def read_conf(settings: Mapping[str, str], cluster: tuple[int, int] = (0, 0)) -> CapacityConf:
+def read_conf(
+    settings: Mapping[str, str],
+    cluster: tuple[int, int] = (0, 0),
+    largest: tuple[int, int] = (JAVA_LONG_MAX, JAVA_INT_MAX),
+) -> CapacityConf:
     """The tree and the settings; InputError where Hadoop would refuse them, or where they are not covered.
 
-    `cluster`: the nodes' memory (MB) and vcores, by which dominant shares are compared.
+    `cluster`: the nodes' memory (MB) and vcores, by which dominant shares are compared. `largest`: the scheduler's
+    largest container, which no queue's may exceed.
     """
     for key, value in settings.items():
         for pattern, harmless, what in UNCOVERED:
@@ -339,7 +362,7 @@ def read_conf(settings: Mapping[str, str], cluster: tuple[int, int] = (0, 0)) ->
     given = settings.get("resource-calculator", "").strip() or "DefaultResourceCalculator"
     calculator = given.rpartition(".")[2]
     dominant = _CALCULATORS.get(calculator, False)
-    reader = _Reader(settings, cluster, dominant)
+    reader = _Reader(settings, cluster, largest, dominant)
     if calculator not in _CALCULATORS:
         raise reader.wrong("resource-calculator", f"{calculator} is not covered", f"write {' or '.join(_CALCULATORS)}")
     return CapacityConf(

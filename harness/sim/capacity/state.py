@@ -56,6 +56,7 @@ MUT_LAG = 1 << 23
 MUT_STALE = 1 << 24
 MUT_USERSUM = 1 << 25
 MUT_PARALLEL = 1 << 26
+MUT_LARGEST = 1 << 27
 
 _i8, _f8, _f4 = np.int64, np.float64, np.float32
 
@@ -85,7 +86,8 @@ G = _record(
 #: every user was over the limit. Lists: all active applications, those with asks in the policy's order, those that
 #: wait for their activation, those whose figures have changed (fair ordering), users. ``usage_*``: containers alone;
 #: ``fair_mb``: what the queue is entitled to, as the world around shows it. ``parallel``: how many applications may run
-#: side by side; ``n_runnable``: how many do; ``held_back_*``: a leaf's that may not, in order of time.
+#: side by side; ``n_runnable``: how many do; ``held_back_*``: a leaf's that may not, in order of time. ``largest_*``:
+#: the largest container, to which Hadoop's AMS holds asks; the scheduler itself holds them to that of all queues.
 Q = _record(
     "alive leaf parent kids_off n_kids pos tree_off tree_cap policy priority fair sized absolute state n_apps "
     "max_apps max_user_apps any_weight conf_mb conf_vcores confmax_mb confmax_vcores eff_mb eff_vcores effmax_mb "
@@ -94,7 +96,8 @@ Q = _record(
     "U_version version stuck floor_mb floor_vcores own_max_apps act_head act_tail n_active ask_head ask_tail "
     "wait_head wait_tail n_waiting stale_head user_head user_tail n_users users_cap on_mb on_vcores n_on "
     "n_active_users n_only_pending only_pending scaled tag n_run usage_mb usage_vcores "
-    "fair_mb first_child next_sibling parallel n_runnable held_back_head held_back_tail n_held_back",
+    "fair_mb first_child next_sibling parallel n_runnable held_back_head held_back_tail n_held_back "
+    "largest_mb largest_vcores",
     "cap max norm weight abs abs_max used_cap abs_used mulp ulf am_pct user_ratios on_weight scale_mb scale_vcores",
 )
 

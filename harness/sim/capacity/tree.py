@@ -15,25 +15,19 @@ from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.steering import Steered, Steering
 
-#: Nothing here decides who gets what, or the simulator does not cover it.
-_WITHOUT_EFFECT = re.compile(
-    r"(user\..*|.*\.)?max-parallel-apps|.*\.(maximum-allocation-(mb|vcores)|disable_preemption|acl_.*)"
-    r"|mapping-rule-.*|queue-mappings-.*|root\.capacity|(.*\.)?maximum-am-resource-percent"
-)
+#: Nothing here decides who gets what in the simulator: access, placement, what preemption may take; root's weight.
+_WITHOUT_EFFECT = re.compile(r".*\.(disable_preemption|acl_.*)|mapping-rule-.*|queue-mappings-.*|root\.capacity")
 
 
 def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) -> dict[str, str]:
-    """Settings without their prefix, as `yarnfair convert` makes them; nothing holds AMs back.
+    """Settings without their prefix, as `yarnfair convert` makes them.
 
-    A share of AMs would be one of the queue's share, which control changes; an experiment that means one says so in
-    ``capacity``. Absolute maxima are parts of the nodes that are there from the beginning. Minimum shares and limits of
-    running applications have no counterpart and are left out.
+    Absolute maxima are parts of the nodes that are there from the beginning. Minimum shares have no counterpart.
     """
     there = [node for node in nodes if node.join_s <= 0]
     cluster = Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
     made = convert_allocations(allocations, cluster=cluster, fixed_queues=True).properties
-    kept = {name: value for name, value in made.items() if not _WITHOUT_EFFECT.fullmatch(name)}
-    return {"maximum-am-resource-percent": "1", **kept}
+    return {name: value for name, value in made.items() if not _WITHOUT_EFFECT.fullmatch(name)}
 
 
 def steering_of(settings: Mapping[str, str], cluster: Resource) -> Steering:

@@ -172,7 +172,7 @@ class CapacityRoom(Room):
     def _queue(self, path: str, containers: list[int], reserved: list[int], asks: list[int]) -> Document:
         scheduler = self.sim.scheduler
         S, slot = scheduler.S, scheduler.queue_slots[path]
-        g, q = S.g[0], S.q[slot]
+        q = S.q[slot]
         children = scheduler.children.get(path, ())
         policy = self._value(path, "ordering-policy")
         entry: Document = {
@@ -190,7 +190,7 @@ class CapacityRoom(Room):
             "creationMethod": "static",
             "autoCreationEligibility": "off",
             "capacities": {"queueCapacitiesByPartition": [self._capacities(q)]},
-            "maximumAllocation": resource(int(g["conf_max_mb"]), int(g["conf_max_vcores"])),
+            "maximumAllocation": resource(int(q["largest_mb"]), int(q["largest_vcores"])),
         }
         if path != "root":
             if children:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.base.errors import InputError
+from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties, read_conf
 from harness.sim.decide_capacity import decider
 
@@ -51,6 +52,7 @@ def test_xml_and_objects_say_the_same() -> None:
         ({"root.a.auto-create-child-queue.enabled": "true"}, "auto-created"),
         ({"schedule-asynchronously.enable": "true"}, "asynchronous"),
         ({"root.a.max-parallel-apps": "0x3"}, "not an integer"),
+        ({"root.a.maximum-allocation": "memory-mb=1024,vcores=1"}, "as a vector"),
         ({"legacy-queue-mode.enabled": "false"}, "queue mode"),
         ({"root.a.user-settings.u.weight": "2"}, "weights of users"),
         ({"resource-calculator": "my.Calculator"}, "not covered"),
@@ -61,6 +63,24 @@ def test_what_cannot_be_is_refused_by_name(change: dict[str, str], words: str) -
     with pytest.raises(InputError) as caught:
         read_conf({**TWO, **change})
     assert words in caught.value.line()
+
+
+def test_a_queues_largest_container_is_its_own_its_parents_or_the_schedulers() -> None:
+    own = {"root.maximum-allocation-mb": "4096", "root.a.maximum-allocation-vcores": "2"}
+    conf = read_conf({**TWO, **own}, largest=(8192, 4))
+    assert [queue.largest for queue in conf.queues()] == [(4096, 4), (4096, 2), (4096, 4)]
+    with pytest.raises(InputError, match="8193 is above yarn"):
+        read_conf({**TWO, "root.a.maximum-allocation-mb": "8193"}, largest=(8192, 4))
+
+
+def test_a_leafs_largest_container_is_raised_but_never_lowered() -> None:
+    scheduler = Scheduler({}, {**TWO, "root.a.maximum-allocation-mb": "4096"}, [])
+    scheduler.reconfigure({**TWO, "root.a.maximum-allocation-mb": "6144"}, 0)
+    assert scheduler.largest_of("root.a") == (6144, 4)
+    with pytest.raises(InputError, match="becomes smaller"):
+        scheduler.reconfigure({**TWO, "root.a.maximum-allocation-mb": "4096"}, 0)
+    assert scheduler.largest_of("root.a") == (6144, 4)
+    assert scheduler.largest_of("root.b") is None, "it has none of its own"
 
 
 def test_a_setting_that_asks_for_nothing_is_let_pass() -> None:

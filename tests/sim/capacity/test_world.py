@@ -64,6 +64,39 @@ def test_levels_and_maxima_hold() -> None:
     assert c.max() <= whole / 2
 
 
+@pytest.mark.parametrize(
+    ("of_a", "of_all", "most"),
+    [
+        ("", "", 12),
+        ("<maxRunningApps>2</maxRunningApps>", "", 2),
+        ("", "<queueMaxAppsDefault>3</queueMaxAppsDefault>", 3),
+        ("", "<userMaxAppsDefault>4</userMaxAppsDefault>", 4),
+        # A user's AMs may take this part of the queue's 48 GiB, in steps of 1 GiB.
+        ("<maxAMShare>0.1</maxAMShare>", "", 5),
+        ("", "<queueMaxAMShareDefault>0.05</queueMaxAMShareDefault>", 3),
+    ],
+)
+def test_limits_of_applications_and_masters_hold(of_a: str, of_all: str, most: int) -> None:
+    text = f'<allocations><queue name="a"><weight>3</weight>{of_a}</queue><queue name="b"/>{of_all}</allocations>'
+    result = simulate(setup(("root.a",), tasks=30, allocations=parse_allocations(text)))
+    assert result.finished
+    assert result.failed_jobs == 0
+    started, finished = result.jobs["started_s"], result.jobs["finished_s"]
+    assert max(int(((started <= at) & (finished > at)).sum()) for at in started) == most
+
+
+def test_an_ask_above_its_queues_largest_container_is_refused() -> None:
+    limit = "<maxContainerAllocation>2048 mb, 1 vcores</maxContainerAllocation>"
+    text = f'<allocations><queue name="a">{limit}</queue><queue name="b"/></allocations>'
+    given = setup(tasks=5, allocations=parse_allocations(text))
+    assert simulate(given).finished
+    jobs = [replace(job, am=Resource(3072, 1)) for job in given.jobs]
+    # b takes them: it has no limit of its own.
+    assert simulate(replace(given, jobs=[job for job in jobs if job.queue == "root.b"])).finished
+    with pytest.raises(InputError, match="has 2048 MiB and 1 vcores; ask for less"):
+        simulate(replace(given, jobs=jobs))
+
+
 def test_nodes_that_leave_take_their_containers_with_them() -> None:
     nodes = tuple(NodeSpec(f"n{i}", 16 * 1024, 16, leave_s=60.0 if i == 0 else None) for i in range(4))
     result = simulate(replace(setup(tasks=50), nodes=nodes))

@@ -1,0 +1,145 @@
+"""The oracle on other versions of Hadoop: their jars, and what the drivers say otherwise for them.
+
+A driver is written for 3.4.2. Where an older version lacks a method, the driver's text is changed before it is
+compiled; shares, which need the most of these, are not compared there. As a program it tells how the simulator's
+decisions differ from a version's::
+
+    python -m tests.oracle.versions 3.3.6 [--scheduler capacity] [--seed 30000] [--scripts 20] [--without deep,drf]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.clusters.jars import find_set
+
+#: Those whose artefacts Maven resolves, beside the project's own.
+OTHERS = ("3.4.1", "3.3.6", "3.2.4")
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>yarnfair</groupId><artifactId>hadoop-scheduler</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.hadoop</groupId><artifactId>hadoop-yarn-server-resourcemanager</artifactId>
+      <version>VERSION</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+_RM = "hadoop-yarn-server-resourcemanager-"
+#: (below this version, a driver's text, what stands there instead)
+_OLDER: tuple[tuple[tuple[int, ...], str, str], ...] = (
+    ((3, 4), "AbstractLeafQueue", "LeafQueue"),
+    (
+        (3, 4),
+        'if (c.getWeight() != -1f) x.put("weight", c.getWeight()).put("norm_weight", c.getNormalizedWeight());',
+        "",
+    ),
+    (
+        (3, 4),
+        """um.computeUserLimit(n, cluster, RMNodeLabelsManager.NO_LABEL,
+            SchedulingMode.RESPECT_PARTITION_EXCLUSIVITY, true)""",
+        "w.getUserResourceLimit()",
+    ),
+    ((3, 3), "ch.getQueueShortName()", "ch.getQueueName()"),
+    ((3, 3), "if (!f.isRunnable()) return false;", ""),
+    ((3, 3), "new UpdatedContainerInfo(launched, done, new ArrayList<>())", "new UpdatedContainerInfo(launched, done)"),
+)
+
+
+def version_of(lib: Path) -> tuple[int, ...]:
+    """Of the ResourceManager's jar in a folder."""
+    names = [found for jar in lib.glob(f"{_RM}*.jar") if (found := re.search(r"-(\d+(?:\.\d+)+)\.jar$", jar.name))]
+    return tuple(map(int, names[0][1].split("."))) if names else (3, 4, 2)
+
+
+def for_version(source: str, version: tuple[int, ...]) -> str:
+    """A driver's text as that version takes it."""
+    for below, text, other in _OLDER:
+        if version < below:
+            source = source.replace(text, other)
+    return source
+
+
+def jars(version: str) -> Path:
+    """The folder with a version's jars, resolved by Maven once."""
+    with tempfile.TemporaryDirectory() as folder:
+        pom = Path(folder) / "pom.xml"
+        pom.write_text(_POM.replace("VERSION", version), encoding="utf-8")
+        return find_set(f"hadoop-{version}", pom, (f"{_RM}{version}", "hadoop-common-"))
+
+
+def plan_for(version: str, scheduler: str, seed: int, without: frozenset[str] = frozenset()) -> Any:
+    """A random plan of what that version has: before 3.4 the Capacity Scheduler knows no weights."""
+    from tests.oracle import capacity_scripts, scripts
+
+    if scheduler == "fair":
+        plan: Any = scripts.random_plan(seed)
+    else:
+        plan = capacity_scripts.random_plan(seed)
+        if version < "3.4":
+            plan.features = plan.features - {"weights"} | {"percent"}
+    plan.features = type(plan.features)(plan.features - without)
+    plan.nodes, plan.apps, plan.seconds, plan.tasks = 12, 40, 150, 40
+    return plan
+
+
+def _bounded(script: dict[str, Any]) -> dict[str, Any]:
+    """With a large user-limit-factor for -1: before 3.4 that is not "without end" but lets no user run anything."""
+
+    def settled(settings: Any) -> Any:
+        factors = {name: "1000" for name, value in settings.items() if name.endswith("limit-factor") and value == "-1"}
+        return {**settings, **factors}
+
+    events = [
+        {**event, "reconfigure": settled(event["reconfigure"])} if "reconfigure" in event else event
+        for event in script["events"]
+    ]
+    return {**script, "capacity": settled(script["capacity"]), "events": events} if "capacity" in script else script
+
+
+def differing(version: str, scheduler: str, plans: Sequence[Any], folder: Path) -> list[tuple[Any, int, list[str]]]:
+    """(plan, assignments, first differences between that version's decisions and ours) for each plan."""
+    from harness.sim.decide_capacity import decider
+    from tests.oracle import capacity_scripts, scripts
+    from tests.oracle.decisions import decisions, differences
+
+    make = {"fair": scripts.make_script, "capacity": capacity_scripts.make_script}[scheduler]
+    made = [make(plan) for plan in plans]
+    if version < "3.4":
+        made = [_bounded(script) for script in made]
+    pairs = decisions(made, folder, lib=jars(version), timeout_s=3600)
+    return [
+        (plan, len(theirs["assignments"]), differences(theirs, decider(script).run()))
+        for plan, (script, theirs) in zip(plans, pairs, strict=True)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version", choices=OTHERS)
+    parser.add_argument("--scheduler", choices=("fair", "capacity"), default="capacity")
+    parser.add_argument("--seed", type=int, default=30_000)
+    parser.add_argument("--scripts", type=int, default=20)
+    parser.add_argument("--without", default="", help="features that no script has, separated by commas")
+    chosen = parser.parse_args()
+    without = frozenset(chosen.without.split(",")) - {""}
+    seeds = range(chosen.seed, chosen.seed + chosen.scripts)
+    plans = [plan_for(chosen.version, chosen.scheduler, seed, without) for seed in seeds]
+    with tempfile.TemporaryDirectory() as folder:
+        found = differing(chosen.version, chosen.scheduler, plans, Path(folder))
+    for plan, assignments, lines in found:
+        print(f"seed {plan.seed}: {assignments} assignments, {lines[0][:160] if lines else 'equal'}")
+        if lines:
+            print(f"  {','.join(sorted(plan.features))}")
+    equal = sum(not lines for _, _, lines in found)
+    print(f"{chosen.version} {chosen.scheduler}: {equal} of {len(found)} scripts decided alike")
+
+
+if __name__ == "__main__":
+    main()
