@@ -88,7 +88,7 @@ class Piece:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._occupied: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock, self._switching = threading.RLock(), threading.Lock()
         self._wanted_up: set[str] = set()
         self.active = "rm1"
         self._made_active: processes.Process | None = None
@@ -269,14 +269,16 @@ class Piece:
 
     def fail_over(self) -> None:
         """The active one hands over to its partner, as an administrator does it."""
-        before = self.active
-        try:
-            self.pair.switch(self._rm(before), active=False, timeout_s=20.0)
-        except YarnfairError as error:
-            self.note(f"{before} does not become standby ({error.line()}): it is killed")
-            self.down(before, signal.SIGKILL)
-            self.up(before)
-        self.want(self.partner(before))
+        # Nothing that makes the one active may still be on its way: both would be.
+        with self._switching:
+            before = self.active
+            try:
+                self.pair.switch(self._rm(before), active=False, timeout_s=20.0)
+            except YarnfairError as error:
+                self.note(f"{before} does not become standby ({error.line()}): it is killed")
+                self.down(before, signal.SIGKILL)
+                self.up(before)
+            self.want(self.partner(before))
 
     def _rm(self, name: str) -> Any:
         return self.pair.rms[int(name[2:]) - 1]
@@ -308,24 +310,33 @@ class Piece:
                         self.note(f"{name} has ended by itself")
                         self.told.ended.append(name)
                         self.pair.start(name)
-                wanted = self.active
-                process = self.pair.processes.get(wanted)
-                done = process is not None and process == self._made_active
-            if process is None or not process.alive or (done and self._is_active(wanted)):
-                continue
-            with suppress(YarnfairError):
-                self.pair.switch(self._rm(wanted), active=True, timeout_s=30.0)
-                with self._lock:
-                    if self.active == wanted and self.pair.processes.get(wanted) == process:
-                        self._made_active = process
+            with self._switching:
+                self._make_active()
 
-    def _is_active(self, name: str) -> bool:
-        """Whether it says so; one that does not answer is left alone."""
+    def _make_active(self) -> None:
+        with self._lock:
+            wanted = self.active
+            process = self.pair.processes.get(wanted)
+            done = process is not None and process == self._made_active
+        if process is None or not process.alive or (done and self._is_active(wanted)):
+            return
+        partner = self.partner(wanted)
+        if self.pair.alive(partner) and self._is_active(partner, otherwise=False):
+            self.note(f"{partner} is active and {wanted} is to be: {partner} is killed")
+            self.pair.signal(partner, signal.SIGKILL)
+        with suppress(YarnfairError):
+            self.pair.switch(self._rm(wanted), active=True, timeout_s=30.0)
+            with self._lock:
+                if self.active == wanted and self.pair.processes.get(wanted) == process:
+                    self._made_active = process
+
+    def _is_active(self, name: str, *, otherwise: bool = True) -> bool:
+        """Whether it says so; ``otherwise``: what is taken of one that does not answer."""
         try:
             with RestClient([self._rm(name).rest], _OPTIONS) as client:
                 return client.info_of(self._rm(name).rest).active
         except YarnfairError:
-            return True
+            return otherwise
 
     # --- it goes on ---
 
@@ -460,6 +471,8 @@ class Piece:
             return error.line()
         if nodes != _NODES:
             return f"{nodes} nodes"
+        if sum(self._is_active(name, otherwise=False) for name in ("rm1", "rm2")) != 1:
+            return "not one ResourceManager is active"
         file = parse_allocations(data)
         wanted = {path: float(file.weight(path) or 1.0) for path in QUEUES}
         if any(abs(has[path] - wanted[path]) > 1e-5 * wanted[path] for path in QUEUES):
