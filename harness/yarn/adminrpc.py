@@ -105,7 +105,7 @@ def _settings(message: bytes, parent: str | None) -> tuple[EffectiveQueue, list[
     if parent is not None and not path.startswith(f"{parent}."):
         raise ValueError(f"queue {path!r} below {parent!r}")
     if 14 not in once:
-        raise ValueError(f"queue {path!r} without a weight")
+        raise ValueError(f"queue {path!r} without a weight; Hadoop before 3.4 tells none: set read_back: false")
     steady = Resource(rpc.number(once.get(25, 0)), rpc.number(once.get(24, 0)))
     weight, max_apps = rpc.float32(once[14]), rpc.number(once.get(27, 0))
     return EffectiveQueue(path, parent, weight, steady, max_apps), children

@@ -154,11 +154,11 @@ def capacity_limits(document: Any, where: str) -> dict[str, str]:
     `QueueStatus.setting`. A queue with absolute resources shows its maximum in effect, which is no setting.
     """
     found: dict[str, str] = {}
-    waiting = [Fields(document, where, "answer").object("scheduler").object("schedulerInfo")]
+    waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
     while waiting:
-        fields = waiting.pop()
-        waiting += fields.objects("queues", "queue")
-        path = fields.text("queuePath", "root")
+        fields, parent = waiting.pop()
+        path = _capacity_path(fields, parent)
+        waiting += [(child, path) for child in fields.objects("queues", "queue")]
         leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
         policy = fields.text("orderingPolicyInfo", "")
         if policy in (("fifo", "fair") if leaf else ("utilization", "priority-utilization")):
@@ -187,6 +187,12 @@ def _number_text(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
 
 
+def _capacity_path(fields: Fields, parent: str | None) -> str:
+    """A queue's full path; before Hadoop 3.4 an answer has names only."""
+    name = fields.text("queueName", "")
+    return fields.text("queuePath", f"{parent}.{name}" if parent and name else "" if parent else "root")
+
+
 def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
     own = _partition(fields, "capacities", "queueCapacitiesByPartition")
@@ -202,7 +208,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
     else:
         setting = weight if weight >= 0 else fields.number("capacity")
     return QueueStatus(
-        path=possible_queue(fields.text("queuePath", "root" if parent is None else ""), fields.where),
+        path=possible_queue(_capacity_path(fields, parent), fields.where),
         parent=parent,
         leaf=leaf,
         policy=fields.text("orderingPolicyInfo", "utilization"),

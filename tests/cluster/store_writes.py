@@ -278,6 +278,8 @@ def _run(at: Stand, writes: int, every: int, seed: int) -> tuple[Counted, Meddle
                 said = True
             except (Unreachable, Refused) as error:
                 counted.failed[error.what] = counted.failed.get(error.what, 0) + 1
+                # What was said before the call failed has been said.
+                noticed = noticed or (said and CAPACITY in (known, meddler.open))
                 time.sleep(0.2)
                 continue
             else:

@@ -257,6 +257,17 @@ def test_a_capacity_schedulers_limits_as_settings() -> None:
     assert "root.g.maximum-applications" not in found, "a parent has none"
 
 
+def test_before_hadoop_3_4_queues_have_names_only() -> None:
+    document = capacity_scheduler()
+    waiting = [document["scheduler"]["schedulerInfo"]]
+    while waiting:
+        fields = waiting.pop()
+        waiting += fields.get("queues", {}).get("queue", [])
+        fields["queueName"] = fields.pop("queuePath", "root").rpartition(".")[2]
+    assert list(queue_answers.scheduler(document, "x").queues) == ["root", "root.a", "root.g", "root.g.x"]
+    assert "root.g.x.maximum-applications" in queue_answers.capacity_limits(document, "x")
+
+
 def test_a_capacity_scheduler_without_its_capacities() -> None:
     document = capacity_scheduler()
     document["scheduler"]["schedulerInfo"]["capacities"] = {}

@@ -1,0 +1,137 @@
+"""The controller on ResourceManagers of other releases of Hadoop, with either scheduler: steered, and given back.
+
+Their jars come by Maven, the daemons' alone: some other artefacts of these releases cannot be had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from harness.clusters import jars
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.rmclient import RmClient
+from tests.cluster import test_live_capacity as capacity
+from tests.cluster.enforcing import until
+from tests.cluster.test_live_capacity import MENDED, P, Rm
+
+pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.long, pytest.mark.xdist_group("live-versions")]
+
+#: Release -> the kinds of capacity that it has.
+VERSIONS = {"3.4.1": ("weight", "percent", "absolute")}
+#: The kind -> the capacities of root.a, root.b, root.g; root.g.x and root.g.y.
+CAPACITIES = {
+    "weight": ("1w", "2w", "1w", "30", "70"),
+    "percent": ("25", "50", "25", "30", "70"),
+    "absolute": (
+        *("[memory=1024,vcores=4]", "[memory=2048,vcores=8]", "[memory=1024,vcores=4]"),
+        *("[memory=512,vcores=2]", "[memory=512,vcores=2]"),
+    ),
+}
+FAIR = """<?xml version="1.0"?>
+<allocations>
+  <queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>
+  <queue name="a"><weight>1.0</weight></queue>
+  <!-- the administrator's -->
+  <queue name="b"><weight>2.0</weight></queue>
+</allocations>
+"""
+
+
+def libraries(version: str, tmp_path: Path) -> Path:
+    """The daemons' jars of a release."""
+    names = ("yarn-server-resourcemanager", "yarn-server-nodemanager", "yarn-server-timelineservice")
+    names = (*names, "mapreduce-client-shuffle")
+    rows = "".join(
+        f"<dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-{name}</artifactId>"
+        f"<version>{version}</version></dependency>"
+        for name in names
+    )
+    pom = tmp_path / "pom.xml"
+    pom.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>yarnfair</groupId><artifactId>hadoop-jars</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{rows}</dependencies></project>"
+    )
+    return jars.find_set(f"hadoop-{version}", pom, tuple(f"hadoop-{name}-{version}" for name in names))
+
+
+@pytest.fixture
+def release(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    version: str = request.param
+    monkeypatch.setenv("HADOOP_LIB", str(libraries(version, tmp_path)))
+    return version
+
+
+def described(kind: str) -> str:
+    """capacity-scheduler.xml with capacities of a kind, without traps."""
+    paths = ("root.a", "root.b", "root.g", "root.g.x", "root.g.y")
+    said = {
+        f"{P}root.queues": "a,b,g",
+        f"{P}root.g.queues": "x,y",
+        f"{P}maximum-am-resource-percent": "10",
+        **{f"{P}{path}.capacity": text for path, text in zip(paths, CAPACITIES[kind], strict=True)},
+        **MENDED,
+    }
+    rows = "".join(
+        f"  <property><name>{name}</name><value>{value}</value></property>\n" for name, value in said.items()
+    )
+    return f"<configuration>\n  <!-- the administrator's -->\n{rows}</configuration>\n"
+
+
+def settles(rm: Rm, more: dict[str, object], least: float) -> None:
+    """Under load in root.b, root.a is given more than it had; a release gives all back."""
+    before = rm.client.weights(rm.client.rest.scheduler())
+    with rm.controller(**more) as controller:
+        first = controller.tick()
+        assert {alarm.kind for alarm in first.alarms} <= {"note"}, first.alarms
+        ids = rm.submit("root.b", 8, 30)
+
+        def steered() -> bool:
+            report = controller.tick()
+            assert {alarm.kind for alarm in report.alarms} <= {"note"}, report.alarms
+            return rm.client.weights(rm.client.rest.scheduler())["root.a"] > least
+
+        until(steered, "root.a is given more than it had", timeout_s=60, every_s=1.0)
+        controller.release()
+    assert rm.client.weights(rm.client.rest.scheduler()) == pytest.approx(before)
+    for identity in ids:
+        rm.client.rest.kill(identity)
+
+
+@pytest.mark.parametrize("release", VERSIONS, indirect=True)
+@pytest.mark.parametrize("store", ["file", "memory"])
+@pytest.mark.parametrize("kind", CAPACITIES)
+def test_the_capacity_scheduler(
+    release: str, store: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind not in VERSIONS[release]:
+        pytest.skip(f"Hadoop {release} has no {kind}s")
+    monkeypatch.setattr(capacity, "FILE", described(kind))
+    properties = {} if store == "file" else {"yarn.scheduler.configuration.store.class": store}
+    with contextlib.contextmanager(capacity.cluster)(tmp_path, **properties) as rm:
+        assert rm.client.rest.info().version == release
+        least = {"weight": 1.05, "percent": 26.0, "absolute": 1050.0}[kind]
+        settles(rm, {"capacity_file": str(rm.file)} if store == "file" else {}, least)
+        assert rm.file.read_text() == described(kind)
+
+
+@pytest.mark.parametrize("release", VERSIONS, indirect=True)
+def test_the_fair_scheduler(release: str, tmp_path: Path) -> None:
+    (tmp_path / "queues.xml").write_text(FAIR)
+    spec = ClusterSpec(nodes=1, memory_mb=4096, vcores=16, allocations=str(tmp_path / "queues.xml"))
+    cluster = LocalCluster(StateFolder(tmp_path / "state"))
+    try:
+        status = cluster.up(spec, timeout_s=300)
+        with RmClient([status.address]) as client:
+            assert client.rest.info().version == release
+            rm = Rm(client, Path(status.scheduler_folder) / "fair-scheduler.xml", tmp_path)
+            settles(rm, {"allocation_file": str(rm.file)}, 1.05)
+            assert rm.file.read_text() == FAIR
+            assert parse_allocations(rm.file.read_bytes())
+    finally:
+        assert cluster.down() == []
