@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.soak import __main__ as command
-from tests.control.soak import edits, faults, planted, shrink, world
+from tests.control.soak import capacities, edits, faults, planted, process, shrink, world
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,6 +76,34 @@ def test_the_models_reader_refuses_what_no_rm_takes() -> None:
             edits.read(data)
     assert edits.only_owned_differ(good.replace(b" 2 ", b"7"), good) == ""
     assert "b" in edits.only_owned_differ(good.replace(b'"b"', b'"c"'), good)
+
+
+def test_the_other_reader_refuses_what_no_capacity_scheduler_takes() -> None:
+    def file(**values: str) -> bytes:
+        rows = {"queues": "a,b", "a.capacity": "40", "b.capacity": " 60.0 ", "a.maximum-applications": "7"} | values
+        return capacities.stored({f"{capacities.PREFIX}root.{name}": value for name, value in rows.items()})
+
+    good = file()
+    assert {q.path: q.weight for q in capacities.read(good).values()} == {"root": 100.0, "root.a": 40.0, "root.b": 60.0}
+    for changed in ({"a.capacity": "50"}, {"a.capacity": "4w"}, {"queues": "a,b,c"}, {"queues": ""}):
+        with pytest.raises(edits.Unreadable):
+            capacities.read(file(**changed))
+    for data in (b"", good[:90], b"<allocations/>"):
+        with pytest.raises(edits.Unreadable):
+            capacities.read(data)
+    assert capacities.only_owned_differ(file(**{"a.capacity": "70", "b.capacity": "30"}), good) == ""
+    assert "maximum-applications" in capacities.only_owned_differ(file(**{"a.maximum-applications": "8"}), good)
+    assert capacities.entitlements(file(**{"a.capacity": "1w", "b.capacity": "3w"}))["root.b"] == 75.0
+
+
+def test_the_first_seeds_have_both_schedulers_and_a_capacity_in_each_place() -> None:
+    """As the half minute of each test run looks at them."""
+    plans = [
+        process.Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
+        for seed in range(20)
+    ]
+    assert {(plan.capacity, plan.store) for plan in plans} >= {("", False), ("weight", False), ("percent", True)}
+    assert not any(plan.store and plan.settings.lease_s for plan in plans)
 
 
 def test_each_planted_bug_has_its_place_and_twenty_were_here_before() -> None:

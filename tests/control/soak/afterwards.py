@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.control.soak import edits
 from tests.control.soak.cluster import NODE_MB
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
@@ -90,10 +89,8 @@ def wind_up(world: World) -> None:
     world.ending.over()
     last = _release(world)
     # What the administrator writes now is what counts from now on.
-    leaves = [q for q in edits.read(world.pristine).values() if q.leaf]
-    for queue in leaves:
-        world.pristine = edits.set_weight(world.pristine, queue.path.rpartition(".")[2], "6.5")
-    world.file.put(world.pristine)
+    world.pristine = world.words.all_changed(world.pristine)
+    world.put(world.pristine)
     if last is None:
         return
     last.wanted = True

@@ -111,9 +111,9 @@ class Checks:
     def _differs(self, data: bytes) -> str:
         world = self.world
         if self.root_dropped or world.plan.settings.ad_hoc == "name":
-            edits.read(data)
+            world.words.read(data)
             return ""
-        return edits.only_owned_differ(data, world.pristine)
+        return str(world.words.only_owned_differ(data, world.pristine))
 
     def _kept(self, process: Process, data: bytes) -> None:
         """No weight from a ledger that was not kept."""
@@ -121,11 +121,13 @@ class Checks:
             return
         ours = process.store.document("ours") or {}
         baseline = process.store.document("baseline") or {}
-        for path, queue in edits.read(data).items():
-            known = ours.get(path, {}).get("weight")
-            if known is None or queue.weight in [None if w is None else edits.float32(w) for w in known if w != "NaN"]:
+        words = self.world.words
+        for path, queue in words.read(data).items():
+            known = ours.get(path, {}).get(words.SHARE)
+            if known is None or queue.weight in [edits.float32(w) for w in map(words.number, known) if w is not None]:
                 continue
-            if queue.weight != edits.float32(_number(baseline.get(path, {}).get("weight"))):
+            before = words.number(baseline.get(path, {}).get(words.SHARE))
+            if queue.weight != edits.float32(1.0 if before is None else before):
                 raise Violated(f"{path} has the weight {queue.weight:g}, the ledger knows {known}")
 
     def _lease_written(self, process: Process) -> None:
@@ -401,7 +403,3 @@ class Checks:
         for parent, parts in levels.items():
             if max(parts) > min(parts) * holder.settings.max_ratio * 1.002:
                 raise Violated(f"below {parent or 'root'} weights are {max(parts) / min(parts):.3f} apart")
-
-
-def _number(weight: object) -> float:
-    return float(weight) if isinstance(weight, int | float) else 1.0

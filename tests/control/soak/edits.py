@@ -11,10 +11,13 @@ import random
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from dataclasses import dataclass
 
 #: What a controller may own of a queue.
 OWNED = ("weight", "minResources", "maxResources", "schedulingPolicy")
+#: A queue's share as a controller's document calls it; a limit that the administrator changes.
+SHARE, LIMIT = "weight", "maxRunningApps"
 _WEIGHTS = ("1.0", "2", " 3.0 ", "1.5", "4.25", "1")
 _KNOWN = {*OWNED, "maxRunningApps", "queue", "maxAMShare", "aclSubmitApps"}
 _DEFAULTS = {"queueMaxAppsDefault", "queuePlacementPolicy", "defaultQueueSchedulingPolicy", "userMaxAppsDefault"}
@@ -99,9 +102,19 @@ def _read(element: ElementTree.Element, parent: str, found: dict[str, Queue]) ->
         _read(child, path, found)
 
 
-def only_owned_differ(data: bytes, pristine: bytes) -> str:
+def entitlements(data: bytes) -> dict[str, float]:
+    """Queue -> what its administrator entitles it to."""
+    return {path: queue.weight for path, queue in read(data).items()}
+
+
+def number(weight: object) -> float | None:
+    """A share of a controller's document as a number; None for none."""
+    return float(weight) if isinstance(weight, int | float) else None
+
+
+def only_owned_differ(data: bytes, pristine: bytes, reader: Callable[[bytes], dict[str, Queue]] = read) -> str:
     """What differs between two readable files beside what a controller may own; "" nothing."""
-    ours, theirs = read(data), read(pristine)
+    ours, theirs = reader(data), reader(pristine)
     if ours.keys() != theirs.keys():
         return f"queues {sorted(ours.keys() ^ theirs.keys())} are in one of them"
     for path, queue in ours.items():
@@ -169,6 +182,13 @@ def set_limit(data: bytes, name: str, limit: int) -> bytes:
         return data
     new = re.sub(rb"<maxRunningApps>\d+<", b"<maxRunningApps>%d<" % limit, found[0])
     return data[: found.start()] + new + data[found.end() :]
+
+
+def all_changed(data: bytes) -> bytes:
+    """Other weights for leaves, all over."""
+    for queue in [queue for queue in read(data).values() if queue.leaf]:
+        data = set_weight(data, queue.path.rpartition(".")[2], "6.5")
+    return data
 
 
 def set_weight(data: bytes, name: str, weight: str) -> bytes:

@@ -47,8 +47,9 @@ class Ending:
         else:
             self._bounds(holders[0])
         for process in world.processes:
-            # Without a lease nobody tells a shadow whose the values are.
-            if process in holders or (process.running and process.settings.lease_s):
+            # Without a lease nobody tells a shadow whose the values are, nor one whom a guard made look on.
+            looked_on = world.intruder_seen and (process.released or process.resumed_s >= 0)
+            if (process in holders and not looked_on) or (process.running and process.settings.lease_s):
                 self.entitled(process)
 
     def _given_back(self, holder: Process) -> None:
@@ -56,8 +57,8 @@ class Ending:
         world = self.world
         if world.intruder_seen:
             return
-        theirs, rm = edits.read(world.pristine), world.active
-        if edits.read(world.file.read()) != theirs:
+        theirs, rm = world.words.read(world.pristine), world.active
+        if world.words.read(world.file.read()) != theirs:
             raise Violated(
                 f"{holder.name} has released, and the file is not the administrator's: {world.file.read()!r}"
             )
@@ -69,7 +70,7 @@ class Ending:
     def _bounds(self, holder: Process) -> None:
         world, controller = self.world, holder.controller
         has, wanted = world.active.weights(), controller._in_force
-        file = edits.read(world.file.read())
+        file = world.words.read(world.file.read())
         if controller.core.written is None:
             raise Violated(f"{holder.name} does not know what is in force")
         for path, weight in wanted.items():
@@ -78,7 +79,8 @@ class Ending:
             if path in file and file[path].weight != edits.float32(weight):
                 raise Violated(f"{path} has {file[path].weight} in the file, {holder.name} wants {weight:g}")
         written = controller.core.written.weights
-        for path in written.keys() & file.keys() if not world.cluster.ad_hoc else ():
+        # Capacities are written in units of their own.
+        for path in written.keys() & file.keys() if not (world.cluster.ad_hoc or world.plan.capacity) else ():
             if file[path].weight != edits.float32(written[path]):
                 raise Violated(f"{path} has {file[path].weight:g} in the file, {holder.name} wrote {written[path]:g}")
         if written and not wanted:
@@ -89,10 +91,10 @@ class Ending:
     def entitled(self, holder: Process) -> None:
         """Nobody's momentary weight is taken for an entitlement."""
         known = holder.controller.owner.configured_weights()
-        for path, queue in edits.read(self.world.pristine).items():
-            if path != "root" and path in known and abs(known[path] - queue.weight) > 1e-6 * queue.weight:
+        for path, entitlement in self.world.words.entitlements(self.world.pristine).items():
+            if path != "root" and path in known and abs(known[path] - entitlement) > 1e-6 * entitlement:
                 raise Violated(
-                    f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {queue.weight:g}"
+                    f"{holder.name} takes {known[path]:g} for the entitlement of {path}, not {entitlement:g}"
                 )
             if path != "root" and path not in known:
                 raise Violated(f"{holder.name} does not know {path}")
@@ -123,7 +125,8 @@ class Ending:
             raise Violated(f"all is well, and it {words}")
         data = world.file.read()
         # What another one without a lease wrote may be the administrator's value in other words.
-        same = edits.read(data) == edits.read(world.pristine) if world.intruder_seen else data == world.pristine
+        read = world.words.read
+        same = read(data) == read(world.pristine) if world.intruder_seen else data == world.pristine
         if not same:
             raise Violated(f"released, the file is not the administrator's: {data!r}, not {world.pristine!r}")
         left = [

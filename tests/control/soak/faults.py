@@ -349,8 +349,8 @@ def _drifts(world: World, rng: random.Random) -> End:
 @kind("queue-added")
 def _queue_added(world: World, rng: random.Random) -> End:
     world.new_queues += 1
-    element = edits.element(rng, f"new{world.new_queues}").encode()
-    return world.edit(lambda data: edits.add(data, element))
+    element = world.words.element(rng, f"new{world.new_queues}").encode()
+    return world.edit(lambda data: world.words.add(data, element))
 
 
 @kind("queue-removed")
@@ -384,11 +384,12 @@ def _commented(world: World, rng: random.Random) -> End:
 
 @kind("limit-changed")
 def _limit(world: World, rng: random.Random) -> End:
-    leaves = [q.path for q in edits.read(world.pristine).values() if q.leaf and dict(q.rest).get("maxRunningApps")]
+    words = world.words
+    leaves = [q.path for q in words.read(world.pristine).values() if q.leaf and dict(q.rest).get(words.LIMIT)]
     if not leaves:
         return False
     name, limit = rng.choice(leaves).rpartition(".")[2], rng.randint(50, 90)
-    return world.edit(lambda data: edits.set_limit(data, name, limit))
+    return world.edit(lambda data: words.set_limit(data, name, limit))
 
 
 @kind("weight-foreign")
@@ -399,7 +400,7 @@ def _weight(world: World, rng: random.Random) -> End:
         return False
     world.foreign(0.0)
     name = rng.choice(owned).rpartition(".")[2]
-    world.file.put(edits.set_weight(world.file.read(), name, rng.choice(("7", "0.5", "123.0"))))
+    world.file.put(world.words.set_weight(world.file.read(), name, rng.choice(("7", "0.5", "123.0"))))
     return None
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.base.errors import YarnfairError
 from harness.control.guards import Guards
@@ -19,6 +19,7 @@ from harness.control.telemetry import Log, Metrics, TickLog
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.policies import make_policy
+from harness.yarn.capacity.source import ConfigurationSource, FileSource, StoreSource
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
@@ -46,6 +47,9 @@ class Plan:
     light: bool = False
     #: Whether a shadow looks on.
     shadow: bool = False
+    #: Of a Capacity Scheduler: what its capacities are ("" a Fair Scheduler's); whether the RM keeps them in a store.
+    capacity: Literal["", "weight", "percent"] = ""
+    store: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:
@@ -74,6 +78,17 @@ class Plan:
             limits = rng.choice((None, 8 * period_s)), rng.choice((None, 2)), rng.choice((None, 0.3))
             settings = replace(settings, guards=Guards(*limits))
         return cls(policy, sets, settings, pair, nodes, warm_apps, tasks, spare, light, shadow)
+
+    def of_scheduler(self, rng: random.Random) -> Plan:
+        """One in five is of a Capacity Scheduler: no file that the RM polls, and no lease beside a store."""
+        if rng.random() >= 0.2:
+            return self
+        capacity: Literal["weight", "percent"] = "weight" if rng.random() < 0.6 else "percent"
+        store = rng.random() < 0.5
+        settings = replace(self.settings, refresh="rpc", ad_hoc="scale")
+        if store:
+            settings = replace(settings, lease_s=0.0)
+        return replace(self, settings=settings, capacity=capacity, store=store, spare=self.spare and not store)
 
 
 @dataclass
@@ -218,7 +233,9 @@ class Process:
             metrics(report)
             tick_log(report)
 
-        place = LocalPlace(world.file.path)
+        place: LocalPlace | ConfigurationSource = LocalPlace(world.file.path)
+        if world.plan.capacity:
+            place = StoreSource(self.client.rest.http) if world.plan.store else FileSource(LocalPlace(world.file.path))
         self.controller = Controller(self.settings, self.client, place, self.store, policy, on_tick=on_tick)
 
     def _close(self) -> None:

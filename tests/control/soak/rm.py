@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from tests.control.soak import edits
 from tests.control.soak.clock import EPOCH_S
@@ -30,6 +31,17 @@ class _Known:
     hidden: set[Container] = field(default_factory=set)
     cached_s: float = -1e9
     cached: tuple[int, int] = (0, 0)
+
+
+class _Holds(NamedTuple):
+    """What applications of a queue hold and wait for."""
+
+    containers: int
+    mb: int
+    vcores: int
+    waiting: int
+    wanted_mb: int
+    wanted_vcores: int
 
 
 class SharedFile:
@@ -59,6 +71,10 @@ class SharedFile:
 class Rm:
     """One of the pair. ``up``: it answers; ``frozen``: it takes calls and says nothing."""
 
+    #: How its configuration is read; under which name a queue's answer has the queues below it.
+    words: ModuleType = edits
+    below = "childQueues"
+
     def __init__(self, host: str, cluster: Cluster, file: SharedFile) -> None:
         self.host, self.base, self.cluster, self.file = host, f"http://{host}:8088", cluster, file
         self.up = self.active = True
@@ -74,6 +90,7 @@ class Rm:
         self.loads = self.refused = 0
         self.given: dict[str, list[int]] = {}
         self.forgotten: set[str] = set()
+        self._loaded = b""
         self.retained = 400
 
     # --- its life ---
@@ -106,13 +123,14 @@ class Rm:
     def load(self, data: bytes | None = None) -> bool:
         """Reads its allocation file (or takes this for it); what it cannot read changes nothing."""
         try:
-            queues = edits.read(self.file.read() if data is None else data)
+            data_now = self.file.read() if data is None else data
+            queues = self.words.read(data_now)
         except edits.Unreadable:
             self.refused += 1
             return False
         self.loaded_mark, self.loaded_older = self.file.mark, data is not None
         self.loads += 1
-        self.queues = queues
+        self.queues, self._loaded = queues, data_now
         if self.active:
             self.cluster.queues = queues
             self.cluster.assign()
@@ -203,38 +221,47 @@ class Rm:
             queue = tree[path]
             shown = self._queue(queue, inside[path])
             if path in below:
-                shown["childQueues"] = {"queue": below[path]}
+                shown[self.below] = {"queue": below[path]}
             if path == "root":
-                return {"scheduler": {"schedulerInfo": {"type": "fairScheduler", "rootQueue": shown}}}
+                return {"scheduler": {"schedulerInfo": self._document(shown)}}
             below.setdefault(queue.parent, []).append(shown)
         raise AssertionError("no root")
 
-    def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
+    def _document(self, root: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "fairScheduler", "rootQueue": root}
+
+    def _holds(self, apps: list[App]) -> _Holds:
         containers = sum(len(a.containers) for a in apps)
         for app in apps:
             if (known := self.known.get(app.id)) is not None and known.hidden:
                 containers -= len(known.hidden.intersection(app.containers))
-        holds = [self.held(a) for a in apps]
-        held, vcores = sum(h[0] for h in holds), sum(h[1] for h in holds)
-        waiting, wanted = sum(a.waiting for a in apps), sum(a.waiting * a.task_mb for a in apps)
+        held = [self.held(a) for a in apps]
+        return _Holds(
+            containers,
+            sum(h[0] for h in held),
+            sum(h[1] for h in held),
+            sum(a.waiting for a in apps),
+            sum(a.waiting * a.task_mb for a in apps),
+            sum(a.waiting * a.task_vcores for a in apps),
+        )
+
+    def _queue(self, queue: Queue, apps: list[App]) -> dict[str, Any]:
+        holds = self._holds(apps)
         cluster = {"memory": self.cluster.capacity_mb, "vCores": self.cluster.capacity_vcores}
         shown: dict[str, Any] = {
             "queueName": queue.path,
             "schedulingPolicy": "fair",
             "minResources": {"memory": queue.min_mb, "vCores": 0},
             "maxResources": cluster,
-            "usedResources": {"memory": held, "vCores": vcores},
+            "usedResources": {"memory": holds.mb, "vCores": holds.vcores},
             "amUsedResources": _NOTHING,
             "amMaxResources": cluster,
-            "demandResources": {
-                "memory": held + wanted,
-                "vCores": vcores + sum(a.waiting * a.task_vcores for a in apps),
-            },
+            "demandResources": {"memory": holds.mb + holds.wanted_mb, "vCores": holds.vcores + holds.wanted_vcores},
             "steadyFairResources": _NOTHING,
             "fairResources": _NOTHING,
             "reservedResources": _NOTHING,
-            "allocatedContainers": containers,
-            "pendingContainers": waiting,
+            "allocatedContainers": holds.containers,
+            "pendingContainers": holds.waiting,
             "reservedContainers": 0,
             "maxApps": 100,
         }
@@ -294,6 +321,14 @@ class Rm:
             "memorySeconds": memory_s,
             "vcoreSeconds": vcore_s,
         }
+
+    def shows(self, page: str) -> dict[str, Any]:
+        """What a Capacity Scheduler's RM has beside these pages."""
+        raise AssertionError(f"nobody asks for {page}")
+
+    def changed(self, body: Mapping[str, Any]) -> bool:
+        """The call that changes a store; whether it was taken."""
+        raise AssertionError("a Fair Scheduler has no store")
 
     def jmx(self) -> dict[str, Any]:
         sums: dict[str, list[int]] = {}

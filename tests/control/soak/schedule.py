@@ -26,6 +26,12 @@ _OF_LEASES = {"lease-hostile", "lease-gone", "holder-dies", "spare-restarts"}
 _OF_PAIRS = {"rm-fails-over", "rm-fails-over-in-a-look"}
 _OF_POLLS = {"poll-misses"}
 _OF_GUARDS = {"apps-refused", "told-to-go-on"}
+#: Those that a Capacity Scheduler has not (it has queues by its file only, and takes none of them out while it runs);
+#: that need weights; a file.
+_OF_FAIR = {"root-element-dropped", "queue-removed", "queue-commented-out", "user-comes"}
+_OF_WEIGHTS = {"queue-added", "weight-foreign"}
+_OF_FILES = {"file-torn", "file-hostile", "file-no-file", "disk-file-full", "disk-file-read-only"}
+_OF_FILES |= {"rm-loads-older", "rm-restarts-with-older", "refresh-overtaken"}
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -56,6 +62,10 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = set() if settings.lease_s else _OF_LEASES
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
+    if plan.capacity:
+        no = (
+            no | _OF_FAIR | (_OF_FILES if plan.store else set()) | (_OF_WEIGHTS if plan.capacity != "weight" else set())
+        )
     kinds = rng.sample([kind for kind in KINDS if kind not in no], rng.randint(2, 9))
     # A process may be killed at any operation: no other fault has so many places.
     if rng.random() < 0.4 and "controller-killed" not in kinds:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
 from harness.model.plan import WEIGHT_MIN
-from tests.control.soak import edits
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
 
@@ -87,7 +86,9 @@ class Ticks:
             return
         if world.broken or edited or "file" in kinds or world.ad_hoc_seen:
             return
-        file = edits.read(world.file.read())
+        if world.plan.capacity and written.min_shares:
+            return  # capacities are larger by them
+        file = world.words.read(world.file.read())
         # Siblings' weights count against each other: the file may hold all of them multiplied.
         parts: dict[str, list[tuple[float, str]]] = {}
         # Where one is the least that a queue can have, the others were multiplied without it.

@@ -24,6 +24,7 @@ from tests.control.soak.rm import Rm, shown_figures
 #: Answers that can be read and are wrong. A figure that is wrong for longer than a while is the truth to whoever looks.
 LIES = ("stale", "fallen", "jumps", "negative", "missing", "nonsense", "no-apps", "impossible-queue")
 LIE_S = 10.0
+_TAKEN = b"Configuration change successfully applied."
 
 
 @dataclass
@@ -144,7 +145,7 @@ class Wire:
             return "timeout"
         return ""
 
-    def get(self, url: str, params: Mapping[str, str], timeout_s: float) -> Reply:
+    def ask(self, method: str, url: str, params: Mapping[str, str], body: bytes | None, timeout_s: float) -> Reply:
         parts = urlsplit(url)
         rm = self._rm(parts.hostname)
         page = parts.path.rpartition("/")[2]
@@ -159,6 +160,8 @@ class Wire:
             other = next((one for one in self.rms if one.active and one.up), None)
             headers = {"Location": f"{other.base}{parts.path}"} if other else {"Refresh": "3"}
             return Reply(307, b"standby", headers, "Temporary Redirect")
+        if method == "PUT":
+            return self._put(rm, json.loads(body or b"null"), timeout_s)
         fault = next((one for one in self.faults if one.page in (page, "any")), None)
         document, figures = self._page(rm, page, params)
         met.lists += page == "apps"
@@ -175,7 +178,8 @@ class Wire:
             met.troubled.add(page)
             return self._wrong(fault, page, document, params, timeout_s)
         data = json.dumps(document).encode()
-        if page in ("scheduler", "apps"):
+        # A Capacity Scheduler's queues are read back by the same page that a look begins with.
+        if page == "apps" or (page == "scheduler" and not met.sources):
             met.sources.add(rm.base)
         met.showed |= page == "scheduler" and bool(rm.cluster.apps)
         if page == "apps":
@@ -203,7 +207,29 @@ class Wire:
                 found = rm.apps(states, int(begin) if begin else None)
                 listed = [said for _, said in found]
                 return {"apps": {"app": listed} if listed else None}, shown_figures(found)
-        raise AssertionError(f"nobody asks for {page}")
+        return rm.shows(page), {}
+
+    def _put(self, rm: Rm, body: Any, timeout_s: float) -> Reply:
+        """The call that changes the RM's store: as a refresh it is lost, or its answer is."""
+        fault = next((one for one in self.faults if one.page in ("refreshQueues", "any")), None)
+        met = self.met(self.asker())
+        if fault is not None:
+            fault.hit += 1
+            met.lies += 1
+            met.troubled.add("scheduler-conf")
+        if fault is not None and fault.kind in ("lost", "error", "html"):
+            if fault.kind != "lost":
+                return Reply(503, b"<html>oops</html>", {}, "No")
+            raise requests.ReadTimeout("Read timed out.")
+        taken = rm.changed(body)
+        if rm.late_refresh_s:
+            self.wait(min(rm.late_refresh_s, timeout_s))
+        if (fault is not None and fault.kind in ("lost-after", "hangs", "cut")) or rm.late_refresh_s > timeout_s:
+            raise requests.ReadTimeout("Read timed out.")
+        if fault is not None:
+            return Reply(200, b"")
+        self._answered()
+        return Reply(200, _TAKEN) if taken else Reply(400, b"Failed to re-init queues")
 
     def _wrong(
         self, fault: AnswerFault, page: str, document: Any, params: Mapping[str, str], timeout_s: float
@@ -251,8 +277,12 @@ class Wire:
         if fault.kind == "missing" and isinstance(document.get("apps"), dict):
             document["apps"]["app"] = [said for said in document["apps"]["app"] if fault.rng.random() < 0.5]
         if fault.kind == "impossible-queue" and page == "scheduler":
-            root = document["scheduler"]["schedulerInfo"]["rootQueue"]
-            root["childQueues"]["queue"][0]["queueName"] = fault.rng.choice(("root. ", "root..q0", "root.q0. "))
+            root = document["scheduler"]["schedulerInfo"]
+            below, name = (
+                root.get("queues") or root["rootQueue"]["childQueues"],
+                "queuePath" if "queues" in root else "",
+            )
+            below["queue"][0][name or "queueName"] = fault.rng.choice(("root. ", "root..q0", "root.q0. "))
         return Reply(200, json.dumps(document).encode())
 
     def rpc_call(
@@ -309,9 +339,11 @@ class Session:
         self._watch = SimpleNamespace(late=False, sent=False)
         yield self._watch
 
-    def request(self, _method: str, url: str, *, params: Mapping[str, str], timeout: Any, **_more: Any) -> Reply:
+    def request(
+        self, method: str, url: str, *, params: Mapping[str, str], data: bytes | None, timeout: Any, **_more: Any
+    ) -> Reply:
         try:
-            return self._wire.get(url, params, timeout[1])
+            return self._wire.ask(method, url, params, data, timeout[1])
         except requests.ReadTimeout:
             self._watch.sent = True
             raise

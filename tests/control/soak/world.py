@@ -17,9 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 
 from harness.control.reports import TickReport
-from tests.control.soak import afterwards, edits, faults
+from tests.control.soak import afterwards, capacities, edits, faults
+from tests.control.soak.capacity_rm import CapacityRm, Store
 from tests.control.soak.checks import Checks
 from tests.control.soak.clock import Agenda, MachineClock
 from tests.control.soak.cluster import App, Cluster, Container
@@ -37,7 +39,6 @@ from tests.control.soak.wire import Wire
 ROUNDS, CHAOS_PERIODS = 2, 70
 #: Before the first fault.
 WARM_PERIODS = 4
-FILE = "fair-scheduler.xml"
 
 
 @dataclass
@@ -58,17 +59,27 @@ class World:
 
     def __init__(self, seed: int, root: Path, schedule: Sequence[Fault] | None = None) -> None:
         self.seed, self.root = seed, root
-        self.plan = plan = Plan.drawn(random.Random(f"{seed} plan"))
+        self.plan = plan = Plan.drawn(random.Random(f"{seed} plan")).of_scheduler(random.Random(f"{seed} scheduler"))
+        #: How the administrator's file is read and changed.
+        self.words: ModuleType = capacities if plan.capacity else edits
         rng = random.Random(f"{seed} world")
         self.agenda = Agenda()
         self.history = History(seed)
         self._digest = hashlib.sha256()
         folder = root / "conf"
         folder.mkdir()
-        self.file = SharedFile(folder / FILE, lambda: self.agenda.now_s)
-        self.lease_path = folder / f".{FILE}.lease"
-        self.pristine = edits.make(rng, ad_hoc=rng.random() < 0.4)
-        self.file.path.write_bytes(self.pristine)
+        name = "capacity-scheduler.xml" if plan.capacity else "fair-scheduler.xml"
+        self.file = (Store if plan.store else SharedFile)(folder / name, lambda: self.agenda.now_s)
+        self.lease_path = folder / f".{name}.lease"
+        if plan.capacity:
+            self.pristine = capacities.make(rng, weights=plan.capacity == "weight")
+        else:
+            self.pristine = edits.make(rng, ad_hoc=rng.random() < 0.4)
+        if isinstance(self.file, Store):
+            self.pristine = self.file.begin(self.pristine)
+            self.file.on_put, self.file.on_change = self._reload, lambda: self.replaced(self.file.path)
+        else:
+            self.file.path.write_bytes(self.pristine)
         cluster_rng = random.Random(f"{seed} workload")
         self.cluster = Cluster(
             self.agenda,
@@ -78,7 +89,8 @@ class World:
             tasks=plan.tasks,
             light=plan.light,
         )
-        self.rms = [Rm(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
+        kind = CapacityRm if plan.capacity else Rm
+        self.rms: list[Rm] = [kind(f"rm{n}", self.cluster, self.file) for n in range(1, 3 if plan.pair else 2)]
         for rm in self.rms[1:]:
             rm.active = False
             rm.load()
@@ -264,7 +276,7 @@ class World:
         if known is not None:
             return False
         settings = self.plan.settings
-        if not settings.lease_s and any(p.gave_back for p in self.processes):
+        if not settings.lease_s and any(p.gave_back or p.released for p in self.processes):
             return False  # nobody could tell the intruder's weights from the administrator's
         process = Process("B", self, settings, MachineClock(self.agenda), self._ticked)
         process.clock.jumped_s = rng.choice((0.0, 5.0, -40.0))
@@ -321,13 +333,23 @@ class World:
         if self.broken:
             return False
         self.pristine = change(self.pristine)
-        self.file.put(change(self.file.read()))
+        self.put(change(self.file.read()))
         self.changed_in_tick = True
         return None
 
+    def put(self, data: bytes) -> None:
+        """The administrator writes his file, and has it in force where no RM finds it by itself."""
+        self.file.put(data)
+        if self.plan.capacity and not self.plan.store:
+            self._reload()
+
+    def _reload(self) -> None:
+        if self.active.up:
+            self.active.load()
+
     def idle_leaf(self, rng: random.Random) -> str:
         """A leaf of the file without applications, of which there are others beside it."""
-        queues = edits.read(self.pristine)
+        queues = self.words.read(self.pristine)
         leaves = [q for q in queues.values() if q.leaf and self._alone(q, queues)]
         busy = {app.queue for app in self.cluster.apps.values()}
         idle = [q.path for q in leaves if q.path not in busy]
@@ -340,8 +362,9 @@ class World:
         if not self.processes or not self.processes[0].running:
             return []
         ours = self.processes[0].controller.owner.ours
-        theirs = edits.read(self.pristine)
-        return [path for path, values in ours.items() if "weight" in values and path in theirs and theirs[path].leaf]
+        theirs = self.words.read(self.pristine)
+        share = self.words.SHARE
+        return [path for path, values in ours.items() if share in values and path in theirs and theirs[path].leaf]
 
     def truth_since(self, process: Process) -> dict[str, int]:
         """Queue -> what it has used since a ledger's first look."""

@@ -1,0 +1,167 @@
+"""The administrator's capacity-scheduler.xml: what `edits` is for an allocation file, with the same names.
+
+What the RM keeps in its own store is shown as such a file too, its properties in order (`stored`).
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+
+from tests.control.soak import edits
+from tests.control.soak.edits import Queue, Unreadable, float32
+
+__all__ = ["Queue", "Unreadable", "float32"]
+
+PREFIX = "yarn.scheduler.capacity."
+#: What a controller may own of a queue, the first of them its share; a limit that the administrator changes.
+SHARE, LIMIT = "capacity", "maximum-applications"
+_OWNED = (SHARE, "maximum-capacity")
+_CAPACITY = re.compile(r"(\d*\.?\d+)(w?)")
+
+
+def properties(data: bytes) -> dict[str, str]:
+    """Name -> value. Raises Unreadable."""
+    try:
+        top = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise Unreadable(f"no XML: {error}") from None
+    if top.tag != "configuration":
+        raise Unreadable(f"the top element is {top.tag}")
+    found: dict[str, str] = {}
+    for element in top:
+        name, value = element.findtext("name"), element.findtext("value")
+        if element.tag != "property" or not name or value is None or name in found:
+            raise Unreadable(f"a property {name} of {element.tag}")
+        found[name] = value
+    return found
+
+
+def stored(values: Mapping[str, str]) -> bytes:
+    """Properties as a store has them: in order, and nothing beside them."""
+    return _text([(name, values[name]) for name in sorted(values)], "")
+
+
+def _text(values: list[tuple[str, str]], comment: str) -> bytes:
+    lines = [f"  <property><name>{name}</name><value>{value}</value></property>" for name, value in values]
+    return "\n".join([f"{comment}<configuration>", *lines, "</configuration>\n"]).encode()
+
+
+def read(data: bytes) -> dict[str, Queue]:
+    """The queues of a file, the root first. Raises Unreadable."""
+    return dict(_queues(data))
+
+
+@functools.lru_cache(maxsize=64)
+def _queues(data: bytes) -> dict[str, Queue]:
+    values = {name.removeprefix(PREFIX): value for name, value in properties(data).items()}
+    found: dict[str, Queue] = {}
+    waiting = [("root", "")]
+    while waiting:
+        path, parent = waiting.pop(0)
+        inside = [name.strip() for name in values.get(f"{path}.queues", "").split(",") if name.strip()]
+        capacity = _CAPACITY.fullmatch(values.get(f"{path}.{SHARE}", "100" if path == "root" else "").strip())
+        if capacity is None or (path == "root" and not inside) or path in found:
+            raise Unreadable(f"{path} has the capacity {values.get(f'{path}.{SHARE}')!r}, and {inside} below it")
+        own = {name.rpartition(".")[2]: value for name, value in values.items() if name.rpartition(".")[0] == path}
+        rest = {key: value for key, value in own.items() if key not in _OWNED} | {"kind": capacity[2] or "%"}
+        found[path] = Queue(path, parent, not inside, float32(float(capacity[1])), 0, tuple(sorted(rest.items())))
+        waiting += [(f"{path}.{name}", path) for name in inside]
+    for path in found:
+        below = [queue for queue in found.values() if queue.parent == path]
+        if len({kind(queue) for queue in below}) > 1:
+            raise Unreadable(f"the children of {path} have capacities of two kinds")
+        if below and kind(below[0]) == "%" and abs(sum(queue.weight for queue in below) - 100.0) > 0.05:
+            raise Unreadable(f"the children of {path} have {sum(queue.weight for queue in below):g} % of it")
+    return found
+
+
+def kind(queue: Queue) -> str:
+    """``w`` for a weight, ``%`` for a percentage."""
+    return dict(queue.rest)["kind"]
+
+
+def entitlements(data: bytes) -> dict[str, float]:
+    """Queue -> its part of the cluster in per cent."""
+    queues, parts = read(data), {"root": 100.0}
+    for path, queue in queues.items():
+        if path != "root":
+            whole = sum(other.weight for other in queues.values() if other.parent == queue.parent)
+            parts[path] = parts[queue.parent] * queue.weight / whole
+    return parts
+
+
+def number(text: str | None) -> float | None:
+    """A capacity's text as a number; None for none."""
+    return None if text is None else float(text.strip().rstrip("w"))
+
+
+only_owned_differ = functools.partial(edits.only_owned_differ, reader=read)
+
+
+def make(rng: random.Random, *, weights: bool) -> bytes:
+    """An administrator's file: some queues, on one level or two, in weights or in percentages."""
+    found = [("global-queue-max-application", "10000"), ("maximum-am-resource-percent", "1")]
+
+    def level(parent: str, names: list[str]) -> None:
+        found.append((f"{parent}.queues", rng.choice((",", ", ")).join(names)))
+        cuts = sorted(rng.sample(range(10, 91, 5), len(names) - 1))
+        shares = [end - begin for begin, end in zip([0, *cuts], [*cuts, 100], strict=True)]
+        for name, share in zip(names, shares, strict=True):
+            path = f"{parent}.{name}"
+            percent = rng.choice(("{}", "{}.0", " {} ")).format(share)
+            found.append((f"{path}.{SHARE}", rng.choice(("1w", "2w", "1.5w", "4.25w")) if weights else percent))
+            if parent == "root" and rng.random() < 0.25:
+                level(path, [f"{name}a", f"{name}b"])
+                continue
+            found.append((f"{path}.user-limit-factor", "-1"))
+            if rng.random() < 0.5:
+                found.append((f"{path}.{LIMIT}", str(rng.randint(50, 90))))
+
+    level("root", [f"q{i}" for i in range(rng.randint(2, 4))])
+    return _text([(PREFIX + name, value) for name, value in found], '<?xml version="1.0"?>\n<!-- kept by hand -->\n')
+
+
+def element(rng: random.Random, name: str) -> str:
+    """A leaf to be added, of a tree of weights: its name and its weight."""
+    return f"{name} {rng.choice(('1w', '2w', '1.5w'))}"
+
+
+def add(data: bytes, text: bytes) -> bytes:
+    """A queue more, below the root."""
+    name, weight = text.decode().split()
+    path, end = f"{PREFIX}root.{name}", data.rindex(b"</configuration>")
+    more = _text([(f"{path}.{SHARE}", weight), (f"{path}.user-limit-factor", "-1")], "")
+    lines = more[more.index(b"\n") + 1 : more.rindex(b"</configuration>")]
+    siblings = properties(data)[f"{PREFIX}root.queues"]
+    return _set(data[:end] + lines + data[end:], f"{PREFIX}root.queues", f"{siblings},{name}")
+
+
+def _set(data: bytes, name: str, value: str) -> bytes:
+    begin = data.index(f"<name>{name}</name><value>".encode()) + len(f"<name>{name}</name><value>")
+    return data[:begin] + value.encode() + data[data.index(b"</value>", begin) :]
+
+
+def set_limit(data: bytes, name: str, limit: int) -> bytes:
+    """Another `LIMIT` for a leaf that has one."""
+    return next((_set(data, full, str(limit)) for full in properties(data) if full.endswith(f".{name}.{LIMIT}")), data)
+
+
+def set_weight(data: bytes, name: str, weight: str) -> bytes:
+    """Another weight for a leaf that has one; percentages stay, as one alone cannot be changed."""
+    queue = next(queue for queue in read(data).values() if queue.path.endswith(f".{name}"))
+    return _set(data, f"{PREFIX}{queue.path}.{SHARE}", f"{weight}w") if kind(queue) == "w" else data
+
+
+def all_changed(data: bytes) -> bytes:
+    """Other shares for leaves, all over."""
+    queues = read(data)
+    for path in queues:
+        siblings = [queue for queue in queues.values() if queue.parent == path]
+        texts = [properties(data)[f"{PREFIX}{queue.path}.{SHARE}"] for queue in siblings]
+        for queue, text in zip(siblings, reversed(texts), strict=True):
+            data = _set(data, f"{PREFIX}{queue.path}.{SHARE}", "6.5w" if kind(queue) == "w" else text)
+    return data
