@@ -14,7 +14,6 @@ ledger, which sees the file alone, would take momentary weights for entitlements
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import os
 import socket
@@ -129,7 +128,8 @@ class Lease:
             )
         new = None if released is None else dict(released)
         if dict(said) != self.said or self.said_by != self.owner or new != self.released:
-            self.said, self.said_by, self.released = copy.deepcopy(dict(said)), self.owner, new
+            # A copy, as whoever reads it has it: the owner goes on changing its own.
+            self.said, self.said_by, self.released = json.loads(json.dumps(dict(said))), self.owner, new
             self._silent = False
             self._renew(self._clock())
 

@@ -126,6 +126,7 @@ class Metrics:
         self._server: Any = None
         #: Gauge and queue -> its child: `labels` costs more than all else of a tick's figures.
         self._children: dict[tuple[str, str], Gauge] = {}
+        self._shown: dict[tuple[str, str], float] = {}
         self._ticks = Counter(
             "yarnfair_ticks", "Control periods, by what came of them.", ["outcome"], registry=registry
         )
@@ -186,7 +187,7 @@ class Metrics:
         # of day.
         self._seen.set(self._clock())
         for key in [key for key in self._children if key[1] not in snapshot.queues]:
-            del self._children[key]
+            del self._children[key], self._shown[key]
             with contextlib.suppress(KeyError):
                 self._gauges[key[0]].remove(key[1])
         for name, queue in snapshot.queues.items():
@@ -202,7 +203,11 @@ class Metrics:
                 self._show("weight", name, weight)
 
     def _show(self, gauge: str, queue: str, value: float) -> None:
-        child = self._children.get((gauge, queue))
+        key = gauge, queue
+        if self._shown.get(key) == value:
+            return  # as most are from one look to the next
+        child = self._children.get(key)
         if child is None:
-            child = self._children[gauge, queue] = self._gauges[gauge].labels(queue)
+            child = self._children[key] = self._gauges[gauge].labels(queue)
         child.set(value)
+        self._shown[key] = value

@@ -70,6 +70,10 @@ class Fields:
             return value
         return max(0, self.integer(name, default))
 
+    def length(self, name: str, default: Any) -> Any:
+        """A whole number from 0 up, or the default where it is missing."""
+        return self.integer(name, default, least=0)
+
     def number(self, name: str, default: Any = _REQUIRED) -> float:
         """A finite number."""
         value = self._get(name, default)
@@ -92,6 +96,16 @@ class Fields:
         if not isinstance(value, str):
             raise self._bad(name, value, "a text")
         return well_formed(value)
+
+    def spare_text(self, name: str) -> str:
+        """A text that no decision stands on: "" for what is none."""
+        value = self._value.get(name, "")
+        return value if type(value) is str and value.isascii() else _spare(self.text, name, "")
+
+    def spare_count(self, name: str) -> int:
+        """A count that no decision stands on: 0 for what is none."""
+        value = self._value.get(name, 0)
+        return value if type(value) is int and 0 <= value < _LONG else _spare(self.count, name, 0)
 
     def flag(self, name: str, default: Any = _REQUIRED) -> bool:
         """true or false."""
@@ -373,7 +387,13 @@ def apps(document: Any, where: str, ended: Ended | None = None) -> AppList:
         raise first
     if len({*skipped, *(app.id for app in found)}) != len(found) + len(skipped):
         raise BadAnswer("the same application twice", where=where)
-    return AppList(sorted(found, key=lambda app: tuple(int(part) for part in app.id.split("_")[1:])), skipped)
+    return AppList(sorted(found, key=lambda app: _submitted(app.id)), skipped)
+
+
+@functools.lru_cache(1 << 14)
+def _submitted(identity: str) -> tuple[int, ...]:
+    """An application's place in the order of submission."""
+    return tuple(int(part) for part in identity.split("_")[1:])
 
 
 def _known(value: Any, known: Ended) -> AppStatus | None:
@@ -393,27 +413,27 @@ def _app(fields: Fields, where: str) -> AppStatus:
         raise BadAnswer(f"{identity[:60]!r} is not an application's id", where=where)
     return AppStatus(
         id=identity,
-        user=_spare(fields.text, "user", ""),
-        name=_spare(fields.text, "name", ""),
+        user=fields.spare_text("user"),
+        name=fields.spare_text("name"),
         queue=possible_queue(fields.text("queue", ""), where),
         state=fields.text("state"),
         final_status=fields.text("finalStatus", "UNDEFINED"),
-        type=_spare(fields.text, "applicationType", ""),
-        tags=_tags(_spare(fields.text, "applicationTags", "")),
+        type=fields.spare_text("applicationType"),
+        tags=_tags(fields.spare_text("applicationTags")),
         progress_percent=_spare(fields.number, "progress", 0.0),
         started_ms=fields.count("startedTime"),
         launched_ms=fields.count("launchTime", 0),
         finished_ms=fields.count("finishedTime"),
         allocated=Resource(fields.count("allocatedMB", 0), fields.count("allocatedVCores", 0)),
-        reserved=Resource(_spare(fields.count, "reservedMB", 0), _spare(fields.count, "reservedVCores", 0)),
-        running_containers=_spare(fields.count, "runningContainers", 0),
+        reserved=Resource(fields.spare_count("reservedMB"), fields.spare_count("reservedVCores")),
+        running_containers=fields.spare_count("runningContainers"),
         memory_seconds=fields.count("memorySeconds"),
         vcore_seconds=fields.count("vcoreSeconds"),
-        preempted_memory_seconds=_spare(fields.count, "preemptedMemorySeconds", 0),
-        preempted_vcore_seconds=_spare(fields.count, "preemptedVcoreSeconds", 0),
-        diagnostics=_spare(fields.text, "diagnostics", ""),
+        preempted_memory_seconds=fields.spare_count("preemptedMemorySeconds"),
+        preempted_vcore_seconds=fields.spare_count("preemptedVcoreSeconds"),
+        diagnostics=fields.spare_text("diagnostics"),
         master_at=fields.text("amHostHttpAddress", ""),
-        elapsed_ms=_spare(lambda name, default: fields.integer(name, default, least=0), "elapsedTime", None),
+        elapsed_ms=_spare(fields.length, "elapsedTime", None),
     )
 
 

@@ -91,6 +91,8 @@ class Rm:
         self.given: dict[str, list[int]] = {}
         self.forgotten: set[str] = set()
         self._loaded = b""
+        #: Applications that have ended, as they are shown from then on.
+        self._over: dict[str, dict[str, Any]] = {}
         self.retained = 400
 
     # --- its life ---
@@ -299,6 +301,14 @@ class Rm:
         return found
 
     def _app(self, app: App) -> dict[str, Any]:
+        if app.id in self._over:
+            return dict(self._over[app.id])  # what is wrong with an answer is put into it
+        shown = self._shown(app)
+        if app.stored is not None and app.shown_ended_s <= self.cluster.agenda.now_s:
+            self._over[app.id] = dict(shown)
+        return shown
+
+    def _shown(self, app: App) -> dict[str, Any]:
         now_s = self.cluster.agenda.now_s
         held, vcores = self.held(app)
         memory_s, vcore_s = self.figure(app)
