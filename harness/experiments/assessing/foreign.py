@@ -36,6 +36,8 @@ _MAP_MB, _REDUCE_MB, _AM = 1024, 1024, DemandSpec(memory_mb=1536, vcores=1)
 #: A history file's events that matter, without their package.
 _SUBMITTED, _STARTED, _FINISHED, _TASK = "JobSubmitted", "TaskStarted", "JobFinished", "TaskFinished"
 _MOST_BYTES = 1 << 30
+#: The first line of a history file that is no text, and how a compressed file begins.
+_BINARY, _GZIP = "Avro-Binary", b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,12 @@ def _moved(job: JobLine, zero_s: float) -> JobLine:
 def _head(path: Path) -> str:
     try:
         with open_whole(path) as stream:
-            return stream.read(65_536).decode("utf-8", "replace")
+            head = stream.read(65_536)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=str(path), mend="check the path") from None
+    if head.startswith(_GZIP):
+        raise InputError("compressed by gzip", where=str(path), mend="unpack it: gunzip")
+    return head.decode("utf-8", "replace")
 
 
 def _full(queue: object) -> str:
@@ -217,7 +222,10 @@ def _time(value: Any) -> float | None:
 
 
 def _job_history(path: Path) -> JobLine | None:
-    """A job of a ``.jhist`` file (Avro-Json: one event a line); None where it has not ended or no task succeeded."""
+    """A job of a ``.jhist`` file (Avro-Json: one event a line); None where it has not ended or no task succeeded.
+
+    Avro's binary form, which Hadoop 3 writes by default (``mapreduce.jobhistory.jhist.format``), is an InputError.
+    """
     submitted: Mapping[str, Any] = {}
     finished_ms = launched_ms = 0
     starts: dict[str, int] = {}
@@ -226,6 +234,9 @@ def _job_history(path: Path) -> JobLine | None:
         raise InputError(f"larger than {_MOST_BYTES >> 30} GiB", where=str(path), mend="leave it out")
     with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
+            if number == 1 and line.startswith(_BINARY):
+                mend = "make a Rumen trace of the folder (Hadoop's `rumentrace`, TraceBuilder) and give that"
+                raise InputError("a job history in Avro's binary form", where=str(path), mend=mend)
             if not line.startswith('{"type":"') or '"event"' not in line:
                 continue
             try:

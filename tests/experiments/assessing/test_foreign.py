@@ -143,6 +143,27 @@ def test_what_is_none_of_these_is_told(tmp_path: Path) -> None:
         any_trace(tmp_path, CLUSTER, tmp_path / "t")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("1.jhist", b'Avro-Binary\n{"type":"record"}\n\x00\x1a', "Avro's binary form; make a Rumen trace"),
+        ("1.jhist", jhist(1).encode()[:-20], "no event of a job's history"),
+        ("trace.json.gz", b"\x1f\x8b\x08\x00", "compressed by gzip; unpack it"),
+        ("empty.json", b" \n", "the trace is empty"),
+        ("cut.json", json.dumps(sls_job(1)).encode()[:-40], "the file is truncated"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00", "not a line of JSON"),
+        ("fair-scheduler.xml", b"<allocations/>", "is it a trace of `yarnfair record`"),
+    ],
+    ids=["binary", "cut-history", "gzip", "empty", "cut", "picture", "xml"],
+)
+def test_odd_files_are_told_in_one_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        any_trace(tmp_path if name.endswith("jhist") else tmp_path / name, CLUSTER, tmp_path / "t")
+    assert says in refused.value.line()
+    assert "\n" not in refused.value.line()
+
+
 def test_a_foreign_trace_gets_a_verdict_or_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "sls.json"
     path.write_text("\n".join(json.dumps(sls_job(n)) for n in range(30)))
