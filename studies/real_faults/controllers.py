@@ -133,5 +133,7 @@ class Controller:
             return ""
         self.events()
         words = f"{self.name} ended with {self.process.returncode}: {self._last[-400:]}"
+        # A record says nothing of where on a machine it was made.
+        words = words.replace(f"{self.ledger.parent}/", "")
         self.process = None
         return words

@@ -36,7 +36,7 @@ def line(text: str, records: Path) -> str:
 
 
 def test_every_table_stands_on_a_page_and_every_page_of_figures_has_a_source() -> None:
-    sources = "".join((SOURCES / name).read_text(encoding="utf-8") for name in PAGES)
+    sources = "".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.md"))
     assert [name for name in TABLES if f"{{table {name}}}" not in sources] == []
     assert sorted([*(path.name for path in DOCS.glob("figures*.md")), "gallery.md"]) == PAGES
 
