@@ -47,7 +47,7 @@ class YarnfairError(Exception):
             text = f"{' '.join(_told(self.where).splitlines())}: {text}"
         if self.mend:
             text = f"{text}; {' '.join(_told(self.mend).split())}"
-        return printable(without_secrets(text))
+        return printable(text)
 
 
 def _told(text: str) -> str:

@@ -53,6 +53,10 @@ class Query:
     rates: Mapping[str, float] = field(default_factory=dict)
     deadline_h: float | None = None
 
+    def due_h(self, deadline_h: float) -> float:
+        """By when it must end where all must by ``deadline_h``."""
+        return min(deadline_h, self.deadline_h or deadline_h)
+
     def rate(self, kind: InstanceType) -> float:
         """CR of one node of a type, in CU; 0 on a type that is too small for its tasks."""
         if self.memory_gb > kind.memory_gb_core:
@@ -184,9 +188,9 @@ def choose_accelerators(
     """
     if not (0 < deadline_h < math.inf and 0 < period_h < math.inf):
         raise ValueError("deadline_h and period_h are finite numbers above 0")
-    queries = sorted(queries, key=lambda query: min(deadline_h, query.deadline_h or deadline_h))
+    queries = sorted(queries, key=lambda query: query.due_h(deadline_h))
     works = [query.work_cu_h for query in queries]
-    deadlines_h = [min(deadline_h, query.deadline_h or deadline_h) for query in queries]
+    deadlines_h = [query.due_h(deadline_h) for query in queries]
     refused, usable = {}, []
     for kind in types:
         if all(query.rate(kind) <= 0 for query in queries):
@@ -253,7 +257,7 @@ class _MixSearch:
     ) -> None:
         self.below = below
         self.works = [query.work_cu_h for query in queries]
-        self.deadlines_h = [min(within_h, query.deadline_h or within_h) for query in queries]
+        self.deadlines_h = [query.due_h(within_h) for query in queries]
         self.within_h, self.most, self.kinds = within_h, most, len(types) if kinds is None else kinds
         # Types that serve much for their price first: a good mix is found early.
         worth = {kind.name: sum(query.rate(kind) for query in queries) / kind.price_hour for kind in types}

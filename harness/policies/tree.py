@@ -31,6 +31,8 @@ class Tree:
     share: tuple[float, ...]
     flat_share: tuple[float, ...]
     index: Mapping[str, int]
+    #: Leaf and its own weight.
+    weights: tuple[tuple[str, float], ...]
     #: The same as arrays, made when somebody wants them (`harness.policies.weights`).
     arrays: list[Any] = field(default_factory=list, compare=False, repr=False)
 
@@ -71,8 +73,6 @@ def tree_of(snapshot: Snapshot) -> Tree:
 _last: list[Any] = []
 #: The snapshot that was looked at last: accounts and plan of one tick look at the same.
 _seen: list[Snapshot] = []
-#: A shape, and the weights of its leaves.
-_last_weights: list[Any] = []
 
 
 def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
@@ -92,16 +92,8 @@ def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
 
 def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ...]:
     """(leaf, w_i of eq. (2)) of all leaves, as ``shares`` says."""
-    if shares == "levels":
-        tree = tree_of(snapshot)
-        return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves])
-    tree_of(snapshot)
-    shape = _last[0]
-    if not _last_weights or _last_weights[0] is not shape:
-        rows = zip(*shape[:2], strict=True)
-        _last_weights[:] = shape, tuple([(name, weight) for name, (_, leaf, weight) in rows if leaf])
-    found: tuple[tuple[str, float], ...] = _last_weights[1]
-    return found
+    tree = tree_of(snapshot)
+    return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves]) if shares == "levels" else tree.weights
 
 
 def _by_levels(tree: Tree) -> Tree:
@@ -142,4 +134,5 @@ def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], .
         share=tuple(share),
         flat_share=tuple(flat),
         index=index,
+        weights=tuple([(name, row[2]) for name, row in zip(names, rows, strict=True) if row[1]]),
     )

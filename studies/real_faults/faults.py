@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from studies.real_faults.relay import MODES
 
 if TYPE_CHECKING:
-    from studies.real_faults.piece import Piece
+    from studies.real_faults.parts import Parts
 
 _NONSENSE = (
     b"",
@@ -47,7 +47,7 @@ class Begun:
     end: Callable[[], object] = lambda: None
 
 
-Fault = Callable[["Piece", random.Random], Begun | None]
+Fault = Callable[["Parts", random.Random], Begun | None]
 #: Kind -> how often it is drawn beside the others, and what it does (None: not now).
 KINDS: dict[str, tuple[float, Fault]] = {}
 
@@ -56,8 +56,8 @@ def _kind(name: str, often: float = 1.0, part: str = "") -> Callable[[Fault], Fa
     """A kind of fault; ``part``: what it occupies, so that it does not begin while another fault goes on there."""
 
     def keep(fault: Fault) -> Fault:
-        def unless_occupied(piece: Piece, rng: random.Random) -> Begun | None:
-            return None if part and piece.occupied(part) else fault(piece, rng)
+        def unless_occupied(parts: Parts, rng: random.Random) -> Begun | None:
+            return None if part and parts.occupied(part) else fault(parts, rng)
 
         KINDS[name] = (often, unless_occupied)
         return fault
@@ -75,67 +75,67 @@ def draw(rng: random.Random) -> str:
 
 
 @_kind("rm-killed", part="rm")
-def _rm_killed(piece: Piece, rng: random.Random) -> Begun | None:
+def _rm_killed(parts: Parts, rng: random.Random) -> Begun | None:
     """The active one dies; its partner takes over after some seconds, and it comes back as a standby."""
-    dead = piece.active
-    piece.down(dead, signal.SIGKILL)
-    piece.later(rng.uniform(1.0, 8.0), lambda: piece.want(piece.partner(dead)))
-    return Begun("rm", rng.uniform(12.0, 50.0), lambda: piece.up(dead))
+    dead = parts.active
+    parts.down(dead, signal.SIGKILL)
+    parts.later(rng.uniform(1.0, 8.0), lambda: parts.want(parts.partner(dead)))
+    return Begun("rm", rng.uniform(12.0, 50.0), lambda: parts.up(dead))
 
 
 @_kind("rm-restarted", 0.7, part="rm")
-def _rm_restarted(piece: Piece, rng: random.Random) -> Begun | None:
+def _rm_restarted(parts: Parts, rng: random.Random) -> Begun | None:
     """The active one dies, and is begun again as the active one: no partner stands in."""
-    dead = piece.active
-    piece.down(dead, signal.SIGKILL)
-    return Begun("rm", rng.uniform(1.0, 15.0), lambda: piece.up(dead))
+    dead = parts.active
+    parts.down(dead, signal.SIGKILL)
+    return Begun("rm", rng.uniform(1.0, 15.0), lambda: parts.up(dead))
 
 
 @_kind("rm-failed-over", 0.7, part="rm")
-def _rm_failed_over(piece: Piece, rng: random.Random) -> Begun | None:
-    piece.fail_over()
+def _rm_failed_over(parts: Parts, rng: random.Random) -> Begun | None:
+    parts.fail_over()
     return Begun("rm", 20.0)
 
 
 @_kind("rm-frozen", part="rm")
-def _rm_frozen(piece: Piece, rng: random.Random) -> Begun | None:
-    frozen = piece.active
-    piece.pair.signal(frozen, signal.SIGSTOP)
+def _rm_frozen(parts: Parts, rng: random.Random) -> Begun | None:
+    frozen = parts.active
+    parts.pair.signal(frozen, signal.SIGSTOP)
     lasts_s = rng.uniform(2.0, 25.0) if rng.random() < 0.8 else rng.uniform(25.0, 60.0)
-    return Begun("rm", lasts_s, lambda: piece.pair.signal(frozen, signal.SIGCONT))
+    return Begun("rm", lasts_s, lambda: parts.pair.signal(frozen, signal.SIGCONT))
 
 
 @_kind("standby-killed", 0.3, part="rm")
-def _standby_killed(piece: Piece, rng: random.Random) -> Begun | None:
-    dead = piece.partner(piece.active)
-    piece.down(dead, signal.SIGKILL)
-    return Begun("rm", rng.uniform(3.0, 30.0), lambda: piece.up(dead))
+def _standby_killed(parts: Parts, rng: random.Random) -> Begun | None:
+    dead = parts.partner(parts.active)
+    parts.down(dead, signal.SIGKILL)
+    return Begun("rm", rng.uniform(3.0, 30.0), lambda: parts.up(dead))
 
 
 @_kind("node-killed")
-def _node_killed(piece: Piece, rng: random.Random) -> Begun | None:
-    name = rng.choice(piece.nodes)
-    if piece.occupied(name):
+def _node_killed(parts: Parts, rng: random.Random) -> Begun | None:
+    name = parts.some_node(rng)
+    if name is None:
         return None
-    piece.down(name, signal.SIGKILL)
-    return Begun(name, rng.uniform(2.0, 60.0), lambda: piece.up(name))
+    parts.down(name, signal.SIGKILL)
+    return Begun(name, rng.uniform(2.0, 60.0), lambda: parts.up(name))
 
 
 @_kind("node-frozen", 0.7)
-def _node_frozen(piece: Piece, rng: random.Random) -> Begun | None:
-    name = rng.choice(piece.nodes)
-    if piece.occupied(name):
+def _node_frozen(parts: Parts, rng: random.Random) -> Begun | None:
+    name = parts.some_node(rng)
+    if name is None:
         return None
-    piece.pair.signal(name, signal.SIGSTOP)
-    return Begun(name, rng.uniform(2.0, 60.0), lambda: piece.pair.signal(name, signal.SIGCONT))
+    parts.pair.signal(name, signal.SIGSTOP)
+    return Begun(name, rng.uniform(2.0, 60.0), lambda: parts.pair.signal(name, signal.SIGCONT))
 
 
 # --- controllers ---
 
 
 @_kind("controller-killed", 2.0)
-def _controller_killed(piece: Piece, rng: random.Random) -> Begun | None:
-    one = piece.some_controller(rng)
+def _controller_killed(parts: Parts, rng: random.Random) -> Begun | None:
+    one = parts.some_controller(rng)
     if one is None:
         return None
     one.kill()
@@ -143,51 +143,51 @@ def _controller_killed(piece: Piece, rng: random.Random) -> Begun | None:
 
 
 @_kind("controller-killed-at-its-start")
-def _killed_at_start(piece: Piece, rng: random.Random) -> Begun | None:
+def _killed_at_start(parts: Parts, rng: random.Random) -> Begun | None:
     """Again and again: some die while they start, some in their first tick."""
-    one, at_s = piece.some_controller(rng), 0.0
+    one, at_s = parts.some_controller(rng), 0.0
     if one is None:
         return None
     one.kill()
     for _ in range(rng.randint(1, 3)):
-        piece.later(at_s, one.start)
+        parts.later(at_s, one.start)
         at_s += rng.uniform(0.5, 7.0)
-        piece.later(at_s, one.kill)
+        parts.later(at_s, one.kill)
     return Begun(one.name, at_s + 0.5, one.start)
 
 
 @_kind("controllers-killed")
-def _controllers_killed(piece: Piece, rng: random.Random) -> Begun | None:
+def _controllers_killed(parts: Parts, rng: random.Random) -> Begun | None:
     """Both at once, and then one after the other."""
-    first, second = rng.sample(piece.controllers, 2)
-    if piece.occupied(first.name, second.name):
+    first, second = rng.sample(parts.controllers, 2)
+    if parts.occupied(first.name, second.name):
         return None
     for one in (first, second):
         one.kill()
-    piece.occupy(second.name, 20.0, second.start)
+    parts.occupy(second.name, 20.0, second.start)
     return Begun(first.name, rng.uniform(0.0, 40.0), first.start)
 
 
 @_kind("controller-frozen", 1.5)
-def _controller_frozen(piece: Piece, rng: random.Random) -> Begun | None:
-    one = piece.some_controller(rng)
+def _controller_frozen(parts: Parts, rng: random.Random) -> Begun | None:
+    one = parts.some_controller(rng)
     if one is None:
         return None
     one.freeze()
-    return Begun(one.name, rng.uniform(0.3, 3.0) * piece.lease_s, one.go_on)
+    return Begun(one.name, rng.uniform(0.3, 3.0) * parts.lease_s, one.go_on)
 
 
 @_kind("controller-stopped", 1.5)
-def _controller_stopped(piece: Piece, rng: random.Random) -> Begun | None:
+def _controller_stopped(parts: Parts, rng: random.Random) -> Begun | None:
     """As an administrator stops it: it releases, or hands over."""
-    one = piece.some_controller(rng)
+    one = parts.some_controller(rng)
     if one is None or not one.running:
         return None
     one.ask_to_stop()
 
     def end() -> None:
         if one.stop() != 0:
-            piece.note(f"{one.name} did not stop well")
+            parts.note(f"{one.name} did not stop well")
         one.start()
 
     return Begun(one.name, rng.uniform(3.0, 60.0), end)
@@ -197,78 +197,78 @@ def _controller_stopped(piece: Piece, rng: random.Random) -> Begun | None:
 
 
 @_kind("file-nonsense", part="file")
-def _nonsense(piece: Piece, rng: random.Random) -> Begun | None:
+def _nonsense(parts: Parts, rng: random.Random) -> Begun | None:
     """Written in place, as an editor does that knows no better, and put back as it was before."""
-    saved = piece.file.read_bytes()
+    saved = parts.file.read_bytes()
     torn = saved[: rng.randrange(1, max(len(saved) - 16, 2))]
-    piece.file.write_bytes(piece.guard.put(rng.choice((*_NONSENSE, torn, torn))))
-    return Begun("file", rng.uniform(1.0, 30.0), lambda: piece.put_file(saved))
+    parts.file.write_bytes(parts.guard.put(rng.choice((*_NONSENSE, torn, torn))))
+    return Begun("file", rng.uniform(1.0, 30.0), lambda: parts.put_file(saved))
 
 
 @_kind("file-removed", 0.6, part="file")
-def _removed(piece: Piece, rng: random.Random) -> Begun | None:
-    away = piece.file.with_name("away.xml")
-    piece.guard.put(b"")
-    piece.file.rename(away)
-    return Begun("file", rng.uniform(1.0, 25.0), lambda: away.rename(piece.file))
+def _removed(parts: Parts, rng: random.Random) -> Begun | None:
+    away = parts.file.with_name("away.xml")
+    parts.guard.put(b"")
+    parts.file.rename(away)
+    return Begun("file", rng.uniform(1.0, 25.0), lambda: away.rename(parts.file))
 
 
 @_kind("file-foreign-weight", 1.5, part="file")
-def _foreign(piece: Piece, rng: random.Random) -> Begun | None:
+def _foreign(parts: Parts, rng: random.Random) -> Begun | None:
     """Somebody writes a weight that is the controller's."""
-    data = piece.held_file()
+    data = parts.held_file()
     found = list(re.finditer(rb"<weight>[^<]*<", data)) if data else []
     if not found:
         return None
     where, weight = rng.choice(found), rng.choice((b"7", b"0.5", b"123.0"))
-    piece.put_file(data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :])
-    return Begun("file", piece.period_s)
+    parts.put_file(data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :])
+    return Begun("file", parts.period_s)
 
 
 @_kind("file-older", part="file")
-def _older(piece: Piece, rng: random.Random) -> Begun | None:
+def _older(parts: Parts, rng: random.Random) -> Begun | None:
     """Somebody puts back a copy that he has taken some time ago."""
-    if not piece.held_file() or not piece.guard.seen:
+    if not parts.held_file() or not parts.guard.seen:
         return None
-    piece.put_file(rng.choice(piece.guard.seen))
-    return Begun("file", piece.period_s)
+    parts.put_file(rng.choice(parts.guard.seen))
+    return Begun("file", parts.period_s)
 
 
 @_kind("folder-read-only", part="file")
-def _read_only(piece: Piece, rng: random.Random) -> Begun | None:
-    if not piece.file_disk.writable(False):
+def _read_only(parts: Parts, rng: random.Random) -> Begun | None:
+    if not parts.file_disk.writable(False):
         return None
-    return Begun("file", rng.uniform(2.0, 40.0), lambda: piece.file_disk.writable(True))
+    return Begun("file", rng.uniform(2.0, 40.0), lambda: parts.file_disk.writable(True))
 
 
 @_kind("folder-full", part="file")
-def _folder_full(piece: Piece, rng: random.Random) -> Begun | None:
-    piece.file_disk.fill()
-    return Begun("file", rng.uniform(2.0, 40.0), piece.file_disk.empty)
+def _folder_full(parts: Parts, rng: random.Random) -> Begun | None:
+    parts.file_disk.fill()
+    return Begun("file", rng.uniform(2.0, 40.0), parts.file_disk.empty)
 
 
 @_kind("ledger-full", part="ledger")
-def _ledger_full(piece: Piece, rng: random.Random) -> Begun | None:
-    piece.ledger_disk.fill()
-    return Begun("ledger", rng.uniform(2.0, 40.0), piece.ledger_disk.empty)
+def _ledger_full(parts: Parts, rng: random.Random) -> Begun | None:
+    parts.ledger_disk.fill()
+    return Begun("ledger", rng.uniform(2.0, 40.0), parts.ledger_disk.empty)
 
 
 @_kind("lease-hostile", part="file")
-def _lease_hostile(piece: Piece, rng: random.Random) -> Begun | None:
-    if not piece.held_file():
+def _lease_hostile(parts: Parts, rng: random.Random) -> Begun | None:
+    if not parts.held_file():
         return None
-    piece.guard.disturb_lease(piece.lease_s + 3 * piece.period_s)
-    piece.guard.lease.write_bytes(piece.guard.put(rng.choice(_LEASES)))
-    return Begun("file", piece.period_s)
+    parts.guard.disturb_lease(parts.lease_s + 3 * parts.period_s)
+    parts.guard.lease.write_bytes(parts.guard.put(rng.choice(_LEASES)))
+    return Begun("file", parts.period_s)
 
 
 @_kind("lease-gone", 0.6, part="file")
-def _lease_gone(piece: Piece, rng: random.Random) -> Begun | None:
-    if not piece.held_file():
+def _lease_gone(parts: Parts, rng: random.Random) -> Begun | None:
+    if not parts.held_file():
         return None
-    piece.guard.disturb_lease(piece.lease_s + 3 * piece.period_s)
-    piece.guard.lease.unlink(missing_ok=True)
-    return Begun("file", piece.period_s)
+    parts.guard.disturb_lease(parts.lease_s + 3 * parts.period_s)
+    parts.guard.lease.unlink(missing_ok=True)
+    return Begun("file", parts.period_s)
 
 
 # --- the network between the controllers and the RMs ---
@@ -276,10 +276,10 @@ def _lease_gone(piece: Piece, rng: random.Random) -> Begun | None:
 
 def _network(mode: str) -> None:
     @_kind(f"network-{mode}", 0.6, part="network")
-    def begin(piece: Piece, rng: random.Random) -> Begun | None:
-        every = [relay for relays in piece.relays.values() for relay in relays.values()]
-        of_one = list(rng.choice(list(piece.relays.values())).values())
-        by_rest = [relays["rest"] for relays in piece.relays.values()]
+    def begin(parts: Parts, rng: random.Random) -> Begun | None:
+        every = [relay for relays in parts.relays.values() for relay in relays.values()]
+        of_one = list(rng.choice(list(parts.relays.values())).values())
+        by_rest = [relays["rest"] for relays in parts.relays.values()]
         disturbed = by_rest if mode == "noise" else rng.choice((every, of_one, by_rest))
         for relay in disturbed:
             relay.mode = mode

@@ -122,32 +122,27 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
         }
         (folder / "pair").mkdir()
         with start_pair(folder / "pair", more, capacity=configuration()) as pair:
-            clients = [RmClient(list(pair.rms), OPTIONS)]
-            client = clients[0]
-
-            def there() -> bool:
-                with contextlib.suppress(YarnfairError):
-                    return client.rest.info().active
-                return False
-
-            def fail() -> None:
-                active = next(n for n, rm in enumerate(pair.rms) if rm.rest == client.rest.http.current)
-                pair.signal(f"rm{active + 1}", signal.SIGKILL)
-                pair.start(f"rm{active + 1}")
 
             def other() -> RmClient:
                 return RmClient(list(pair.rms), OPTIONS)
 
-            until(there, "ZooKeeper elects", 60)
-            yield Stand(
-                client,
-                open_source(client, None),
-                None,
-                lambda: [pair.processes[name] for name in ("rm1", "rm2")],
-                other,
-                fail,
-            )
-            client.close()
+            with other() as client:
+
+                def there() -> bool:
+                    with contextlib.suppress(YarnfairError):
+                        return client.rest.info().active
+                    return False
+
+                def fail() -> None:
+                    active = next(n for n, rm in enumerate(pair.rms) if rm.rest == client.rest.http.current)
+                    pair.signal(f"rm{active + 1}", signal.SIGKILL)
+                    pair.start(f"rm{active + 1}")
+
+                def rms() -> list[Process]:
+                    return [pair.processes[name] for name in ("rm1", "rm2")]
+
+                until(there, "ZooKeeper elects", 60)
+                yield Stand(client, open_source(client, None), None, rms, other, fail)
 
 
 @dataclass

@@ -19,7 +19,8 @@ from studies.real_faults import faults
 from studies.real_faults.controllers import Controller
 from studies.real_faults.guard import Guard
 from studies.real_faults.measured import TABLES, measured
-from studies.real_faults.piece import THEIRS, beyond
+from studies.real_faults.parts import THEIRS
+from studies.real_faults.piece import beyond
 from studies.real_faults.relay import Relay
 
 LEASE_S = 30.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import random
 import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 
 from tests.control.soak import edits
@@ -25,12 +24,7 @@ _CAPACITY = re.compile(r"(\d*\.?\d+)(w?)")
 
 def properties(data: bytes) -> dict[str, str]:
     """Name -> value. Raises Unreadable."""
-    try:
-        top = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise Unreadable(f"no XML: {error}") from None
-    if top.tag != "configuration":
-        raise Unreadable(f"the top element is {top.tag}")
+    top = edits.parsed(data, "configuration")
     found: dict[str, str] = {}
     for element in top:
         name, value = element.findtext("name"), element.findtext("value")

@@ -44,6 +44,17 @@ def float32(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
+def parsed(data: bytes, tag: str) -> ElementTree.Element:
+    """The top element, which has this tag. Raises Unreadable."""
+    try:
+        top = ElementTree.fromstring(data)
+    except (ElementTree.ParseError, ValueError, RecursionError) as error:
+        raise Unreadable(f"no XML: {error}") from None
+    if top.tag != tag:
+        raise Unreadable(f"the top element is {top.tag}")
+    return top
+
+
 def read(data: bytes) -> dict[str, Queue]:
     """The queues of a file, the root first. Raises Unreadable."""
     return dict(_queues(data))
@@ -51,12 +62,7 @@ def read(data: bytes) -> dict[str, Queue]:
 
 @functools.lru_cache(maxsize=64)
 def _queues(data: bytes) -> dict[str, Queue]:
-    try:
-        top = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise Unreadable(f"no XML: {error}") from None
-    if top.tag != "allocations":
-        raise Unreadable(f"the top element is {top.tag}")
+    top = parsed(data, "allocations")
     found = {"root": Queue("root", "", False, 1.0, 0, ())}
     for element in top:
         if element.tag == "queue":
