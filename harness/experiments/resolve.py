@@ -27,12 +27,10 @@ from harness.model.brought import named, names
 from harness.model.data import data_path
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
-from harness.model.resources import Resource
+from harness.model.resources import Resource, increments
 from harness.policies.registry import make_policy, settings_of
 
 Mode = Literal["inside", "outside"]
-#: yarn.resource-types.*.increment-allocation of the Fair Scheduler, unless conf says otherwise.
-INCREMENT = Resource(1024, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +189,9 @@ def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Pat
     return path
 
 
-def _increment(spec: Experiment) -> Resource:
-    def of(name: str, default: int) -> int:
-        value = spec.conf.get(f"yarn.resource-types.{name}.increment-allocation", default)
-        return int(value) if str(value).isdigit() and int(value) > 0 else default
-
-    return Resource(of("memory-mb", INCREMENT.memory_mb), of("vcores", INCREMENT.vcores))
-
-
 def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[QueueLoad]) -> None:
     """Every container fits some node, after the Fair Scheduler has rounded it up to its increments."""
-    step, nodes = _increment(spec), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
+    step, nodes = increments(spec.conf), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
     largest = max(nodes, key=lambda node: (node.memory_mb, node.vcores))
     for load in loads:
         for what, size in sizes_of(load):

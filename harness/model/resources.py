@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=False)
@@ -43,3 +45,13 @@ class Resource:
 ZERO = Resource(0, 0)
 #: What Hadoop calls Resources.unbounded(): no limit.
 UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
+
+
+def increments(conf: Mapping[str, Any]) -> Resource:
+    """By which the Fair Scheduler rounds asks up: ``yarn.resource-types.*.increment-allocation``, Hadoop's default."""
+
+    def of(name: str, default: int) -> int:
+        value = str(conf.get(f"yarn.resource-types.{name}.increment-allocation", default))
+        return int(value) if value.isdecimal() and int(value) > 0 else default
+
+    return Resource(of("memory-mb", 1024), of("vcores", 1))

@@ -11,8 +11,9 @@ import pytest
 from harness.base.errors import InputError
 from harness.experiments.real.trace import run_header, sizes_document
 from harness.experiments.recording import _by_integrals, am_share_of, job_of, nodes_of
-from harness.experiments.resolve import LoadedExperiment, load_experiment
-from harness.jobs.recorded import JobLine, NodeLine
+from harness.experiments.replaying import write_experiment
+from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment
+from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, put_trace
 from harness.model.jobs import NodeSpec
 from harness.model.resources import Resource
 from harness.sim.setup import SimSetup
@@ -130,6 +131,33 @@ def test_an_application_of_one_container_is_a_master_alone_and_lives_as_long_aga
     assert result.finished
     assert result.assignments == 1
     assert result.jobs["memory_mb_s"][0] == pytest.approx(app.memory_seconds, rel=0.05)
+
+
+def test_who_was_there_for_a_second_is_replayed_on_the_nodes_it_ran_on(tmp_path: Path) -> None:
+    # 1.06 s of 4,096 MB: whole seconds make 4,338 MB of it, which is rounded up to more than any node has.
+    app = SimpleNamespace(
+        id="application_1_0001",
+        user="u",
+        name="n",
+        queue="root.a",
+        type="YARN",
+        started_ms=500,
+        launched_ms=1000,
+        elapsed_ms=1560,
+        finished_ms=0,
+        final=False,
+        vcore_seconds=1,
+        memory_seconds=4338,
+    )
+    line = job_of(cast(Any, app), None, 0)
+    assert line.am.memory_mb == 4338
+    header = Header(nodes=[NodeLine(count=2, memory_mb=4500, vcores=4)], queues={"root.a": QueueLine()})
+    trace = put_trace(tmp_path / "t.jsonl", header, [line])
+    jobs, _ = jobs_of(load_experiment(str(write_experiment(trace, tmp_path / "replay"))), 1)
+    (job,) = jobs
+    assert job.am.memory_mb == 4096
+    # What was measured task by task is as it was, and refused where it does not fit.
+    assert line.model_copy(update={"detail": "tasks"}).within(4096).am.memory_mb == 4338
 
 
 def test_a_history_server_that_does_not_answer_is_told() -> None:

@@ -45,7 +45,9 @@ class RecordedWorkload(Workload):
         path = workload.trace()
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
-        jobs = [job.spec() for job in _trace(path, *_age(path)).jobs if job.queue == wanted]
+        trace = _trace(path, *_age(path))
+        largest_mb = trace.header.largest_mb()
+        jobs = [job.within(largest_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}
         # What follows a job of another queue comes when it came.
         return [
