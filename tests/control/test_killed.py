@@ -5,11 +5,15 @@ Either the administrator's file byte for byte, or weights within `max_ratio` of 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +103,68 @@ def test_the_file_is_given_back_where_no_rm_is_named(yarn: Site) -> None:  # noq
         for app in load.ids:
             yarn.client.rest.kill(app)
         yarn.client.refresh_queues()
+
+
+def last_line(service: Service, root: Path) -> subprocess.CompletedProcess[str]:
+    """What systemd runs after the service has ended, as the unit on the page has it."""
+    (line,) = re.findall(r"^ExecStopPost=-(.+)$", (root / "docs" / "how-to" / "enforce.md").read_text(), re.MULTILINE)
+    own = {"/etc/yarnfair/enforce.yaml": str(service.config), "http://rm:8088": str(service.rest)}
+    words = [own.get(word, word) for word in line.split()[1:]]
+    assert own.keys() < set(line.split())
+    return subprocess.run([sys.executable, "-m", "harness", *words], capture_output=True, text=True, timeout=120)
+
+
+@contextlib.contextmanager
+def frozen(service: Service) -> Iterator[None]:
+    """It is there and does nothing, so that whoever changes the file is somebody else."""
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP)
+    try:
+        os.waitid(os.P_PID, service.process.pid, os.WSTOPPED)
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
+
+
+def test_the_units_last_line_touches_nothing_that_another_controller_holds(yarn: Site, root: Path) -> None:  # noqa: F811
+    first, spare = (
+        Service(yarn.folder / name, yarn.rest, yarn.file, period_s=0.5, lease_s=15.0) for name in ("unit", "spare")
+    )
+    load = Load(yarn.client, 5)
+    load.submit(20, 300, 600)
+
+    def leaves(ended: Service, holder: Service) -> None:
+        with frozen(holder):
+            before, names = yarn.file.read_bytes(), sorted(os.listdir(yarn.file.parent))
+            done = last_line(ended, root)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "another controller writes this file" in done.stderr
+            assert (yarn.file.read_bytes(), sorted(os.listdir(yarn.file.parent))) == (before, names)
+            assert before != ALLOCATIONS.encode()
+
+    try:
+        first.start()
+        until(lambda: first.events("weights"), "it writes")
+        spare.start()
+        until(lambda: spare.events("lease"), "the spare waits")
+        spare.kill()
+        leaves(spare, first)
+        spare.start()
+        until(lambda: len(spare.events("lease")) > 1, "the spare waits again")
+        # The holder hands over to whom it has seen living: between two signs it looks at least once.
+        sign = yarn.file.with_name(f".{yarn.file.name}.standby")
+        for _ in range(3):
+            seen = sign.read_bytes()
+            until(lambda: sign.read_bytes() != seen, "the spare gives a sign of life")  # noqa: B023
+        first.stop()
+        assert "a spare controller has taken over" in first.events("end")[-1]["text"]
+        leaves(first, spare)
+        spare.kill()
+        assert last_line(spare, root).returncode == 0
+        assert yarn.file.read_text() == ALLOCATIONS
+        assert os.listdir(yarn.file.parent) == [yarn.file.name]
+    finally:
+        first.end()
+        spare.end()
+        for app in load.ids:
+            yarn.client.rest.kill(app)
