@@ -40,6 +40,7 @@ class Lengths:
     master_s: float = 0.0
     masters_ended: float = 0.0
     owed: int = 0  # applications that ended and whose master's end is not among the counts yet
+    unsettled: int = 0  # containers that ended since it was known last which applications had
 
     def hold(self, containers: int, apps: int, interval_s: float) -> None:
         """At a look the queue holds so many; each of its running ``apps`` has an AM, which is not a task."""
@@ -48,8 +49,16 @@ class Lengths:
         self.masters_held_s += min(held, apps) * interval_s
         self.containers = containers
 
-    def end(self, ended: int, apps: int = 0) -> None:
-        """So many containers have ended since the last counts, and so many applications, each with its master."""
+    def end(self, ended: int, apps: int | None = 0) -> int:
+        """So many containers have ended since the last counts, and so many applications, each with its master; how many
+        of the containers were tasks.
+
+        ``apps`` None: nobody asked which have ended. Whether the containers were masters, the next call tells.
+        """
+        self.unsettled += ended
+        if apps is None:
+            return 0
+        ended = self.unsettled
         self.owed += apps
         masters = min(self.owed, ended)
         self.owed -= masters
@@ -60,10 +69,12 @@ class Lengths:
         self.master_s = self.master_s * fade + self.masters_held_s
         self.masters_ended = self.masters_ended * fade + masters
         self.forget_held()
+        return tasks
 
     def forget_held(self) -> None:
         """What was held since the last counts does not count: it is not known what ended meanwhile."""
         self.held_s = self.masters_held_s = 0.0
+        self.unsettled = 0
 
     @property
     def mean_s(self) -> float | None:
@@ -80,7 +91,7 @@ class _Seen:
     backlog_since_s: float | None = None
     last_start_s: float | None = None
     lengths: Lengths = field(default_factory=Lengths)
-    new_ended: int | None = None  # containers that ended since the look before
+    new_ended: int | None = None  # tasks that ended since the look before, as far as it is known
 
 
 class Watcher:
@@ -103,6 +114,7 @@ class Watcher:
         max_shares: Mapping[str, Resource],
         counts: Mapping[str, Containers] | None,
         period_s: float,
+        listed: bool = True,
     ) -> Snapshot:
         """One look.
 
@@ -110,20 +122,22 @@ class Watcher:
         ----------
         entitlements : w_i of queues; 1 for those that are not named.
         min_shares, max_shares : what the administrator configured, where the controller writes another.
-        counts : containers given and given back (None: not known; then a rise of what a queue holds tells).
+        counts : containers given and given back (None: not known; then a rise of what a queue holds tells). They are to
+            be older than ``apps``, or masters that have ended would be among them and not there.
+        listed : whether ``apps`` are of this look.
         """
         interval = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
         oldest: dict[str, int] = {}
-        listed = list(apps)
-        ended_apps = self._ended_apps(listed)
-        for app in listed:
+        apps = list(apps)
+        ended_apps = self._ended_apps(apps)
+        for app in apps:
             if not app.final and (app.queue not in oldest or app.started_ms < oldest[app.queue]):
                 oldest[app.queue] = app.started_ms
         queues: dict[str, QueueView] = {}
         for path, queue in status.queues.items():
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
-            masters = (ended_apps or {}).get(path, 0)
+            masters = (ended_apps or {}).get(path, 0) if listed else None
             _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval, masters)
             used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
             # Both are of slightly different moments: a queue demands at least what it holds.
@@ -147,10 +161,7 @@ class Watcher:
                 oldest[path] / 1000.0 if waiting and path in oldest else None,
                 waiting_apps=queue.pending_apps if queue.leaf else None,
                 ended_apps=ended,
-                # An application's master is a container too.
-                ended_containers=max(seen.new_ended - ended, 0)
-                if ended is not None and seen.new_ended is not None
-                else None,
+                ended_containers=seen.new_ended if ended is not None else None,
                 min_share_in_force=queue.minimum.at_least(ZERO),
             )
         for gone in self._seen.keys() - status.queues.keys():
@@ -199,7 +210,7 @@ def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
 
 
 def _watch(
-    seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float, ended_apps: int
+    seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float, ended_apps: int | None
 ) -> None:
     if queue.containers_pending > 0:
         if seen.backlog_since_s is None:
@@ -214,14 +225,14 @@ def _watch(
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
             given, ended = counts[0] - before[0], counts[1] - before[1]
-            seen.new_ended = ended
-            seen.lengths.end(ended, ended_apps)
-        elif before is not None:
-            seen.lengths.owed = 0
+            seen.new_ended = seen.lengths.end(ended, ended_apps)
+        else:
+            seen.lengths.forget_held()
+            if before is not None:
+                seen.lengths.owed = 0
         seen.counts = counts
-        seen.lengths.forget_held()
     else:
-        seen.lengths.owed += ended_apps
+        seen.lengths.owed += ended_apps or 0
     if given > 0:
         seen.last_start_s = now_s
     seen.containers = queue.containers_allocated

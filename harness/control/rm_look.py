@@ -77,6 +77,8 @@ class RmLook:
         base = client.rest.http.current
         identity = [base, info.id, info.started_on_ms]
         status = self._queues()
+        # Before the applications: whose container is among the ends, is then among the ended applications too.
+        counts = self._counts(self.clock(), base)
         asked_s = self.clock()
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
         asking = full or asked_s >= self._apps_again_s
@@ -88,7 +90,6 @@ class RmLook:
         now_s = (asked_s + answered_s) / 2
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
-        counts = self._counts(answered_s, base)
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
@@ -119,6 +120,7 @@ class RmLook:
             max_shares=owner.max_shares(status.capacity),
             counts=counts,
             period_s=settings.period_s,
+            listed=asking,
         )
         return self._observed(snapshot)
 

@@ -13,7 +13,7 @@ from harness.yarn.answers import Fields
 from harness.yarn.errors import BadAnswer
 from harness.yarn.http import HttpClient
 
-_BEANS = "Hadoop:service=ResourceManager,name=QueueMetrics"
+BEANS = "Hadoop:service=ResourceManager,name=QueueMetrics"
 
 
 class Containers(NamedTuple):
@@ -28,7 +28,7 @@ def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[st
 
     ``only`` asks that one address. Of a pair give it: a standby shows the page too, with counts of its own.
     """
-    answer = http.request("GET", "/jmx", params={"qry": f"{_BEANS},*"}, repeatable=True, only=only)
+    answer = http.request("GET", "/jmx", params={"qry": f"{BEANS},*"}, repeatable=True, only=only)
     return parse(answer.document, answer.url)
 
 
@@ -41,10 +41,10 @@ def parse(document: Any, where: str) -> Mapping[str, Containers]:
     for index, bean in enumerate(beans):
         fields = Fields(bean, where, f"beans[{index}]")
         name = fields.text("name", "")
-        if not name.startswith(f"{_BEANS},") or ",user=" in name:
+        if not name.startswith(f"{BEANS},") or ",user=" in name:
             continue
         # q0=root,q1=a: a queue's name may hold anything but the dot.
-        parts = name.removeprefix(f"{_BEANS},").split(",q")
+        parts = name.removeprefix(f"{BEANS},").split(",q")
         path = ".".join(part.partition("=")[2] for part in parts)
         found[path] = Containers(
             fields.integer("AggregateContainersAllocated", least=0),

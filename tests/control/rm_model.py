@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.model.resources import ZERO, Resource
-from harness.yarn import adminrpc
+from harness.yarn import adminrpc, jmx
 from harness.yarn.adminrpc import EffectiveQueue
 from harness.yarn.answers import AppList, AppStatus, ClusterInfo
 from harness.yarn.errors import Refused, Unreachable
@@ -118,6 +118,8 @@ class RmModel:
         self.refused: set[str] = set()
         #: Whether the list of applications is empty, whatever there is.
         self.hides_apps = False
+        #: Whether its JMX page shows how many containers each queue was given and has given back.
+        self.counts = False
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
         self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
@@ -185,7 +187,19 @@ class RmModel:
         return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", "3.4.2")
 
     def _jmx(self, *_: Any, **__: Any) -> Any:
-        raise Refused("HTTP 404", status=404)
+        if not self.counts:
+            raise Refused("HTTP 404", status=404)
+        beans = []
+        for path in (queue.path for queue in self.tree):
+            given = [c for a in self.apps.values() if (a.queue + ".").startswith(path + ".") for c in a.containers]
+            beans.append(
+                {
+                    "name": ",".join((jmx.BEANS, *(f"q{at}={name}" for at, name in enumerate(path.split("."))))),
+                    "AggregateContainersAllocated": len(given),
+                    "AggregateContainersReleased": sum(c.ended_s is not None for c in given),
+                }
+            )
+        return SimpleNamespace(document={"beans": beans}, url="http://rm/jmx")
 
     def _scheduler(self) -> SchedulerStatus:
         self._check()
