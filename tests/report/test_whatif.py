@@ -21,7 +21,7 @@ from harness.experiments.whatif import Asked, WhatIf
 from harness.jobs.recorded import read_trace
 from harness.report.whatif import page
 from tests.browser import Browser, chromium
-from tests.experiments.assessing.loads import contended, recording
+from tests.experiments.assessing.loads import contended, job, recording
 from tests.patience import at_most
 
 
@@ -223,3 +223,34 @@ def test_the_exported_file_works_without_a_server(served: str, tmp_path: Path) -
         assert browser.console == []
         assert {url for url in browser.requests if not url.startswith(("file:", "data:", "about:"))} == set()
         browser.picture(tmp_path / "export.png")
+
+
+@pytest.mark.browser
+def test_of_many_queues_those_that_hold_the_most_are_drawn_and_the_one_chosen(tmp_path: Path) -> None:
+    # The later its name, the more a queue holds.
+    jobs = [job(f"job-{n:02}", f"root.q{n:02}", 0.0, n + 1, 30.0) for n in range(20)]
+    many = load_experiment(str(write_experiment(read_trace(recording(tmp_path, jobs)), tmp_path / "played")))
+    what_if = WhatIf(many, phases=1)
+    try:
+        sides = [asked(many, policy=name) for name in ("fair", "ltrf@outside")]
+        file = tmp_path / "many.html"
+        file.write_text(page({**what_if.export(sides), "state": {"a": {"policy": "fair"}, "b": {"policy": "ltrf@outside"}, "w": {}}}))
+    finally:
+        what_if.close()
+    legend = "[...document.querySelectorAll('#side-b .charts .legend > *')].map(one => one.textContent.trim())"
+    with chromium(tmp_path / "profile") as browser:
+        browser.open(f"file://{file}", 400)
+        browser.until("document.body.dataset.readyb === '0'")
+        shown = browser.run(legend)
+        assert len(shown) == 16
+        assert {"q19", "q18", "q17"} <= set(shown)
+        assert "16 of 22 queues" in browser.run("document.getElementById('more').textContent")
+        assert "q01" not in shown
+        browser.run(
+            "(() => { const queue = document.getElementById('queue'); queue.value = 'root.q01';"
+            " queue.dispatchEvent(new Event('change')); })()"
+        )
+        browser.until(f"{legend}.includes('q01')")
+        assert len(browser.run(legend)) == 16
+        assert browser.too_wide() == []
+        assert browser.console == []

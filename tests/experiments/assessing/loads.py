@@ -45,7 +45,7 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
     path = folder / "recorded.jsonl"
     header = Header(
         nodes=[NodeLine(count=3, memory_mb=8192, vcores=8)],
-        queues={"root.steady": QueueLine(), "root.bursts": QueueLine()},
+        queues={"root.steady": QueueLine(), "root.bursts": QueueLine(), **{one.queue: QueueLine() for one in jobs}},
         max_am_share=-1.0,
     )
     path.write_text(trace_text(header, jobs))
