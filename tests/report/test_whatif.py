@@ -234,7 +234,8 @@ def test_of_many_queues_those_that_hold_the_most_are_drawn_and_the_one_chosen(tm
     try:
         sides = [asked(many, policy=name) for name in ("fair", "ltrf@outside")]
         file = tmp_path / "many.html"
-        file.write_text(page({**what_if.export(sides), "state": {"a": {"policy": "fair"}, "b": {"policy": "ltrf@outside"}, "w": {}}}))
+        state = {"a": {"policy": "fair"}, "b": {"policy": "ltrf@outside"}, "w": {}}
+        file.write_text(page({**what_if.export(sides), "state": state}))
     finally:
         what_if.close()
     legend = "[...document.querySelectorAll('#side-b .charts .legend > *')].map(one => one.textContent.trim())"
