@@ -247,17 +247,17 @@ def examine_rm(
         yield _skew(answer.headers.get("Date"), before, after)
         yield from _nodes(nodes, wanted_nodes)
         yield from _minimum(rest, nodes)
-        yield from _traps(rest)
+        yield from _traps(rest, info.hadoop)
 
 
-def _traps(rest: RestClient) -> Iterator[Finding]:
+def _traps(rest: RestClient, hadoop: tuple[int, int]) -> Iterator[Finding]:
     """What would go wrong when a Capacity Scheduler is steered; nothing of a Fair Scheduler."""
     try:
         if rest.scheduler().type != CAPACITY:
             return
         source = StoreSource(rest.http)
         values = source.read().values
-        traps = find_traps(values, rest.properties(), queue_tree(values, source=source.name))
+        traps = find_traps(values, rest.properties(), queue_tree(values, source=source.name), hadoop)
     except Refused as error:
         mend = "`yarnfair enforce --dry-run` with its capacity_file names them"
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", mend)

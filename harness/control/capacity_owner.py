@@ -7,7 +7,7 @@ texts, so that they go back as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,11 +42,10 @@ class CapacityOwner:
     source: ConfigurationSource
     baseline: dict[str, dict[str, Any]] = field(default_factory=dict)
     ours: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Names of traps that the administrator accepts.
-    accept: Collection[str] = ()
     #: Queues that have gone -> their baseline and what was ours, for when they come back as they went.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _trapped: tuple[Trap, ...] | None = field(default=None, init=False)
+    #: Its RM's release and the traps found there; None: to be asked for.
+    _trapped: tuple[tuple[int, int], tuple[Trap, ...]] | None = field(default=None, init=False)
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
@@ -203,15 +202,15 @@ class CapacityOwner:
         now = Steering(self._tree, self._configuration().values, {}, self._cluster, self.source.name)
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
-    def traps(self, client: RmClient) -> tuple[Trap, ...]:
-        """Dangers of steering this cluster that nobody accepted; asked of the RM when its configuration has changed."""
-        if self._trapped is None:
+    def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
+        """Dangers of steering this cluster; asked of the RM when its configuration or its release has changed."""
+        if self._trapped is None or self._trapped[0] != hadoop:
             try:
                 site = client.rest.properties()
             except Refused:
                 site = {}
-            self._trapped = find_traps(self._configuration().values, site, self._tree)
-        return tuple(trap for trap in self._trapped if trap.name not in self.accept)
+            self._trapped = hadoop, find_traps(self._configuration().values, site, self._tree, hadoop)
+        return self._trapped[1]
 
     def touch(self) -> None:
         """Nothing: the Capacity Scheduler looks at its configuration when it is told to."""
@@ -261,11 +260,9 @@ class CapacityOwner:
         self.baseline, self.ours, self.departed, self._now = baseline, ours, departed, None
 
 
-def owner_of(
-    place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any], *, accept: Collection[str] = ()
-) -> FileOwner | CapacityOwner:
+def owner_of(place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any]) -> FileOwner | CapacityOwner:
     """The owner of what is kept at a place, going on from what a ledger has kept (``document``: by name)."""
     if isinstance(place, ConfigurationSource):
         baseline, ours, departed = (document(name) or {} for name in ("baseline", "ours", "departed"))
-        return CapacityOwner(place, baseline, ours, accept, departed)
+        return CapacityOwner(place, baseline, ours, departed)
     return FileOwner.restored(place, document)

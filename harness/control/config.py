@@ -169,7 +169,7 @@ class EnforceConfig(Strict):
     `name`: they stand in the file, with their parent's limits and weights of their own, until a minute after their
     last application."""
     accept: list[Name] = Field(default_factory=list, max_length=50)
-    """Names of a Capacity Scheduler's traps that do not keep the controller from writing."""
+    """Names of traps that do not keep the controller from writing."""
     on_stop: OnStop = "release"
     """At SIGTERM or Ctrl-C: `release` gives the allocation file back to the administrator, or hands over to a
     spare; `hold` leaves what is in force ([how](../how-to/enforce.md))."""

@@ -27,7 +27,7 @@ from harness.control.values import (
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import ROOT, AllocationFile
 from harness.model.resources import Resource
-from harness.yarn.capacity.traps import Trap
+from harness.yarn.capacity.traps import Trap, fair_traps
 from harness.yarn.fair.edit import Attribute, Change, Edited, close_empty, edit_parsed
 from harness.yarn.fair.grow import NewQueue, add_queues, remove_queues
 from harness.yarn.fair.javanum import float32
@@ -361,9 +361,9 @@ class FileOwner:
         """The weights that stand in the file, whoever wrote them, as of the last `read`."""
         return {path: self._file.weight(path) for path in self.configured_weights()}
 
-    def traps(self, client: RmClient) -> tuple[Trap, ...]:
-        """Dangers of steering this cluster: none is known of the Fair Scheduler."""
-        return ()
+    def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
+        """Dangers of steering this cluster, whose RM is of that release."""
+        return fair_traps(hadoop)
 
     def touch(self) -> None:
         """The file once more as it is."""

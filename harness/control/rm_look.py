@@ -14,7 +14,7 @@ from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RmAccounts
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
-from harness.yarn.answers import FINAL_STATES, AppList
+from harness.yarn.answers import FINAL_STATES, HADOOP, AppList
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
 from harness.yarn.queue_answers import SchedulerStatus
@@ -50,6 +50,8 @@ class RmLook:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
         #: Which RM answered last: address, id, when it was started.
         self.identity = rm
+        #: Its release.
+        self.hadoop = HADOOP
         #: After a look: that another RM answers than before, or the same after a restart, in words; else "".
         self.news = ""
         self._watcher = Watcher()
@@ -75,6 +77,7 @@ class RmLook:
         info = client.rest.info()
         # Now: later requests may turn to another RM, which is not the one that this is about.
         base = client.rest.http.current
+        self.hadoop = info.hadoop
         identity = [base, info.id, info.started_on_ms]
         status = self._queues()
         # Before the applications: whose container is among the ends, is then among the ended applications too.

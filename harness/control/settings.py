@@ -45,7 +45,7 @@ class ControlSettings:
     ad_hoc : queues that the RM made by itself: ``scale``: they keep the weight 1, and their siblings' weights are
         scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
     guards : past one of them the controller gives the file back and goes on as a shadow.
-    accept : names of a Capacity Scheduler's traps (harness.yarn.capacity.traps) that do not keep it from writing.
+    accept : names of traps (harness.yarn.capacity.traps) that do not keep it from writing.
     """
 
     period_s: float = 5.0

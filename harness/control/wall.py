@@ -48,6 +48,7 @@ from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 from harness.yarn.capacity.source import ConfigurationSource
+from harness.yarn.capacity.traps import Trap
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import NotEffective, RmClient
 
@@ -96,7 +97,7 @@ class Controller(Tenure):
         clock: Callable[[], float] | None = None,
         dry_run: bool = False,
     ) -> None:
-        owner = owner_of(place, store.document, accept=settings.accept)
+        owner = owner_of(place, store.document)
         core = ControlCore(
             policy,
             period_s=settings.period_s,
@@ -244,7 +245,7 @@ class Controller(Tenure):
         """A trap that keeps from writing lasts until it is mended (in a shadow too: it is to be tried there first); of
         another a person is told once."""
         try:
-            traps = self.owner.traps(self.client)
+            traps = self._traps()
         except YarnfairError:
             return  # who is to write asks again, and says what is wrong
         for trap in traps:
@@ -253,6 +254,12 @@ class Controller(Tenure):
             elif trap.name not in self._noted:
                 self._alarm("note", trap.line())
         self._noted = {trap.name for trap in traps if not trap.blocking}
+
+    def _traps(self) -> tuple[Trap, ...]:
+        """Those that nobody accepted. Who reads nothing back misses nothing."""
+        accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
+        found = self.owner.traps(self.client, self._look.hadoop)
+        return tuple(trap for trap in found if trap.name not in accepted)
 
     # --- writing ---
 
@@ -274,7 +281,7 @@ class Controller(Tenure):
             prepared = self.prepared = tick.prepared = self.owner.prepare(attributes)
             for problem in prepared.problems:
                 self._alarm("ad-hoc", problem)
-            if self.dry_run or any(trap.blocking for trap in self.owner.traps(self.client)):
+            if self.dry_run or any(trap.blocking for trap in self._traps()):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
             if not self._keep():

@@ -20,6 +20,8 @@ from harness.yarn.errors import BadAnswer, well_formed
 
 T = TypeVar("T")
 
+#: The release of Hadoop that facts are of where none is said.
+HADOOP = (3, 4)
 _LONG = 2**63
 APPLICATION_ID = re.compile(r"application_\d{1,19}_\d{4,19}", re.ASCII)
 #: States in which an application holds or wants nothing any more.
@@ -177,6 +179,12 @@ class ClusterInfo:
     def active(self) -> bool:
         """Whether it schedules (an RM without high availability says ACTIVE)."""
         return self.ha_state == "ACTIVE" and self.state == "STARTED"
+
+    @property
+    def hadoop(self) -> tuple[int, int]:
+        """Major and minor number of its Hadoop; those of `HADOOP` where it says none."""
+        found = re.match(r"(\d{1,4})\.(\d{1,4})", self.version)
+        return (int(found[1]), int(found[2])) if found else HADOOP
 
 
 @dataclass(frozen=True, slots=True)

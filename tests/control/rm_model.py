@@ -106,6 +106,7 @@ class RmModel:
         self.place, self.now_s = place, now_s
         self.apps: dict[str, App] = {}
         self.began_ms = 1
+        self.version = "3.4.2"
         self.began_s = now_s
         self.down: Exception | None = None
         self.refreshes = 0
@@ -184,7 +185,7 @@ class RmModel:
 
     def _info(self) -> ClusterInfo:
         self._check()
-        return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", "3.4.2")
+        return ClusterInfo(self.began_ms, self.began_ms, "STARTED", "ACTIVE", self.version)
 
     def _jmx(self, *_: Any, **__: Any) -> Any:
         if not self.counts:

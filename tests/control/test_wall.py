@@ -53,6 +53,22 @@ def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
     assert rm.refreshes == 1
 
 
+def test_before_3_4_nothing_is_written_until_nobody_wants_to_read_it_back(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    rm.version = "3.3.6"
+    for mode in ("full", "shadow"):
+        with controlled(rm, tmp_path, mode=mode) as controller:
+            report = controller.tick()
+        (trap,) = report.alarms
+        assert trap.kind == "trap"
+        assert trap.text.startswith("read-back: Hadoop 3.3 tells nobody its queues' weights")
+        assert "set read_back: false" in trap.text
+    assert rm.place.writes == []
+    with controlled(rm, tmp_path, read_back=False) as controller:
+        assert controller.tick().alarms == ()
+    assert len(rm.place.writes) == 1
+
+
 def test_the_first_decision_after_a_restart_tells_what_stood_in_the_file(tmp_path: Path) -> None:
     rm = rm_with_load()
     with controlled(rm, tmp_path) as controller:

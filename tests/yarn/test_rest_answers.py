@@ -89,6 +89,22 @@ def test_metrics_and_info_of_a_real_rm() -> None:
     assert (info.version, info.active) == ("3.4.2", True)
 
 
+@pytest.mark.parametrize(
+    ("version", "hadoop"),
+    [
+        ("3.4.2", (3, 4)),
+        ("3.3.6", (3, 3)),
+        ("3.1.1.7.1.9.0-387", (3, 1)),
+        ("3.10.0-SNAPSHOT", (3, 10)),
+        ("own", (3, 4)),
+    ],
+)
+def test_the_release_is_the_versions_first_two_numbers(version: str, hadoop: tuple[int, int]) -> None:
+    document = recorded("info")
+    document["clusterInfo"]["resourceManagerVersion"] = version
+    assert answers.cluster_info(document, "x").hadoop == hadoop
+
+
 @pytest.mark.parametrize("nothing", [{}, None, {"app": []}, {"app": None}])
 def test_no_applications_are_written_in_several_ways(nothing: Any) -> None:
     assert answers.apps({"apps": nothing}, "x") == []

@@ -1,7 +1,7 @@
-"""What would go wrong when this cluster's capacities are steered, each with the line that mends it.
+"""What would go wrong when this cluster's shares are steered, each with the line that mends it.
 
-Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.4.2, each shown on a
-real ResourceManager by the tests (harm, then its absence).
+Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.4.2 and 3.3.6, each
+shown on a real ResourceManager by the tests (harm, then its absence).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from harness.yarn.answers import HADOOP
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import CapacityQueue
 
@@ -16,6 +17,8 @@ _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
 _PREEMPTION = "ProportionalCapacityPreemptionPolicy"
 #: A user-limit-factor from here on lets a lone user have a whole cluster at any share within the usual bounds.
 ENOUGH = 1000.0
+#: From here on a user-limit-factor of -1 is no limit and ``getQueueInfo`` has a Fair queue's weight.
+_MODERN = (3, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +37,29 @@ class Trap:
 
 
 def find_traps(
-    values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue]
+    values: Mapping[str, str],
+    site: Mapping[str, str],
+    tree: Mapping[str, CapacityQueue],
+    hadoop: tuple[int, int] = HADOOP,
 ) -> tuple[Trap, ...]:
     """The traps of one cluster, blocking ones first.
 
     values : the scheduler's properties. site : the RM's own, {} where it does not show them. tree : its queues.
+    hadoop : the RM's release.
     """
-    found = [*_of_queues(values, tree), *_of_the_rm(values, site)]
+    found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
-def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue]) -> Iterator[Trap]:
+def fair_traps(hadoop: tuple[int, int]) -> tuple[Trap, ...]:
+    """Those of a Fair Scheduler of that release."""
+    if hadoop >= _MODERN:
+        return ()
+    what = f"Hadoop {hadoop[0]}.{hadoop[1]} tells nobody its queues' weights: what was written cannot be verified"
+    return (Trap("read-back", what, "set read_back: false in this configuration"),)
+
+
+def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> Iterator[Trap]:
     leaves = [queue for queue in tree.values() if not queue.children and queue.parent is not None]
     absolute = any(queue.capacity.mode == "absolute" for queue in leaves)
     open_ = [q.path for q in leaves if f"{PREFIX}{q.path}.maximum-applications" not in values]
@@ -55,12 +70,21 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue]) -> 
             f"the limit of applications follows the share in {_some(open_)}: at a small share submissions are refused",
             f"set {where} to 10000",
         )
-    held = [q.path for q in leaves if 0 <= _number(values, f"{PREFIX}{q.path}.user-limit-factor", 1.0) < ENOUGH]
+    factors = {q.path: _number(values, f"{PREFIX}{q.path}.user-limit-factor", 1.0) for q in leaves}
+    held = [path for path, factor in factors.items() if 0 <= factor < ENOUGH]
+    refused = [path for path, factor in factors.items() if factor < 0 and hadoop < _MODERN]
+    if refused:
+        yield Trap(
+            "user-limit-factor",
+            f"before Hadoop 3.4 a negative one is a limit below 0: {_some(refused)} refuses every application",
+            f"set {PREFIX}{refused[0]}.user-limit-factor to {ENOUGH:g}" + _others(refused),
+        )
     if held:
         yield Trap(
             "user-limit-factor",
             f"one user is held to a multiple of the queue's share in {_some(held)}, even on an idle cluster",
-            f"set {PREFIX}{held[0]}.user-limit-factor to -1" + (", and that of the others" if held[1:] else ""),
+            f"set {PREFIX}{held[0]}.user-limit-factor to {'-1' if hadoop >= _MODERN else f'{ENOUGH:g}'}"
+            + _others(held),
         )
     masters = [q.path for q in leaves if _am_part(values, q.path) < 1.0]
     if masters:
@@ -160,6 +184,10 @@ def _am_part(values: Mapping[str, str], path: str) -> float:
     """The part of a queue's resources that ApplicationMasters may hold."""
     common = _number(values, f"{PREFIX}maximum-am-resource-percent", 0.1)
     return _number(values, f"{PREFIX}{path}.maximum-am-resource-percent", common)
+
+
+def _others(paths: list[str]) -> str:
+    return ", and that of the others" if paths[1:] else ""
 
 
 def _some(paths: list[str]) -> str:

@@ -73,6 +73,20 @@ def test_blocking_ones_come_first_and_each_says_how_it_is_mended() -> None:
     assert found[1].line().endswith("to the administrators and this controller's user")
 
 
+def test_before_3_4_a_factor_of_minus_1_refuses_every_application() -> None:
+    tree = queue_tree(SAFE, source="f")
+    (trap,) = find_traps(SAFE, SITE, tree, (3, 3))
+    assert (trap.name, trap.blocking) == ("user-limit-factor", True)
+    assert "root.a, root.b refuses every application" in trap.what
+    assert trap.mend == f"set {P}root.a.user-limit-factor to 1000, and that of the others"
+    mended = {name: "1000" if name.endswith("-factor") else value for name, value in SAFE.items()}
+    assert find_traps(mended, SITE, tree, (3, 3)) == find_traps(mended, SITE, tree) == ()
+    unset = {name: value for name, value in SAFE.items() if not name.endswith("-factor")}
+    said = {hadoop: find_traps(unset, SITE, tree, hadoop)[0].mend for hadoop in ((3, 3), (3, 4))}
+    assert "-factor to 1000," in said[3, 3]
+    assert "-factor to -1," in said[3, 4]
+
+
 def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
     site = {
         "yarn.resourcemanager.scheduler.monitor.enable": "true",
