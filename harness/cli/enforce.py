@@ -10,13 +10,14 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from harness.cli.output import echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import ExitStack
 
     from harness.control.changes import Change
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     Place = AllocationPlace | ConfigurationSource
 
+T = TypeVar("T")
 #: Alarms of things that come right by themselves, or that the controller has put right.
 _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note"})
 
@@ -284,15 +286,26 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             log("info", "metrics", f"http://{address}:{shown}/metrics", port=shown)
         if config.page is not None:
             log("info", "page", _live_page(config, stack))
-        found = _wait_for_rm(config, rms, log, stop)
+
+        def reached(own: ExitStack) -> tuple[RmClient, Place]:
+            client = own.enter_context(config.open_client(rms))
+            # Where the configuration names the RPC ports, a client is made without asking anybody.
+            return client, config.owned(client)
+
+        found = _waited_for(reached, stack, config, log, stop)
         if found is None:
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
         client, place = found
-        stack.enter_context(client)
         if trouble := config.pair_trouble(client.rms):
             log("warning", "file", trouble)
-        controller = _controller(config, client, place, config.ledger_path(), stack, on_tick=on_tick)
+
+        def opened(own: ExitStack) -> Controller:
+            return _controller(config, client, place, config.ledger_path(), own, on_tick=on_tick)
+
+        controller = _waited_for(opened, stack, config, log, stop)
+        if controller is None:
+            return _released_at_stop(config, rms, received, log)
         stack.callback(controller.close)
         where = ", ".join(rm.rest for rm in client.rms)
         words = f"policy {config.policy}, mode {config.mode}, on {where} every {config.period_s:g} s"
@@ -359,27 +372,27 @@ class _Signals:
                 os._exit(128 + again)
 
 
-def _wait_for_rm(
-    config: EnforceConfig, rms: tuple[str, ...], log: Log, stop: threading.Event
-) -> tuple[RmClient, Place] | None:
-    """A client and what its scheduler reads, as soon as an active RM answers; None when stopped before."""
+def _waited_for(
+    make: Callable[[ExitStack], T], stack: ExitStack, config: EnforceConfig, log: Log, stop: threading.Event
+) -> T | None:
+    """What ``make`` makes, as soon as an active RM answers, or the ledger's disk has room; None when stopped before."""
     from contextlib import ExitStack
 
+    from harness.ledger.store import StoreFull
     from harness.yarn.errors import Unreachable
 
     said = ""
     while not stop.is_set():
         try:
-            with ExitStack() as stack:
-                client = stack.enter_context(config.open_client(rms))
-                # Where the configuration names the RPC ports, a client is made without asking anybody.
-                place = config.owned(client)
-                stack.pop_all()
-                return client, place
-        except Unreachable as error:
+            with ExitStack() as own:
+                made = make(own)
+                stack.enter_context(own.pop_all())
+                return made
+        except (Unreachable, StoreFull) as error:
             if error.line() != said:
                 said = error.line()
-                log("warning", "observation", f"{said}; waiting for it")
+                kind = "ledger" if isinstance(error, StoreFull) else "observation"
+                log("warning", kind, f"{said}; waiting for it")
             stop.wait(config.period_s)
     return None
 

@@ -244,7 +244,8 @@ class CapacityOwner:
     def adopt(self, document: Mapping[str, Any], *, lives: bool = False) -> None:
         """Goes on from what another controller says of the configuration, whether or not that one still ``lives``.
 
-        Raises Nonsense.
+        What the configuration shows otherwise is the administrator's; not while that controller lives, which writes its
+        capacities again over somebody's edit. Raises Nonsense, and what reading raises; nothing is adopted then.
         """
         try:
             baseline = {str(path): dict(values) for path, values in document["baseline"].items()}
@@ -257,7 +258,20 @@ class CapacityOwner:
                 read_capacity(values[CAPACITY], path)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Nonsense(error) from None
+        if not lives:
+            self._hold_against_file(baseline, ours)
         self.baseline, self.ours, self.departed, self._now = baseline, ours, departed, None
+
+    def _hold_against_file(self, baseline: dict[str, dict[str, Any]], ours: dict[str, dict[str, list[Any]]]) -> None:
+        """What stands there and was not a controller's is the administrator's. Who is away may come back as it went."""
+        now = self.source.read().values
+        for path in queue_tree(now, source=self.source.name).keys() & baseline.keys():
+            for key, values in list(ours.get(path, {}).items()):
+                if now.get(f"{PREFIX}{path}.{key}") not in values:
+                    del ours[path][key]
+                    baseline[path].pop(key, None)
+            if CAPACITY not in ours.get(path, {}):
+                baseline[path][CAPACITY] = now.get(f"{PREFIX}{path}.{CAPACITY}")
 
 
 def owner_of(place: AllocationPlace | ConfigurationSource, document: Callable[[str], Any]) -> FileOwner | CapacityOwner:

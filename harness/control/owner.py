@@ -186,18 +186,19 @@ class FileOwner:
         ours: dict[str, dict[str, list[Any]]],
         texts: dict[str, dict[str, str | None]],
     ) -> None:
-        """What stands in the file and was not a controller's is the administrator's."""
+        """What stands in the file and was not a controller's is the administrator's. Who is away may come back as it
+        went."""
         file = parse_allocations(self.place.read(), source=self.place.name)
-        for path in list(ours):
+        there = {*file.configured_leaves, *file.configured_parents}
+        for path in ours.keys() & there:
             said = values_of(file.settings.get(path))
             for attribute in [name for name, values in ours[path].items() if said[name] not in values]:
                 del ours[path][attribute]
                 baseline.get(path, {}).pop(attribute, None)
                 texts.get(path, {}).pop(attribute, None)
-        for path, values in list(baseline.items()):
-            said = values_of(file.settings.get(path))
+        for path in baseline.keys() & there:
             if "weight" not in ours.get(path, {}):
-                values["weight"] = said["weight"]
+                baseline[path]["weight"] = values_of(file.settings.get(path))["weight"]
 
     def _depart(self, path: str) -> None:
         if self.ours.get(path) and path not in self.named:

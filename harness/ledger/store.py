@@ -8,6 +8,7 @@ attributes, the last look), and the decisions. No policy and no arithmetic here.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -59,13 +60,17 @@ _text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class StoreFull(InputError):
-    """What was to be kept could not be written (disk full, no permission any more); the file has its last state."""
+    """What was to be kept could not be written (disk full, no permission any more); the file has its last state.
+
+    Opening a ledger raises it where its disk is full or fails: later it may be well.
+    """
 
 
 class LedgerStore:
     """The ledger file of one controller.
 
-    Raises InputError when the file cannot be used: another controller has it, it is damaged, it is no ledger.
+    Raises InputError when the file cannot be used: another controller has it, it is damaged, it is no ledger;
+    StoreFull when its disk is full or fails.
     """
 
     def __init__(self, path: Path) -> None:
@@ -161,7 +166,8 @@ class LedgerStore:
                     ).lastrowid
                     self._db.execute("DELETE FROM decisions WHERE number <= ?", ((added or 0) - MOST_DECISIONS,))
         except (sqlite3.Error, OSError) as error:
-            raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path)) from None
+            mend = _ROOM if _disk_fails(error) else None
+            raise StoreFull(f"the ledger cannot be written: {error}", where=str(self.path), mend=mend) from None
         if accounts is not None:
             accounts.saved()
 
@@ -275,6 +281,7 @@ def _look_into(path: Path) -> sqlite3.Connection:
     return db
 
 
+_ROOM = "make room on its disk, or mend it"
 _OTHER_FILE = "give the `ledger` of the controller's configuration"
 
 
@@ -283,7 +290,17 @@ def _errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError) as error:
+        if _disk_fails(error):
+            raise StoreFull(f"the ledger cannot be opened: {error}", where=str(path), mend=_ROOM) from None
         raise InputError(f"the ledger cannot be read: {error}", where=str(path), mend=_mend(error)) from None
+
+
+def _disk_fails(error: Exception) -> bool:
+    """Whether a ledger's disk is full or broken: nothing is wrong with the ledger itself."""
+    # SQLite's extended codes have the plain one in their lowest byte.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    return full or getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def _mend(error: Exception) -> str:
@@ -295,7 +312,7 @@ def _mend(error: Exception) -> str:
         return "it is in use: try again"
     if "no such table" in text or "no such column" in text:
         return _OTHER_FILE
-    return "is its disk full or broken? else ask as the user who may write it and its folder"
+    return "ask as the user who may write it and its folder"
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -311,6 +328,8 @@ def _lock(path: Path) -> int:
         handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        if _disk_fails(error):
+            raise StoreFull(f"the ledger cannot be opened: {reason}", where=str(path), mend=_ROOM) from None
         raise InputError(
             f"cannot be used: {reason}", where=str(path), mend="give a file in a folder of yours"
         ) from None

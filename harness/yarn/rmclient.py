@@ -102,17 +102,26 @@ class RmClient:
         self.rest.close()
 
     def _active_first(self, ask: Callable[[RmAddress], T]) -> T:
-        """The answer of the first RM that is active, beginning with the one that REST found last."""
+        """The answer of the first RM that is active, beginning with the one that REST found last.
+
+        Raises, where none is, what hinders the one that may be active: a standby's word says nothing of that.
+        """
         current = self.rest.http.current
-        last: Unreachable | None = None
+        standby: NoActiveRm | None = None
+        silent: Unreachable | None = None
         for rm in sorted(self.rms, key=lambda rm: rm.rest != current):
             try:
                 return ask(rm)
+            except NoActiveRm as error:
+                standby = standby or error
             except Unreachable as error:
-                # A standby's word says more than the silence of one that is down.
-                last = error if last is None or isinstance(error, NoActiveRm) else last
-        assert last is not None
-        raise last
+                silent = silent or error
+        if silent is None:
+            assert standby is not None
+            raise standby
+        if standby is None:
+            raise silent
+        raise Unreachable(f"{silent.what} ({standby.where}: {standby.what})", where=silent.where, mend=silent.mend)
 
     def refresh_queues(self) -> float:
         """Makes the active RM read its allocation file again; how long the call took, in seconds."""

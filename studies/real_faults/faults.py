@@ -201,14 +201,15 @@ def _nonsense(parts: Parts, rng: random.Random) -> Begun | None:
     """Written in place, as an editor does that knows no better, and put back as it was before."""
     saved = parts.file.read_bytes()
     torn = saved[: rng.randrange(1, max(len(saved) - 16, 2))]
-    parts.file.write_bytes(parts.guard.put(rng.choice((*_NONSENSE, torn, torn))))
+    with parts.guard.writing(rng.choice((*_NONSENSE, torn, torn))) as data:
+        parts.file.write_bytes(data)
     return Begun("file", rng.uniform(1.0, 30.0), lambda: parts.put_file(saved))
 
 
 @_kind("file-removed", 0.6, part="file")
 def _removed(parts: Parts, rng: random.Random) -> Begun | None:
     away = parts.file.with_name("away.xml")
-    parts.guard.put(b"")
+    parts.guard.taken_away()
     parts.file.rename(away)
     return Begun("file", rng.uniform(1.0, 25.0), lambda: away.rename(parts.file))
 
@@ -258,7 +259,8 @@ def _lease_hostile(parts: Parts, rng: random.Random) -> Begun | None:
     if not parts.held_file():
         return None
     parts.guard.disturb_lease(parts.lease_s + 3 * parts.period_s)
-    parts.guard.lease.write_bytes(parts.guard.put(rng.choice(_LEASES)))
+    with parts.guard.writing(rng.choice(_LEASES)) as data:
+        parts.guard.lease.write_bytes(data)
     return Begun("file", parts.period_s)
 
 

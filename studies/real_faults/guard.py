@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,8 +51,10 @@ class Guard:
         }
         self._comments = theirs.count(b"<!--")
         self._max_ratio, self._lease_s, self._violated = max_ratio, lease_s, violated
-        #: What others than controllers have put there.
-        self._foreign: set[bytes] = set()
+        #: What others than controllers have put there; None: they have taken it away.
+        self._foreign: set[bytes | None] = set()
+        #: What somebody has written in place last, and until when (monotonic) that lasted.
+        self._in_place, self._in_place_until_s = b"", -math.inf
         #: What controllers have put there, the latest last.
         self.seen: list[bytes] = []
         #: How often controllers replaced the file.
@@ -75,6 +79,24 @@ class Guard:
         self._foreign.add(data)
         return data
 
+    def taken_away(self) -> None:
+        """Remembers that somebody else than a controller takes the file away."""
+        self._foreign.add(None)
+
+    @contextmanager
+    def writing(self, data: bytes) -> Iterator[bytes]:
+        """While somebody writes this in place: a reader meets beginnings of it too, and nothing at all."""
+        self._in_place, self._in_place_until_s = self.put(data), math.inf
+        try:
+            yield data
+        finally:
+            self._in_place_until_s = time.monotonic()
+
+    def _foreigners(self, data: bytes | None, read_s: float) -> bool:
+        """Whether what was read then (monotonic: begun) is others' doing."""
+        part = data is not None and self._in_place.startswith(data) and read_s <= self._in_place_until_s
+        return data in self._foreign or part
+
     def disturb_lease(self, settle_s: float) -> None:
         """Somebody writes where the lease stands."""
         self.disturbed_until_s = time.monotonic() + settle_s
@@ -97,17 +119,17 @@ class Guard:
                 if mark == marks.get(path, ()):
                     continue
                 marks[path] = mark
+                read_s = time.monotonic()
                 try:
-                    look(path.read_bytes() if mark is not None else b"")
+                    data = path.read_bytes() if mark is not None else None
+                    if not self._foreigners(data, read_s):
+                        look(data or b"")
                 except FileNotFoundError:
                     marks[path] = ()
                 except Exception as error:  # the watcher itself must not end in silence
                     self._violated(f"{path.name}: {type(error).__name__}: {error}")
 
     def _file(self, data: bytes) -> None:
-        # A write in place by somebody else is seen in parts: a beginning of what he writes is his too.
-        if any(foreign.startswith(data) for foreign in self._foreign):
-            return
         self.replaced += 1
         if data in self.seen:
             return
@@ -136,8 +158,6 @@ class Guard:
 
     def _lease(self, data: bytes) -> None:
         now = time.monotonic()
-        if data in self._foreign:
-            return
         try:
             found = json.loads(data) if data else {}
             owner = str(found.get("owner", ""))

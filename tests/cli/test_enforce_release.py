@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
+from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Attributes
 from harness.control.lease import lease_of
 from harness.control.owner import FileOwner
 from harness.ledger.store import LedgerStore
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import LocalPlace
 from tests.sshlab import free_port
 
@@ -152,3 +155,31 @@ def test_a_spare_that_would_take_over_is_said(tmp_path: Path, capsys: pytest.Cap
     site.lease.give_sign()
     assert site.call() == 0
     assert "takes over" not in capsys.readouterr().err
+
+
+def test_a_capacity_file_that_somebody_has_emptied_is_told_in_a_line_and_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, config = tmp_path / "capacity-scheduler.xml", tmp_path / "enforce.yaml"
+    values = (("root.queues", "a,b"), ("root.a.capacity", "1w"), ("root.b.capacity", "3w"))
+    each = "".join(f"<property><name>{PREFIX}{key}</name><value>{value}</value></property>" for key, value in values)
+    file.write_text(f"<configuration>{each}</configuration>")
+    config.write_text(f"policy: ltrf\ncapacity_file: {file}\nledger: {tmp_path}/ledger.db\n")
+    with LedgerStore(tmp_path / "ledger.db") as store:
+        own = CapacityOwner(FileSource(LocalPlace(file)))
+        own.read()
+        prepared = own.prepare(Attributes({"root.a": 1.0, "root.b": 1.0}))
+        store.commit(documents=own.document())
+        own.write(prepared)
+    file.write_text("<configuration/>")
+    words = ["enforce", "--config", str(config), "--release"]
+    for more in ([], ["--dry-run"]):
+        assert ended([*words, *more]) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert " ".join(told.err.split()).startswith(f"yarnfair: {file}: no queues below root")
+        assert file.read_text() == "<configuration/>"
+    # What is known of it is not lost.
+    file.write_bytes(prepared.after)
+    assert ended(words) == 0
+    assert file.read_text() == f"<configuration>{each}</configuration>"

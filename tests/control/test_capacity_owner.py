@@ -209,3 +209,55 @@ def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same
         ("root.a", "7w"),
         ("root.b", "what it was before the controller"),
     ]
+
+
+def test_what_is_adopted_is_held_against_the_file_where_its_writer_is_gone(owner: CapacityOwner, path: Path) -> None:
+    """Somebody writes a capacity and a limit after the holder's last words, the holder dies, and a spare goes on."""
+    owner.max_shares(Resource(1024, 2))
+    owner.write(owner.prepare(Attributes(ALL, max_shares={"root.a": Resource(512, 1)})))
+    said = json.dumps(owner.document())
+    edit(path, "g.capacity</name><value>2w<", "g.capacity</name><value>8w<")
+    edit(path, "maximum-capacity</name><value>50<", "maximum-capacity</name><value>70<")
+    theirs = path.read_text()
+    spare = CapacityOwner(FileSource(LocalPlace(path)))
+    spare.adopt(json.loads(said))
+    assert spare.read() == [], "what stands there is the administrator's, who changed it when nobody looked"
+    assert spare.configured_weights()["root.a"] == pytest.approx(100.0 / 9.0), "1 of 1 + 8"
+    spare.write(spare.original())
+    back = theirs.replace("a.capacity</name><value>2w<", "a.capacity</name><value>1.0w<")
+    assert path.read_text() == back.replace(">25<", "> 40 <").replace(">75<", ">60<")
+    # While that controller lives, it writes its own again.
+    beside = CapacityOwner(FileSource(LocalPlace(path)))
+    path.write_text(theirs)
+    beside.adopt(json.loads(said), lives=True)
+    assert {(f.queue, f.attribute) for f in beside.read()} == {("root.g", "capacity"), ("root.a", "maximum-capacity")}
+    assert beside.configured_weights()["root.a"] == pytest.approx(25.0)
+
+
+def test_a_queue_that_is_away_when_its_writer_dies_returns_with_its_entitlement(
+    owner: CapacityOwner, path: Path
+) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    said = json.dumps(owner.document())
+    edit(path, "<value>a,g</value>", "<value>g</value>")
+    spare = CapacityOwner(FileSource(LocalPlace(path)))
+    spare.adopt(json.loads(said))
+    spare.read()
+    edit(path, "<value>g</value>", "<value>a,g</value>")
+    spare.read()
+    assert spare.configured_weights()["root.a"] == pytest.approx(25.0)
+
+
+@pytest.mark.parametrize("emptied", ["<configuration/>", "<configuration></configuration>\n"])
+def test_a_file_that_somebody_has_emptied_is_told_and_takes_nothing_from_what_is_known(
+    owner: CapacityOwner, path: Path, emptied: str
+) -> None:
+    owner.write(owner.prepare(Attributes(ALL)))
+    written = path.read_text()
+    path.write_text(emptied)
+    with pytest.raises(InputError, match="no queues below root"):
+        owner.read()
+    path.write_text(written)
+    owner.read()
+    owner.write(owner.original())
+    assert path.read_text() == FILE

@@ -33,6 +33,7 @@ MISTAKES: list[tuple[dict[str, str], dict[str, str], bool]] = [
     (WEIGHTS, {"root.a.maximum-capacity": "200"}, False),
     (WEIGHTS, {"root.a.maximum-applications": "many"}, True),
     (WEIGHTS, {"root.capacity": "50"}, False),
+    (WEIGHTS, {"root.queues": ""}, True),
     (PERCENT, {"root.a.capacity": "50"}, True),
     (PERCENT, {"root.b.maximum-capacity": "50"}, False),
 ]
@@ -51,6 +52,13 @@ def test_mistakes_are_errors_here_whether_hadoop_refuses_them_or_is_silent(tmp_p
         if validate_properties(render_properties({**base, **change})).valid:
             wrong.append(f"{change}: no error here")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_root_that_makes_its_queues_by_itself_may_name_none(tmp_path: Path) -> None:
+    settings = {"root.auto-queue-creation-v2.enabled": "true"}
+    ((_, answer),) = decisions([script(settings, {})], tmp_path, timeout_s=180)
+    assert not answer["errors"]
+    assert validate_properties(render_properties(settings)).valid
 
 
 def test_what_hadoop_plays_by_is_valid() -> None:

@@ -46,6 +46,19 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def count_reads(guard: Guard) -> list[bytes | None]:
+    """What the guard reads from now on, as it comes; None: there is no file."""
+    read: list[bytes | None] = []
+    judged = guard._foreigners
+
+    def foreigners(data: bytes | None, read_s: float) -> bool:
+        read.append(data)
+        return judged(data, read_s)
+
+    guard._foreigners = foreigners  # type: ignore[method-assign]
+    return read
+
+
 def put(path: Path, data: bytes) -> None:
     draft = path.with_name("draft")
     draft.write_bytes(data)
@@ -76,12 +89,32 @@ def test_weights_within_the_bound_and_what_others_write_are_not_told(tmp_path: P
         good = THEIRS.replace(b" 2.0 ", b"5.9")
         put(guard.file, good)
         until(lambda: good in guard.seen)
-        put(guard.file, guard.put(b"<allocations>"))
-        # Seen in parts, as somebody writes it who knows no better.
-        put(guard.file, b"<alloc")
+        read = count_reads(guard)
+        with guard.writing(b"<allocations>") as data:
+            # Seen in parts, as somebody writes it who knows no better.
+            for size in (0, 6, len(data)):
+                put(guard.file, data[:size])
+                until(lambda part=data[:size]: read[-1:] == [part])
         put(guard.file, THEIRS)
         until(lambda: guard.replaced == 3)
+        guard.taken_away()
+        guard.file.unlink()
+        until(lambda: read[-1] is None)
         assert told == []
+
+
+@pytest.mark.parametrize("data", [b"", b"<alloc"])
+def test_parts_of_a_file_that_nobody_writes_any_more_are_told(tmp_path: Path, data: bytes) -> None:
+    """Somebody's write in place long ago excuses nobody who leaves an empty file, or a part of one, later."""
+    with watched(tmp_path) as (guard, told):
+        until(lambda: guard.replaced == 1)
+        with guard.writing(b"<allocations>") as whole:
+            put(guard.file, whole)
+        put(guard.file, THEIRS)
+        until(lambda: guard.replaced == 2)
+        put(guard.file, data)
+        until(lambda: told)
+        assert "invalid" in told[0]
 
 
 def test_a_lease_that_is_taken_from_one_who_lives_is_told(tmp_path: Path) -> None:

@@ -233,3 +233,16 @@ def test_refreshing_passes_over_a_standby_and_one_that_is_down(servers: Any) -> 
     assert len(standby.requests) == len(active.requests) == 1
     with pytest.raises(NoActiveRm):
         a_client(standby).refresh_queues()
+
+
+def test_where_all_fail_what_hinders_the_active_one_is_told_and_not_only_the_standbys_word(servers: Any) -> None:
+    standby = servers(failure("org.apache.hadoop.ipc.StandbyException", "rm1 is not active"))
+    breaks = servers(b"")
+    for client in (a_client(standby, breaks), a_client(breaks, standby)):
+        with pytest.raises(Unreachable, match="closed before the answer was complete") as caught:
+            client.refresh_queues()
+        assert not isinstance(caught.value, NoActiveRm), "not all of them have answered"
+        assert caught.value.where == f"{at(breaks)} refreshQueues"
+        assert f"({at(standby)} refreshQueues: StandbyException: rm1 is not active)" in caught.value.what
+    with pytest.raises(NoActiveRm, match="rm1 is not active"):
+        a_client(standby, standby).refresh_queues()

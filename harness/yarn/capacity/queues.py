@@ -127,6 +127,10 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
         children = tuple(f"{path}.{name}" for name in names)
         tree[path] = CapacityQueue(path, parent, children, capacity, _fixed(values, path))
         waiting += [(child, path, depth + 1) for child in children]
+    if not tree[ROOT].children and not _flag(values, f"{ROOT}.auto-queue-creation-v2.enabled"):
+        raise InputError(
+            "no queues below root: the RM does not start", where=source, mend=f"name some in {PREFIX}root.queues"
+        )
     for queue in tree.values():
         modes = {tree[child].capacity.mode for child in queue.children}
         if len(modes) > 1:
@@ -144,9 +148,13 @@ def _fixed(values: Mapping[str, str], path: str) -> str:
         ("auto-create-child-queue.enabled", "it creates queues by itself (auto-create-child-queue)"),
         ("auto-queue-creation-v2.enabled", "it creates queues by itself (auto-queue-creation-v2)"),
     ):
-        if values.get(f"{PREFIX}{path}.{key}", "").strip().lower() == "true":
+        if _flag(values, f"{path}.{key}"):
             return what
     return ""
+
+
+def _flag(values: Mapping[str, str], name: str) -> bool:
+    return values.get(f"{PREFIX}{name}", "").strip().lower() == "true"
 
 
 def capacities(shares: Mapping[str, float], old: Mapping[str, Capacity], total: Capacity | None) -> dict[str, Capacity]:

@@ -164,7 +164,7 @@ class _Check(ValueCheck):
         for item in root.elements():
             self._property(item)
         self._tree(ROOT)
-        if not self.children.get(ROOT):
+        if not self._parent(ROOT):
             self.error(root.line, None, "no queues below root: the RM does not start", "name some in root.queues")
         for key, (text, line) in self.values.items():
             self._setting(key, text, line)

@@ -33,6 +33,21 @@ def test_what_is_no_capacity_is_refused(text: str | None) -> None:
         read_capacity(text, "here")
 
 
+@pytest.mark.parametrize("values", [{}, {"root__queues": " , "}, {"root__a__capacity": "1w"}])
+def test_a_tree_of_the_root_alone_is_refused_as_hadoop_refuses_it(values: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="no queues below root") as caught:
+        queue_tree(tree(**values), source="f")
+    assert caught.value.where == "f"
+    assert "root.queues" in (caught.value.mend or "")
+
+
+def test_a_root_that_makes_its_queues_by_itself_may_name_none() -> None:
+    values = tree(root__queues="") | {"yarn.scheduler.capacity.root.auto-queue-creation-v2.enabled": "true"}
+    found = queue_tree(values, source="f")
+    assert list(found) == ["root"]
+    assert found["root"].fixed
+
+
 def test_a_tree_has_parents_before_children_and_one_kind_of_capacity_among_siblings() -> None:
     values = tree(root__queues="a, b", root__a__capacity="1w", root__b__capacity="3w", root__b__queues="x",
                   root__b__x__capacity="100")  # fmt: skip

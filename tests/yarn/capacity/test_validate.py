@@ -71,6 +71,13 @@ def test_xml_that_is_read_otherwise(xml: str, words: str) -> None:
     assert any(words in found.what for found in validate_properties(xml).errors)
 
 
+def test_a_root_that_makes_its_queues_by_itself_may_name_none() -> None:
+    """Hadoop starts with it (tests/oracle/test_capacity_files.py)."""
+    name = "yarn.scheduler.capacity.root.auto-queue-creation-v2.enabled"
+    xml = f"<configuration><property><name>{name}</name><value>true</value></property></configuration>"
+    assert validate_properties(xml).errors == []
+
+
 def test_the_two_kinds_of_file_are_told_apart() -> None:
     assert is_configuration(b"<?xml version='1.0'?>\n<!-- <allocations> -->\n<configuration/>")
     assert not is_configuration(b"<!-- <configuration> --><allocations/>")
