@@ -152,7 +152,7 @@ def _document(found: Checked) -> dict[str, Any]:
         "verdict": "invalid" if found.invalid else "regression" if found.alarms else "fine",
         "judged": sum(one.verdict != "not judged" for one in found.held),
         "failures": [
-            {"experiment": one.experiment, "variant": one.variant, "metrics": len(one.alarms), "words": one.words}
+            {"experiment": one.experiment, "variant": one.variant, "metrics": len(one.metrics), "words": one.words}
             for one in failures(found)
         ],
         "regressions": [one.document() for failure in failures(found) for one in failure.alarms],
@@ -195,11 +195,10 @@ def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> Non
     where = str(recorded) if recorded is not None else "history"
     failed = failures(found)
     if failed:
-        alarms = [one.key.text() for failure in failed for one in failure.alarms]
-        names = list(dict.fromkeys(alarms))
+        names = list(dict.fromkeys(one.key.text() for failure in failed for one in failure.alarms))
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise RegressionFound(
-            f"{len(failed)} failure(s), {len(alarms)} metric(s) beyond what is recorded: {listed} ({judged(found)})",
+            f"{len(failed)} failure(s), {len(names)} metric(s) beyond what is recorded: {listed} ({judged(found)})",
             where=where,
             mend="mend the cause, record a new baseline, or accept it with --acknowledge",
         )

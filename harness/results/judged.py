@@ -37,18 +37,32 @@ class Failure:
         return f"{self.experiment}, {self.variant}"
 
     @property
+    def metrics(self) -> list[list[Held]]:
+        """The alarms of each metric, a run each: the worst run first, the worst metric first."""
+        by_key: dict[str, list[Held]] = {}
+        for one in self.alarms:
+            by_key.setdefault(one.key.text(), []).append(one)
+        return list(by_key.values())
+
+    @property
     def words(self) -> str:
-        """One line: how many metrics, and the worst of them."""
-        first = self.alarms[0]
-        more = f"; {len(self.alarms) - 1} more metric(s) with it" if len(self.alarms) > 1 else ""
-        return f"{first.key.title()}: {first.words}{more}"
+        """One line: the worst metric, and how many there are."""
+        first, *others = self.metrics
+        more = f"; {len(others)} more metric(s) with it" if others else ""
+        return f"{first[0].key.title()}: {_worst(first)}{more}"
 
     @property
     def lines(self) -> list[str]:
         """The worst metrics, a line each."""
-        shown = [f"{one.verdict:>12}  {self.title}: {one.key.title()}: {one.words}" for one in self.alarms[:NAMED]]
-        left = len(self.alarms) - NAMED
-        return [*shown, f"{'':>12}  {self.title}: {left} more"] if left > 0 else shown
+        shown = [
+            f"{one[0].verdict:>12}  {self.title}: {one[0].key.title()}: {_worst(one)}" for one in self.metrics[:NAMED]
+        ]
+        left = len(self.metrics) - NAMED
+        return [*shown, f"{'':>12}  {self.title}: {left} more metric(s)"] if left > 0 else shown
+
+
+def _worst(alarms: Sequence[Held]) -> str:
+    return alarms[0].words + (f" (the worst of {len(alarms)} runs)" if len(alarms) > 1 else "")
 
 
 def failures(found: Checked) -> list[Failure]:

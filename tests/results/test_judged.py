@@ -34,7 +34,15 @@ def test_one_slow_down_is_one_failure_with_its_worst_metrics_first() -> None:
     assert len(failure.alarms) == len(KEYS)
     assert [one.key.text() for one in failure.alarms] == list(reversed(KEYS))
     assert len(failure.lines) == NAMED + 1
-    assert failure.lines[-1].endswith(f"x, ltrf: {len(KEYS) - NAMED} more")
+    assert failure.lines[-1].endswith(f"x, ltrf: {len(KEYS) - NAMED} more metric(s)")
+    assert failure.words.endswith("; 7 more metric(s) with it")
+
+
+def test_a_metric_that_is_worse_in_several_runs_is_one_line_with_its_worst_run() -> None:
+    (failure,) = failures(Checked([*slow(), *slow(by=1.2), *slow(by=1.05)]))
+    assert len(failure.lines) == NAMED + 1
+    assert failure.lines[0].endswith(f"{key_of(KEYS[-1]).title()}: is {100 * 1.2**8} (the worst of 3 runs)")
+    assert len(set(failure.lines)) == NAMED + 1
     assert failure.words.endswith("; 7 more metric(s) with it")
 
 
