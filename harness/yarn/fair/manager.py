@@ -127,7 +127,11 @@ class QueueManager:
         """The queues as they are now, every setting in effect."""
         queues: dict[str, Queue] = {}
         self._collect(self._root, queues)
-        return QueueTree(queues, tuple(RefusedQueue(path, why) for path, why in self._refused.items()))
+        return QueueTree(queues, self.refused())
+
+    def refused(self) -> tuple[RefusedQueue, ...]:
+        """The queues of the file that are not made."""
+        return tuple(RefusedQueue(path, why) for path, why in self._refused.items())
 
     def _collect(self, node: _Node, queues: dict[str, Queue]) -> None:
         file, path = self.allocations, node.path

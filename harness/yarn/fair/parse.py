@@ -143,7 +143,11 @@ def parse_allocations(
     Raises InputError, with line and queue, for what Hadoop refuses (it stops the RM at its start; later the RM
     keeps the old settings).
     """
-    root = parse_xml(xml, source=source)
+    return read_document(parse_xml(xml, source=source), conf=conf, source=source)
+
+
+def read_document(root: Element, *, conf: Mapping[str, Any] | None = None, source: str) -> AllocationFile:
+    """`parse_allocations` of a document that is parsed already."""
     types = tuple(part.strip() for part in str((conf or {}).get("yarn.resource-types", "")).split(",") if part.strip())
     return _Reader(source, types).read(root)
 

@@ -12,13 +12,13 @@ from harness.base.errors import InputError, nearest
 from harness.model.queues import ROOT, ResourceLimit
 from harness.yarn.fair.dom import Element, Text, parse_xml
 from harness.yarn.fair.javanum import trim
-from harness.yarn.fair.manager import queue_tree
+from harness.yarn.fair.manager import QueueManager
 from harness.yarn.fair.parse import (
     ACL_ELEMENTS,
     PLACEMENT_RULES,
     QUEUE_ELEMENTS,
     TOP_ELEMENTS,
-    parse_allocations,
+    read_document,
     trim_queue_name,
 )
 from harness.yarn.fair.render import resource_text
@@ -35,13 +35,13 @@ def validate_allocations(xml: str | bytes, *, source: str = "allocation file") -
         return check.verdict
     check.top(root)
     try:
-        file = parse_allocations(xml, source=source)
+        file = read_document(root, source=source)
     except InputError as error:
         refused = _from_error(error, source)
         if refused.line not in {found.line for found in check.verdict.errors}:
             check.verdict.errors.append(refused)
     else:
-        for queue in queue_tree(file).refused:
+        for queue in QueueManager(file).refused():
             check.error(
                 check.lines.get(queue.path, root.line),
                 queue.path,
