@@ -91,7 +91,8 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 ```
 
 It wrote nothing. Each line names a queue's part of the {values}, before and after, and the reason: who has had too
-much gets a smaller part until the others have caught up.
+much gets a smaller part until the others have caught up. In its first minutes the controller still learns how long
+tasks last. Over four times that it gives back, so until it knows, parts also move without a new debt.
 Meanwhile `top` showed:
 
 ```console
@@ -108,7 +109,8 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
 {dry_run}
 ```
 
-Start it. Each line now ends with the time until the {values} were in force:
+Start it. Each line now ends with the time until the {values} were in force (`shares as before`: they changed by less
+than the log shows):
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -124,8 +126,8 @@ $ yarnfair explain b --config enforce.yaml
 
 ## 3. Full: the policy's own {values}
 
-Set `mode: full`. No bound holds the policy any more: while a debt is large, the {values} go further than before, down
-to nearly nothing.
+Set `mode: full`. No bound holds the policy any more: with a large debt the {values} go further than before, down to
+nearly nothing. Here most of the debt is paid back by now.
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -281,6 +283,8 @@ class Walk:
             last_s = time.monotonic() + seconds
             while time.monotonic() < last_s and not (until and until in log.read_text()):
                 time.sleep(0.5)
+            if meanwhile:
+                time.sleep(2.0)  # not while it writes
             other = self.call(*meanwhile) if meanwhile else ""
         finally:
             process.send_signal(end)

@@ -78,7 +78,7 @@ class GuardWatch:
             if waited > limit and held < shares[queue.name]:
                 return (
                     f"{queue.name} has waited {waited:.0f} s for a container, more than {limit:g} s, "
-                    f"and holds {100 * held:.0f} % of the cluster of its {100 * shares[queue.name]:.0f} %"
+                    f"and holds {100 * held:.0f} % of the cluster; its part is {100 * shares[queue.name]:.0f} %"
                 )
         return ""
 

@@ -21,6 +21,8 @@ from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 TASKS_HALF = 200.0
 #: The RM shows that an application has ended at most so long after the end of another one that it showed.
 LATE_MS = 60_000
+#: Hadoop renews what its JMX page shows once in 10 s (the period of its metrics): ends of so long ago may be missing.
+COUNTS_OLD_MS = 12_000
 
 
 @dataclass(slots=True)
@@ -102,6 +104,8 @@ class Watcher:
         self._looked_s: float | None = None
         #: Applications that have ended of late -> when, by the RM's clock (None: no look yet).
         self._final: dict[str, int] | None = None
+        #: Whether this RM's counts have been seen.
+        self._counted = False
 
     def snapshot(
         self,
@@ -133,12 +137,17 @@ class Watcher:
         for app in apps:
             if not app.final and (app.queue not in oldest or app.started_ms < oldest[app.queue]):
                 oldest[app.queue] = app.started_ms
+        lately: Mapping[str, int] = {}
+        if counts is not None and not self._counted:
+            lately, self._counted = _ended_lately(apps), True
         queues: dict[str, QueueView] = {}
         for path, queue in status.queues.items():
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
             masters = (ended_apps or {}).get(path, 0) if listed else None
-            _watch(seen, queue, None if counts is None else counts.get(path), now_s, interval, masters)
+            _watch(
+                seen, queue, None if counts is None else counts.get(path), now_s, interval, masters, lately.get(path, 0)
+            )
             used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
             # Both are of slightly different moments: a queue demands at least what it holds.
             demand = demand.at_least(used)
@@ -189,8 +198,21 @@ class Watcher:
 
     def forget_counts(self) -> None:
         """Another RM answers: its counts begin anew."""
+        self._counted = False
         for seen in self._seen.values():
             seen.counts = None
+
+
+def _ended_lately(apps: Iterable[AppStatus]) -> dict[str, int]:
+    """Queue -> applications that ended of late: their masters' ends may not be among the first counts yet."""
+    listed = list(apps)
+    ends_ms = [app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0) for app in listed]
+    floor_ms = max(ends_ms, default=0) - COUNTS_OLD_MS
+    lately: dict[str, int] = {}
+    for app in listed:
+        if app.final and app.finished_ms > floor_ms:
+            lately[app.queue] = lately.get(app.queue, 0) + 1
+    return lately
 
 
 def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
@@ -210,7 +232,13 @@ def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:
 
 
 def _watch(
-    seen: _Seen, queue: QueueStatus, counts: Containers | None, now_s: float, interval_s: float, ended_apps: int | None
+    seen: _Seen,
+    queue: QueueStatus,
+    counts: Containers | None,
+    now_s: float,
+    interval_s: float,
+    ended_apps: int | None,
+    ended_lately: int,
 ) -> None:
     if queue.containers_pending > 0:
         if seen.backlog_since_s is None:
@@ -220,18 +248,18 @@ def _watch(
     if queue.leaf:
         seen.lengths.hold(queue.containers_allocated, queue.active_apps, interval_s)
     before, seen.new_ended = seen.counts, None
-    # Without counts at this look, what the queue holds tells; the next counts make up for it.
+    # Who holds more than before has been given something, whatever the counts say, which may be old. Without counts at
+    # this look that is all; the next ones make up for it.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
-            given, ended = counts[0] - before[0], counts[1] - before[1]
-            seen.new_ended = seen.lengths.end(ended, ended_apps)
+            given = max(given, counts[0] - before[0])
+            seen.new_ended = seen.lengths.end(counts[1] - before[1], ended_apps)
         else:
             seen.lengths.forget_held()
-            if before is not None:
-                seen.lengths.owed = 0
+            seen.lengths.owed = ended_lately
         seen.counts = counts
-    else:
+    elif before is not None:
         seen.lengths.owed += ended_apps or 0
     if given > 0:
         seen.last_start_s = now_s

@@ -284,7 +284,7 @@ class Controller(Tenure):
             if self.dry_run or any(trap.blocking for trap in self._traps()):
                 return self._passive()
             # Known to the ledger before it is in the file: a killed controller must not take its own for another's.
-            if not self._keep():
+            if not self._keep(look=False):
                 return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
@@ -295,7 +295,9 @@ class Controller(Tenure):
                 self.owner.load(self.client)
         except YarnfairError as error:
             tick.record = None
-            return self._handle(Actuated(self.clock(), ok=False, reason=error.line()))
+            following = self._handle(Actuated(self.clock(), ok=False, reason=error.line()))
+            self._keep()
+            return following
         following = self._handle(Actuated(self.clock()))
         self._keep(tick.record)
         return following
@@ -367,14 +369,17 @@ class Controller(Tenure):
 
     # --- the ledger ---
 
-    def _keep(self, record: Record | None = None) -> bool:
-        """Keeps the accounts, what is ours, and a decision; whether it could."""
+    def _keep(self, record: Record | None = None, *, look: bool = True) -> bool:
+        """Keeps the accounts, what is ours, and a decision; whether it could.
+
+        ``look``: the last look too, for those who read the ledger. Weights that are not loaded yet they are not shown.
+        """
         ledger = self.core.ledger
         documents: dict[str, Any] = {
             "rm": self._look.identity,
             **self.owner.document(),
             "policy": self._policy_document,
-            "look": self._seen(),
+            "look": self._seen() if look else None,
         }
         if documents["look"] is None:
             del documents["look"]

@@ -121,6 +121,9 @@ class RmModel:
         self.hides_apps = False
         #: Whether its JMX page shows how many containers each queue was given and has given back.
         self.counts = False
+        #: How often it renews that page.
+        self.counts_every_s = 0.0
+        self._counted: tuple[float, list[dict[str, Any]]] = (-1e9, [])
         self._load()
         http = SimpleNamespace(current="http://rm", request=self._jmx)
         self.rest = SimpleNamespace(http=http, info=self._info, scheduler=self._scheduler, apps=self._apps)
@@ -190,6 +193,11 @@ class RmModel:
     def _jmx(self, *_: Any, **__: Any) -> Any:
         if not self.counts:
             raise Refused("HTTP 404", status=404)
+        if self.now_s - self._counted[0] >= self.counts_every_s:
+            self._counted = (self.now_s, self._beans())
+        return SimpleNamespace(document={"beans": self._counted[1]}, url="http://rm/jmx")
+
+    def _beans(self) -> list[dict[str, Any]]:
         beans = []
         for path in (queue.path for queue in self.tree):
             given = [c for a in self.apps.values() if (a.queue + ".").startswith(path + ".") for c in a.containers]
@@ -200,7 +208,7 @@ class RmModel:
                     "AggregateContainersReleased": sum(c.ended_s is not None for c in given),
                 }
             )
-        return SimpleNamespace(document={"beans": beans}, url="http://rm/jmx")
+        return beans
 
     def _scheduler(self) -> SchedulerStatus:
         self._check()

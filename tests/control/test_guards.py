@@ -29,7 +29,7 @@ def test_a_queue_below_its_entitlement_waits_for_so_long() -> None:
     assert look(watch, 1000.0, *starved) == "", "what it waited before weights were in force does not count"
     assert look(watch, 1060.0, *starved) == ""
     assert look(watch, 1061.0, *starved) == (
-        "root.a has waited 61 s for a container, more than 60 s, and holds 10 % of the cluster of its 50 %"
+        "root.a has waited 61 s for a container, more than 60 s, and holds 10 % of the cluster; its part is 50 %"
     )
     served = queue("root.a", 10, backlog_since_s=0.0, last_start_s=1050.0), queue("root.b", 90)
     assert look(watch, 1061.0, *served) == "", "its last container is not so long ago"

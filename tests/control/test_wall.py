@@ -43,6 +43,31 @@ def test_usage_moves_the_weights_and_each_is_in_force_and_recorded(tmp_path: Pat
     assert look["queues"]["root.b"]["pending"] == 3
 
 
+def test_who_reads_the_ledger_while_it_is_written_sees_the_weights_before_and_their_decision(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    ledger, seen, load = tmp_path / "ledger.db", [], rm.refresh_queues
+
+    def loads() -> float:
+        seen.append(read_documents(ledger, ["look"]).get("look"))
+        if len(seen) == 3:
+            raise silence()
+        return load()
+
+    rm.refresh_queues = loads  # type: ignore[method-assign]
+    with controlled(rm, tmp_path) as controller:
+        for _ in range(3):
+            stood, before = in_force(rm), read_documents(ledger, ["look"]).get("look")
+            controller.tick()
+            assert seen[-1] == before
+            assert before is None or {path: before["queues"][path]["weight"] for path in stood} == stood
+            for _ in range(10):
+                rm.start("x")
+            rm.now_s += 60.0
+    # A look is kept too when what it led to could not be done.
+    assert read_documents(ledger, ["look"])["look"]["time_s"] == rm.now_s - 60.0
+    assert len(seen) == 3
+
+
 def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
     rm = rm_with_load()
     with controlled(rm, tmp_path) as controller:
@@ -117,6 +142,26 @@ def test_an_outage_changes_neither_weights_nor_what_is_counted_in_the_end(tmp_pa
             totals.append((report.consumed, in_force(rm), rm.truth("root.a")))
     assert totals[0] == totals[1]
     assert totals[0][0]["root.a"] == pytest.approx(totals[0][2], rel=0.05)
+
+
+def test_a_queue_that_is_new_is_not_paid_back_for_the_time_before_it(tmp_path: Path) -> None:
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        for look in range(20):
+            if look == 10:
+                rm.place.data = rm.place.data.replace(b"</allocations>", b'<queue name="c"/></allocations>')
+                rm._load()
+                rm.submit("z", "root.c").pending = 5
+            if look in (0, 10):
+                for app in ("x", "y") if look == 0 else ("z",):
+                    for _ in range(10):
+                        rm.start(app)
+            rm.now_s += 5.0
+            controller.tick()
+            weights = in_force(rm)
+            parts = {queue: weight / sum(weights.values()) for queue, weight in weights.items()}
+            assert parts == {queue: pytest.approx(1 / len(weights), abs=0.01) for queue in weights}
+    assert len(parts) == 3
 
 
 def test_an_rm_that_begins_anew_is_noticed_and_its_weights_are_verified(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ FILE = b"""<allocations>
 </allocations>
 """
 DUE = {"root.a": 0.5, "root.b": 0.25, "root.c": 0.25}
-LENGTH_S = (20.0, 40.0)
+LENGTH_S = (5.0, 15.0)
 MEAN_S = sum(LENGTH_S) / 2
 #: As many as are there at once.
 MASTERS = 60
-LOOKS, JOIN = 100, 30
-#: From this look on it is known how long they are. Until then a horizon may be too long, which moves weights less.
-LEARNT = 60
+LOOKS, JOIN, AGAIN = 100, 30, 71
+#: At these looks it is known how long they are. Until then a horizon may be too long, which moves weights less.
+LEARNT = (*range(60, AGAIN), *range(90, LOOKS))
 
 
 class Masters:
@@ -61,20 +61,21 @@ class Masters:
 
 
 def parts(folder: Path, horizon_s: str, seed: int, between: Callable[[Masters], None]) -> list[dict[str, float]]:
-    """The weights of each look, as parts of their sum."""
+    """The weights of each look, as parts of their sum; of two controllers, the second one goes on."""
     masters, found = Masters(seed), []
     folder.mkdir()
-    with controlled(masters.rm, folder, sets={"horizon_s": horizon_s}, read_back=False) as controller:
-        for look in range(LOOKS):
-            if look == JOIN:
-                masters.join()
-            for _ in range(5):
-                masters.second()
-            between(masters)
-            report = controller.tick()
-            assert not report.alarms
-            weights = dict(controller.core.written.weights) if controller.core.written else {}
-            found.append({queue: weight / sum(weights.values()) for queue, weight in weights.items()})
+    between(masters)
+    for looks in (range(AGAIN), range(AGAIN, LOOKS)):
+        with controlled(masters.rm, folder, sets={"horizon_s": horizon_s}, read_back=False) as controller:
+            for look in looks:
+                if look == JOIN:
+                    masters.join()
+                for _ in range(5):
+                    masters.second()
+                report = controller.tick()
+                assert not report.alarms
+                weights = dict(controller.core.written.weights) if controller.core.written else {}
+                found.append({queue: weight / sum(weights.values()) for queue, weight in weights.items()})
     return found
 
 
@@ -96,11 +97,16 @@ def apart(masters: Masters) -> None:
     rm.rest.apps = slowly
 
 
-@pytest.mark.parametrize("between", [in_step, apart])
+def old(masters: Masters) -> None:
+    """Counts of containers are up to ten seconds old, as Hadoop's are."""
+    masters.rm.counts_every_s = 10.0
+
+
+@pytest.mark.parametrize("between", [in_step, apart, old])
 def test_masters_alone_make_a_horizon_of_their_own_length(tmp_path: Path, between: Callable[[Masters], None]) -> None:
     known = parts(tmp_path / "known", str(HORIZON_TASKS * MEAN_S), 7, between)
     found = parts(tmp_path / "auto", "auto", 7, between)
     for look, (one, other) in enumerate(zip(known, found, strict=True)):
         for queue, due in DUE.items():
             assert abs(other[queue] - due) <= abs(one[queue] - due) + 0.05, (look, one, other)
-            assert look < LEARNT or other[queue] == pytest.approx(one[queue], abs=0.02), (look, one, other)
+            assert look not in LEARNT or other[queue] == pytest.approx(one[queue], abs=0.04), (look, one, other)

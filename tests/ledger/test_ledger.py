@@ -238,3 +238,19 @@ def test_who_comes_back_is_no_newcomer() -> None:
     ledger.set_weights({"a": 1.0, "b": 1.0})
     ledger.observe(3700.0, {}, ["a", "b"])
     assert ledger.counted()["b"] == 1000.0 * 3600
+
+
+@pytest.mark.parametrize(("half_lives", "owed_half_lives"), [(1, 0.721), (7, 1.431), (100, 1.443)])
+def test_however_long_a_queue_is_away_little_more_than_a_half_life_is_owed(
+    half_lives: int, owed_half_lives: float
+) -> None:
+    """In container-half-lives of the whole cluster, of which the queue is entitled to one half: 1 / ln 2 at most."""
+    half_life_s = 86_400.0
+    ledger = Ledger(LedgerSettings(half_life_s=half_life_s), {"a": 1.0, "b": 1.0}, Resource(1000, 10))
+    for day in range(half_lives):
+        ledger.observe((day + 1) * half_life_s, {"b": Usage(1000.0 * half_life_s)}, ["a", "b"])
+    counted = ledger.counted()
+    assert counted["a"] == 0.0
+    owed = sum(counted.values()) / 2
+    assert owed == pytest.approx(1000.0 * half_life_s * owed_half_lives / 2, rel=0.001)
+    assert 1 / math.log(2) == pytest.approx(1.443, abs=0.001)
