@@ -308,13 +308,15 @@ def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
 
 def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:
     """The attributes with weights rounded to float32, or what makes them unfit to be written."""
-    queues = snapshot.queues
-    for queue, weight in wanted.weights.items():
-        if queue not in queues:
-            return wanted, f"a weight for {queue}, which is not a queue"
-        known = type(weight) is float or isinstance(weight, int | float)
-        if not known or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
-            return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
+    values, queues = wanted.weights.values(), snapshot.queues
+    right = wanted.weights.keys() <= queues.keys() and {float}.issuperset(map(type, values))
+    # A NaN, which compares with nothing, makes the sum one. One weight after the other only where something is wrong.
+    if not (right and values and min(values) >= WEIGHT_MIN and max(values) <= WEIGHT_MAX and sum(values) > 0):
+        for queue, weight in wanted.weights.items():
+            if queue not in queues:
+                return wanted, f"a weight for {queue}, which is not a queue"
+            if not isinstance(weight, int | float) or not (WEIGHT_MIN <= weight <= WEIGHT_MAX):
+                return wanted, f"weight {weight!r} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
     weights = dict(zip(wanted.weights, array("f", wanted.weights.values()), strict=True))
     return Attributes(weights, wanted.min_shares, wanted.max_shares, wanted.scheduling_policies), ""
 

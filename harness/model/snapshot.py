@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
+from typing import Any
 
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 
@@ -64,3 +65,55 @@ class Snapshot:
     def children(self, name: str) -> list[QueueView]:
         """Immediate children of a queue in the order of ``queues``."""
         return [queue for queue in self.queues.values() if queue.parent == name]
+
+
+#: Columns of the figures that a simulation's views are made of. Times in ms, -1: None; sums over the tasks that ended.
+#: `harness.sim.observe` has them compiled in: a change here wants one there.
+MB, VC, PENDING_MB, PENDING_VC, PENDING_N, APPS, BACKLOG, LAST_START, OLDEST, TASKS, TASK_MS = range(11)
+
+
+class LateViews(Mapping[str, QueueView]):
+    """The queues of a look whose views are made once somebody asks for one: most looks of a simulation move nothing.
+
+    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type, as `harness.policies.tree` keys trees
+    by; one object as long as the tree stands. ``rows``: what the views are made of, a row a queue in their order.
+    """
+
+    __slots__ = ("_make", "_names", "_views", "rows", "shape")
+
+    def __init__(
+        self,
+        shape: tuple[Any, ...],
+        names: Mapping[str, int],
+        rows: list[list[int]],
+        make: Callable[[], dict[str, QueueView]],
+    ) -> None:
+        self.shape, self.rows = shape, rows
+        self._names, self._make = names, make
+        self._views: dict[str, QueueView] | None = None
+
+    def _all(self) -> dict[str, QueueView]:
+        if self._views is None:
+            self._views = self._make()
+        return self._views
+
+    def __getitem__(self, name: str) -> QueueView:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def keys(self) -> KeysView[str]:
+        return self._names.keys()
+
+    def values(self) -> ValuesView[QueueView]:
+        return self._all().values()
+
+    def items(self) -> ItemsView[str, QueueView]:
+        return self._all().items()

@@ -8,7 +8,6 @@ docs/decisions/horizon.md.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -93,23 +92,23 @@ def satisfied(
             enough[i] = True
             left, weight = left - demands[i], weight - entitlements[i]
         return enough
-    points = []
-    for i in range(n):
-        points.append((used[i] / entitlements[i], 0, i))
-        points.append(((used[i] + horizon_s * demands[i]) / entitlements[i], 1, i))
-    points.sort()
+    begin = [u / w for u, w in zip(used, entitlements, strict=True)]
+    full = [(u + horizon_s * d) / w for u, d, w in zip(used, demands, entitlements, strict=True)]
+    points = begin + full
     enough = [False] * n
-    level, slope, filled, pool = points[0][0], 0.0, 0.0, amount * horizon_s
-    for at, kind, i in points:
+    level, slope, filled, pool = min(points), 0.0, 0.0, amount * horizon_s
+    # At the same level whoever begins comes before whoever has enough: the sort is stable.
+    for point in sorted(range(2 * n), key=points.__getitem__):
+        at = points[point]
         filled += slope * (at - level)
         if filled > pool:
             break
         level = at
-        if kind == 0:
-            slope += entitlements[i]
+        if point < n:
+            slope += entitlements[point]
         else:
-            slope -= entitlements[i]
-            enough[i] = True
+            slope -= entitlements[point - n]
+            enough[point - n] = True
     return enough
 
 
@@ -198,11 +197,15 @@ class Joining:
         own = used / entitlement - self._lowest
         pool = self._pool
         # The number of queues below the level: those whose key is reached with less than the pool, the joiner included.
-        below = bisect_left(
-            range(len(self._keys)),
-            True,
-            key=lambda i: self._cost[i] + entitlement * max(self._keys[i] - own, 0.0) >= pool,
-        )
+        keys, cost = self._keys, self._cost
+        below, high = 0, len(keys)
+        while below < high:  # `bisect_left`, without a call for each look
+            middle = (below + high) // 2
+            above = keys[middle] - own
+            if cost[middle] + (entitlement * above if above > 0.0 else 0.0) >= pool:
+                high = middle
+            else:
+                below = middle + 1
         if below == 0:
             return 1.0
         level = (pool + self._deficits[below - 1] + entitlement * own) / (self._weights[below - 1] + entitlement)

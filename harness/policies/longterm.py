@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,20 @@ from harness.base.errors import CallError
 from harness.base.sums import added
 from harness.model.plan import LedgerSettings, Order, Plan, SchedulingPolicy
 from harness.model.resources import Resource
-from harness.model.snapshot import QueueView, Snapshot
+from harness.model.snapshot import (
+    BACKLOG,
+    LAST_START,
+    MB,
+    PENDING_MB,
+    PENDING_N,
+    PENDING_VC,
+    TASK_MS,
+    TASKS,
+    VC,
+    LateViews,
+    QueueView,
+    Snapshot,
+)
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.limits import SMALLEST_MB, limit_of
 from harness.policies.tree import Tree, entitled_tree
@@ -281,6 +294,11 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
     """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
     by_memory = resource == "memory"
+    if isinstance(snapshot.queues, LateViews) and resource != "dominant":
+        held, pending = (MB, PENDING_MB) if by_memory else (VC, PENDING_VC)
+        rows = snapshot.queues.rows
+        found = [float(row[held] + row[pending]) for row in rows]
+        return found, [row[PENDING_MB] > 0 or row[PENDING_VC] > 0 for row in rows]
     pairs = [(queue.demand, queue.allocated) for queue in map(snapshot.queues.__getitem__, tree.names)]
     if by_memory:
         found = [float(demand.memory_mb) for demand, _ in pairs]
@@ -293,7 +311,12 @@ def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float],
 
 def mean_task_s(snapshot: Snapshot) -> float:
     """T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
-    means = [q.mean_task_s for q in snapshot.queues.values() if q.leaf and q.mean_task_s is not None]
+    queues = snapshot.queues
+    if isinstance(queues, LateViews):
+        leaves = zip(queues.rows, queues.shape[1], strict=True)
+        means = [row[TASK_MS] / (1000.0 * row[TASKS]) for row, (_, leaf, _) in leaves if leaf and row[TASKS]]
+    else:
+        means = [q.mean_task_s for q in queues.values() if q.leaf and q.mean_task_s is not None]
     known = [mean for mean in means if 0.0 < mean < LONGEST_TASK_S]
     return added(known) / len(known) if known else TASK_S_AT_FIRST
 
@@ -317,6 +340,13 @@ def _waited_s(queue: QueueView, now_s: float) -> float:
     return 0.0 if begins_s is None else max(now_s - begins_s, 0.0)
 
 
+def _begins_ms(row: list[int]) -> float:
+    """As `_waited_s` has it, from a simulation's figures: since when a leaf waits (infinite: it does not)."""
+    if row[BACKLOG] < 0:
+        return row[LAST_START] if row[PENDING_N] > 0 and row[LAST_START] >= 0 else math.inf
+    return max(row[BACKLOG], row[LAST_START])
+
+
 def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
     """Demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=) as far as a controller outside can tell.
 
@@ -325,10 +355,16 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
     """
     t_wait_s -= min(snapshot.period_s, t_wait_s) / 2
     queues, names, now_s = snapshot.queues, tree.names, snapshot.time_s
+    leaves: Sequence[int] = tree.leaves
+    if isinstance(queues, LateViews):
+        # Who may have waited so long by the figures, a millisecond aside: mostly nobody, and no view is made.
+        since_ms, rows = (now_s - t_wait_s) * 1000.0 + 1.0, queues.rows
+        leaves = [q for q in leaves if _begins_ms(rows[q]) <= since_ms]
     found = []
-    for q in tree.leaves:
+    for q in leaves:
         queue = queues[names[q]]
-        if queue.last_start_s is not None and now_s - queue.last_start_s < t_wait_s:
+        last_s = queue.last_start_s
+        if last_s is not None and now_s - last_s < t_wait_s:
             continue  # it waits since then at the earliest
         waited_s = _waited_s(queue, now_s)
         if waited_s >= t_wait_s and waited_s > 0 and may_grow(tree, snapshot, q):

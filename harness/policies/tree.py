@@ -58,9 +58,11 @@ def tree_of(snapshot: Snapshot) -> Tree:
     if _seen and _seen[0] is snapshot:
         known: Tree = _last[1]
         return known
-    rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
-    # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
-    shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
+    shape = getattr(snapshot.queues, "shape", None)
+    if shape is None:
+        rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
+        # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
+        shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
     # As at the last tick, mostly: comparing is cheaper than hashing.
     if not _last or _last[0] != shape:
         _last[:] = shape, _build(*shape)

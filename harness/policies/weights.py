@@ -350,12 +350,13 @@ def leaf_parts(
 
 def share_weights(tree: Tree, shares: Sequence[float]) -> list[float]:
     """Weights on the grid from parts of the parent's; the root's is 1."""
-    if len(shares) > MANY and _kernel:
+    if len(shares) > MANY:
         import numpy as np
 
-        parts = np.array(shares, dtype=float)
-        _kernel[0].on_grid(parts, GRID_MIN, GRID_MAX)
-        found: list[float] = parts.tolist()
+        wanted = np.fmax(np.array([LEVEL_SUM * part for part in shares], dtype=float), GRID_MIN)  # NaN is the smallest
+        mantissa, exponent = np.frexp(np.minimum(wanted, GRID_MAX))
+        found: list[float] = np.ldexp(np.rint(mantissa * _SCALE), exponent - WEIGHT_BITS).tolist()
+        found[0] = 1.0
         return found
     weights = [grid_weight(LEVEL_SUM * part) for part in shares]
     weights[0] = 1.0

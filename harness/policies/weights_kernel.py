@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 #: Rows of the integers, a column a queue and one more: parent; where its children begin; all children, one family after
@@ -302,18 +301,3 @@ def parts_of_tree(N, T, capacity, horizon, affinity):
                 T[LEVELS, q] = flat
             elif flat == flat:
                 T[LEVELS, q] = affinity * T[LEVELS, q] + (1 - affinity) * flat
-
-
-@njit(**_OPTIONS)
-def on_grid(parts, smallest, largest):
-    """`weights.share_weights`, in place."""
-    for q in range(1, len(parts)):
-        value = _LEVEL_SUM * parts[q]
-        if not value > smallest:
-            parts[q] = smallest
-        elif value >= largest:
-            parts[q] = largest
-        else:
-            mantissa, exponent = math.frexp(value)
-            parts[q] = math.ldexp(np.rint(mantissa * _SCALE), exponent - _BITS)
-    parts[0] = 1.0

@@ -88,6 +88,7 @@ _PARTS: dict[str, tuple[tuple[tuple[str, str, str], ...], ...]] = {
         (("fair.nodes", "heartbeat", "sii"), *_HEARTBEATS),
         (
             ("fair.shares", "update", "si"),
+            ("fair.shares", "reweigh", "iF"),
             ("observe", "look_at", "iiIFi"),
             *_WORLD,
             ("fair.preempt", "preempt_pass", "si"),

@@ -6,6 +6,7 @@ Made once a control tick, so it is one compiled pass over the queues and then va
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,22 @@ import numpy as np
 from harness.base.quick import quick
 from harness.model.queues import QueueTree
 from harness.model.resources import Resource
-from harness.model.snapshot import QueueView, Snapshot
+from harness.model.snapshot import (
+    APPS,
+    BACKLOG,
+    LAST_START,
+    MB,
+    OLDEST,
+    PENDING_MB,
+    PENDING_N,
+    PENDING_VC,
+    TASK_MS,
+    TASKS,
+    VC,
+    LateViews,
+    QueueView,
+    Snapshot,
+)
 from harness.sim.arrays import at_address
 from harness.sim.capacity.state import S as CapacityState
 from harness.sim.fair.longterm import advance, roll_rounds, total_of
@@ -23,29 +39,12 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 from harness.sim.world import W as World
 
 _COLUMNS = 16
-(
-    _MB,
-    _VC,
-    _PENDING_MB,
-    _PENDING_VC,
-    _PENDING_N,
-    _APPS,
-    _BACKLOG,
-    _LAST_START,
-    _OLDEST,
-    _TASKS,
-    _TASK_MS,
-    _WAITING,
-    _APPS_DONE,
-    _MB_MS,
-    _VC_MS,
-    _AHEAD,
-) = range(_COLUMNS)
+_WAITING, _APPS_DONE, _MB_MS, _VC_MS = range(TASK_MS + 1, TASK_MS + 5)
 #: What a `QueueView` is made of; the others go on while nothing happens.
 _VIEWED = _MB_MS
 
 
-_view, _resource = quick(QueueView), quick(Resource)
+_view, _resource, _snapshot = quick(QueueView), quick(Resource), quick(Snapshot)
 
 _FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
@@ -73,9 +72,9 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
     ints[len(ints) - 1, 0] = S.g[0].cluster_mb
     ints[len(ints) - 1, 1] = S.g[0].cluster_vcores
     for i in range(n):
-        ints[i, _BACKLOG] = -1
-        ints[i, _LAST_START] = -1
-        ints[i, _OLDEST] = -1
+        ints[i, BACKLOG] = -1
+        ints[i, LAST_START] = -1
+        ints[i, OLDEST] = -1
         reals[i, 0] = 0.0
         reals[i, 1] = 0.0
     for j in range(len(W.jobs)):
@@ -92,35 +91,35 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
             for s in range(job.stages):
                 wanted += W.stages[j, s].wanted
         if wanted > 0:
-            ints[job.queue, _PENDING_N] += wanted
-            old = ints[job.queue, _OLDEST]
+            ints[job.queue, PENDING_N] += wanted
+            old = ints[job.queue, OLDEST]
             if old < 0 or job.submit_ms < old:
-                ints[job.queue, _OLDEST] = job.submit_ms
+                ints[job.queue, OLDEST] = job.submit_ms
     for k in range(S.g[0].n_leaves):
         leaf = S.leaves[k]
         advance(S, leaf, now)
         q, x = S.q[leaf], S.x[leaf]
-        ints[leaf, _BACKLOG] = x.backlog_ms
-        ints[leaf, _LAST_START] = x.last_start_ms
+        ints[leaf, BACKLOG] = x.backlog_ms
+        ints[leaf, LAST_START] = x.last_start_ms
         counted = total_of(S, leaf, now)
         ahead = max(x.ahead_a - now * x.ahead_b, 0.0) if x.ahead_b > 0.0 else 0.0
         ints[leaf, _APPS_DONE] = x.apps_done
-        pending_n = ints[leaf, _PENDING_N]
+        pending_n = ints[leaf, PENDING_N]
         i = leaf
         while i >= 0:
-            ints[i, _MB] += q.usage_mb
-            ints[i, _VC] += q.usage_vcores
-            ints[i, _PENDING_MB] += q.pending_mb
-            ints[i, _PENDING_VC] += q.pending_vcores
-            ints[i, _APPS] += q.n_run if i == leaf else 0
-            ints[i, _TASKS] += x.tasks_done
-            ints[i, _TASK_MS] += x.task_ms
+            ints[i, MB] += q.usage_mb
+            ints[i, VC] += q.usage_vcores
+            ints[i, PENDING_MB] += q.pending_mb
+            ints[i, PENDING_VC] += q.pending_vcores
+            ints[i, APPS] += q.n_run if i == leaf else 0
+            ints[i, TASKS] += x.tasks_done
+            ints[i, TASK_MS] += x.task_ms
             ints[i, _MB_MS] += x.mb_ms
             ints[i, _VC_MS] += x.vc_ms
             reals[i, 0] += counted
             reals[i, 1] += ahead
             if i != leaf:
-                ints[i, _PENDING_N] += pending_n
+                ints[i, PENDING_N] += pending_n
             i = S.q[i].parent
 
 
@@ -138,12 +137,16 @@ class Observer:
         self._ints = np.zeros((size + 1, _COLUMNS), np.int64)  # the last row: the cluster's MiB and vcores
         self._reals = np.zeros((size, 2))
         self.leaves = [q.path for q in tree if q.leaf]
-        #: Applications and tasks that had ended at the last look, by leaf.
-        self._ended: dict[str, tuple[int, int]] = {}
-        #: What the last views were made of, by the scheduler's index, and the views: a queue in which nothing happened
-        #: keeps its own. Without what is made of one look alone.
-        self._viewed: list[Any] = []
+        self._order = order
+        self._names = {path: place for place, (path, *_) in enumerate(self._queues)}
+        rows = tuple([(parent, leaf, weight) for _, parent, leaf, weight, _ in self._queues])
+        self._shape = tuple(self._names), rows, "float"
+        #: The figures of the last look.
+        self._last: list[list[int]] = self._ints.tolist()
+        #: What the last views were made of, and the views: a queue in which nothing happened keeps its own.
+        self._viewed: dict[str, list[int]] = {}
         self._views: dict[str, QueueView] = {}
+        self._views_of: list[Any] | None = None
 
     def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
         """A queue's minimum or maximum share was rewritten."""
@@ -155,57 +158,64 @@ class Observer:
         """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
         look = look_at_capacity if isinstance(S, CapacityState) else look_at
         look(S.address, W.address, self._ints, self._reals, now_ms)
-        rows = self._ints.tolist()
+        rows, before = self._ints.tolist(), self._last
+        self._last = rows
         memory, vcores = rows[-1][:2]
         capacity = self._capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
             capacity = self._capacity = Resource(memory, vcores)
-            self._viewed = [None] * len(rows)
             self._static = [
                 (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
                 for path, parent, leaf, weight, index in self._queues
             ]
-        before = self._viewed
-        viewed = self._ints[:, :_VIEWED].tolist()
-        if viewed == before:
-            return Snapshot(now_ms / 1000.0, capacity, self._views, period_s), rows, self._reals
-        queues, self._viewed, views = {}, viewed, self._views
-        for path, parent, leaf, weight, index, least, most in self._static:
-            if viewed[index] == before[index]:
+        queues = LateViews(
+            self._shape,
+            self._names,
+            [rows[i] for i in self._order],
+            partial(self._views_at, self._static, rows, before),
+        )
+        return _snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
+
+    def _views_at(self, static: list[Any], rows: list[list[int]], rows_before: list[list[int]]) -> dict[str, QueueView]:
+        """The views of a look, of which the figures and those of the look before are given."""
+        before, views = (self._viewed, self._views) if self._views_of is static else ({}, {})
+        queues: dict[str, QueueView] = {}
+        viewed: dict[str, list[int]] = {}
+        for path, parent, leaf, weight, index, least, most in static:
+            row, last = rows[index], rows_before[index]
+            # Ends are those since the look before, so they are compared too.
+            made_of = viewed[path] = [
+                *row[:_VIEWED],
+                row[_APPS_DONE] - last[_APPS_DONE],
+                row[TASKS] - last[TASKS],
+            ]
+            if made_of == before.get(path):
                 queues[path] = views[path]
                 continue
-            row = rows[index]
-            mb, vc = row[_MB], row[_VC]
-            ended_apps = ended_tasks = None
-            if leaf:
-                apps_before, tasks_before = self._ended.get(path, (0, 0))
-                ended_apps, ended_tasks = row[_APPS_DONE] - apps_before, row[_TASKS] - tasks_before
-                self._ended[path] = (row[_APPS_DONE], row[_TASKS])
+            mb, vc = row[MB], row[VC]
+            ended_apps, ended_tasks = made_of[_VIEWED:] if leaf else (None, None)
             queues[path] = _view(
                 path,
                 parent,
                 leaf,
                 weight,
                 _resource(mb, vc),
-                _resource(mb + row[_PENDING_MB], vc + row[_PENDING_VC]),
+                _resource(mb + row[PENDING_MB], vc + row[PENDING_VC]),
                 least,
                 most,
-                row[_PENDING_N],
-                row[_APPS],
-                row[_BACKLOG] / 1000.0 if row[_BACKLOG] >= 0 else None,
-                row[_LAST_START] / 1000.0 if row[_LAST_START] >= 0 else None,
-                row[_TASK_MS] / (1000.0 * row[_TASKS]) if row[_TASKS] else None,
-                row[_OLDEST] / 1000.0 if row[_OLDEST] >= 0 else None,
+                row[PENDING_N],
+                row[APPS],
+                row[BACKLOG] / 1000.0 if row[BACKLOG] >= 0 else None,
+                row[LAST_START] / 1000.0 if row[LAST_START] >= 0 else None,
+                row[TASK_MS] / (1000.0 * row[TASKS]) if row[TASKS] else None,
+                row[OLDEST] / 1000.0 if row[OLDEST] >= 0 else None,
                 row[_WAITING],
                 ended_apps,
                 ended_tasks,
                 None,
             )
-            if ended_apps or ended_tasks:
-                # Ends are those since the snapshot before: the next one has others.
-                viewed[index] = None
-        self._views = queues
-        return Snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
+        self._views, self._viewed, self._views_of = queues, viewed, static
+        return queues
 
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:
         """Leaf -> MiB-seconds and vcore-seconds since the start."""

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
-from harness.policies import weights, weights_kernel
+from harness.policies import weights
 from harness.policies.tree import Tree, tree_of
 
 
@@ -61,9 +61,9 @@ def test_the_same_parts_and_weights(seed: int) -> None:
             plain = weights.plain_shares(tree, used, capacity, horizon, affinity, demand, waiting)
             found = weights.compiled_shares(tree, used, capacity, horizon, affinity, demand, waiting)
             assert np.array_equal(plain, found, equal_nan=True)
-            parts = np.array(found)
-            weights_kernel.on_grid(parts, weights.GRID_MIN, weights.GRID_MAX)
-            assert parts.tolist()[1:] == [weights.grid_weight(weights.LEVEL_SUM * part) for part in found[1:]]
+            many = [*found, *[float("nan"), 0.0, math.inf, 1e-9, 1e9] * 4]
+            of_many = weights.share_weights(tree, many)
+            assert of_many[1:] == [weights.grid_weight(weights.LEVEL_SUM * part) for part in many[1:]]
     assert idle > 5
 
 

@@ -18,8 +18,7 @@ from harness.sim.fair.apps import let_run_after_reload
 from harness.sim.fair.conf import Conf
 from harness.sim.fair.longstate import NO_WINDOW, NO_X, NO_XG
 from harness.sim.fair.nodes import cluster_changed
-from harness.sim.fair.shares import steady_shares
-from harness.sim.fair.turns import seat_all
+from harness.sim.fair.shares import reweigh
 from harness.sim.pools import NodeLike, extended, node_hash, zeros
 from harness.yarn.fair.manager import QueueManager
 
@@ -325,12 +324,7 @@ class Scheduler:
 
     def set_weights(self, weights: Mapping[int, float]) -> None:
         """What a reload does that changes nothing but weights (queue slot -> float32), without its cost."""
-        column = self.S.q["weight"]
-        for slot, weight in weights.items():
-            column[slot] = np.float32(weight)
-        self.S.g["shares_dirty"] = 1
-        steady_shares(self.S)
-        seat_all(self.S)
+        reweigh(self.S.address, np.array(list(weights.items()), np.float64).reshape(-1, 2))
 
     def check(self) -> None:
         """What Hadoop's reload thread does every 10 s: ad hoc queues that are empty go."""

@@ -314,6 +314,8 @@ def _put(s: S, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores
     if e.mb != mb or e.vcores != vcores:
         s.q[x.q].asks_dirty = 1
     e.count, e.mb, e.vcores = count, mb, vcores
+    if mb >= s.g[0].reserve_mb or vcores >= s.g[0].reserve_vcores:
+        s.g[0].large_asks = 1
     if count == 0:
         drop_ask(s, i, r)
     elif x.runnable == 1:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.arrays import at_address
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import DRF, FIFO, S
-from harness.sim.fair.turns import seat
+from harness.sim.fair.turns import seat, seat_all
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
 _ITERATIONS = 25
+
+_STATE = at_address(S)
 
 
 @kernel
@@ -135,6 +138,18 @@ def steady_shares(s: S) -> None:
             queue_shares(s.q, p, False, True)
             if s.q[p].policy == DRF:
                 queue_shares(s.q, p, True, True)
+
+
+@kernel
+def reweigh(state: int, weights: np.ndarray) -> int:
+    """What a reload does that changes nothing but weights: rows of (queue, weight). The state by its address."""
+    s = _STATE(state)
+    for k in range(len(weights)):
+        s.q[np.int64(weights[k, 0])].weight = np.float32(weights[k, 1])
+    s.g[0].shares_dirty = 1
+    steady_shares(s)
+    seat_all(s)
+    return 0
 
 
 @kernel
@@ -320,7 +335,7 @@ def update(s: S, now: int) -> int:
             elif q.members_dirty == 1 or q.fair_mb != q.seen_mb or q.fair_vcores != q.seen_vcores:
                 q.members_dirty, q.seen_mb, q.seen_vcores = 0, q.fair_mb, q.fair_vcores
                 _app_shares(s, p)
-                if g.reservations_allowed > 0:
+                if g.reservations_allowed > 0 and g.large_asks == 1:
                     place_all(s, p)
                 seat(s, p)
     dirty = False

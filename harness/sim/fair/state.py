@@ -64,7 +64,7 @@ def _record(ints: str, floats: str = "", singles: str = "") -> np.dtype:
 
 #: Globals (one record). ``cluster_*``: sum of the nodes; ``alloc_*``: what containers hold; ``avail_*``: the root
 #: queue's "available" metric, which Hadoop refreshes at certain moments only; ``free_*``: heads of the free lists;
-#: ``least_*``: no container has ever been smaller.
+#: ``least_*``: no container has ever been smaller; ``large_asks``: some ask has been large enough to reserve a node.
 G = _record(
     "n_queues n_nodes cluster_mb cluster_vcores alloc_mb alloc_vcores avail_mb avail_vcores "
     "min_mb min_vcores inc_mb inc_vcores conf_max_mb conf_max_vcores node_max_mb node_max_vcores node_max_known "
@@ -73,7 +73,7 @@ G = _record(
     "free_app free_c free_r free_p n_free_app n_free_c n_free_r n_free_p serial next_app_id node_seq req_seq n_log "
     "dirty_head demand_dirty shares_dirty n_leaves nodes_peak kill_head kill_n n_reservable reservations_allowed "
     "last_mb last_vcores last_c n_running heap_top hooks n_aside moving late_off late_cap span n_sizes n_views n_looks "
-    "least_mb least_vcores",
+    "least_mb least_vcores large_asks",
     "period_ms",
     "reservable_ratio utilisation_threshold",
 )

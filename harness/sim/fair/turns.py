@@ -156,12 +156,37 @@ def _seat_in(s: S, k: int, v: int, may: bool) -> bool:
 
 
 @kernel
+def _seat_late(s: S, leaf: int, may: bool) -> None:
+    g, q = s.g[0], s.q[leaf]
+    if g.moving == 0 or g.late_cap == 0:
+        return
+    at = g.late_cap + s.seat[leaf].late_at
+    want = leaf if may and (q.pending_mb > 0 or q.pending_vcores > 0) else -1
+    if s.tree[g.late_off + at] != want:
+        s.tree[g.late_off + at] = want
+        _mark(s, g.late_off, at)
+
+
+@kernel
+def seat_late(s: S, leaf: int) -> None:
+    """Whether a leaf is among those that ask for something, of which the least served may be lifted.
+
+    Who is closed by limits is not: of thousands of queues most may be held by their masters' share, and each choice
+    would look at all of them.
+    """
+    if s.g[0].moving == 1 and s.g[0].late_cap > 0:
+        _seat_late(s, leaf, is_open(s, leaf))
+
+
+@kernel
 def _seat_one(s: S, k: int) -> bool:
     """Note a queue's key and where it takes part; whether that changes if its parent does."""
     e, q = s.seat[k], s.q[k]
+    may = is_open(s, k)
+    if q.leaf == 1:
+        _seat_late(s, k, may)
     if e.up < 0:
         return False
-    may = is_open(s, k)
     if q.leaf == 1:
         size = _size_of(s, q.ask_min_mb, q.ask_min_vcores) if may else -1
         if size != e.size:
@@ -419,19 +444,6 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
             if (e.there >> v) & 1 == 1:
                 _mark(s, v * s.g[0].span + s.seat[e.up].off, s.seat[e.up].cap + e.at)
         k = s.q[k].parent
-
-
-@kernel
-def seat_late(s: S, leaf: int) -> None:
-    """Whether a leaf is among those that ask for something, of which the least served may be lifted."""
-    g, q = s.g[0], s.q[leaf]
-    if g.moving == 0 or g.late_cap == 0:
-        return
-    at = g.late_cap + s.seat[leaf].late_at
-    want = leaf if q.pending_mb > 0 or q.pending_vcores > 0 else -1
-    if s.tree[g.late_off + at] != want:
-        s.tree[g.late_off + at] = want
-        _mark(s, g.late_off, at)
 
 
 @kernel
