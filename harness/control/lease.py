@@ -245,9 +245,12 @@ class Lease:
             return data, {}
         if not isinstance(found, dict):
             return data, {}
-        if found.get("owner", "") not in ("", self.owner):
+        owner = found.get("owner", "")
+        if owner != self.owner:
+            # A lease that is given back under our eyes is the last sign of life.
             self.other_lives |= self._stood is not None and data != self._stood
-            self._stood = data
+            if owner:
+                self._stood = data
         return data, found
 
     def forget_said(self) -> None:

@@ -16,6 +16,7 @@ import yaml
 
 from harness.base.files import write_text
 from harness.clusters import processes
+from harness.ledger.store import read_documents
 
 #: Alarms that are a moment's: they have no end in the log.
 MOMENTS = frozenset({"rm", "foreign", "note"})
@@ -43,6 +44,10 @@ class Controller:
     def running(self) -> bool:
         """Whether its process is there."""
         return self.process is not None and self.process.poll() is None
+
+    def identity(self) -> str:
+        """What its ledger calls it: the lease's owner. Raises YarnfairError where that cannot be read."""
+        return str(read_documents(self.ledger, ["identity"])["identity"])
 
     def start(self) -> None:
         """Begins it, unless it runs."""

@@ -136,7 +136,7 @@ def _node_frozen(parts: Parts, rng: random.Random) -> Begun | None:
 @_kind("controller-killed", 2.0)
 def _controller_killed(parts: Parts, rng: random.Random) -> Begun | None:
     one = parts.some_controller(rng)
-    if one is None:
+    if one is None or parts.edited():
         return None
     one.kill()
     return Begun(one.name, rng.choice((0.0, rng.uniform(0.0, 8.0), rng.uniform(8.0, 60.0))), one.start)
@@ -146,7 +146,7 @@ def _controller_killed(parts: Parts, rng: random.Random) -> Begun | None:
 def _killed_at_start(parts: Parts, rng: random.Random) -> Begun | None:
     """Again and again: some die while they start, some in their first tick."""
     one, at_s = parts.some_controller(rng), 0.0
-    if one is None:
+    if one is None or parts.edited():
         return None
     one.kill()
     for _ in range(rng.randint(1, 3)):
@@ -160,7 +160,7 @@ def _killed_at_start(parts: Parts, rng: random.Random) -> Begun | None:
 def _controllers_killed(parts: Parts, rng: random.Random) -> Begun | None:
     """Both at once, and then one after the other."""
     first, second = rng.sample(parts.controllers, 2)
-    if parts.occupied(first.name, second.name):
+    if parts.occupied(first.name, second.name) or parts.edited():
         return None
     for one in (first, second):
         one.kill()
@@ -171,7 +171,7 @@ def _controllers_killed(parts: Parts, rng: random.Random) -> Begun | None:
 @_kind("controller-frozen", 1.5)
 def _controller_frozen(parts: Parts, rng: random.Random) -> Begun | None:
     one = parts.some_controller(rng)
-    if one is None:
+    if one is None or parts.edited():
         return None
     one.freeze()
     return Begun(one.name, rng.uniform(0.3, 3.0) * parts.lease_s, one.go_on)
@@ -222,16 +222,18 @@ def _foreign(parts: Parts, rng: random.Random) -> Begun | None:
     if not found:
         return None
     where, weight = rng.choice(found), rng.choice((b"7", b"0.5", b"123.0"))
-    parts.put_file(data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :])
+    parts.edit(data[: where.start()] + b"<weight>" + weight + b"<" + data[where.end() :])
     return Begun("file", parts.period_s)
 
 
 @_kind("file-older", part="file")
 def _older(parts: Parts, rng: random.Random) -> Begun | None:
     """Somebody puts back a copy that he has taken some time ago."""
-    if not parts.held_file() or not parts.guard.seen:
+    data = parts.held_file()
+    older = [seen for seen in parts.guard.seen if seen != data]
+    if not data or not older:
         return None
-    parts.put_file(rng.choice(parts.guard.seen))
+    parts.edit(rng.choice(older))
     return Begun("file", parts.period_s)
 
 

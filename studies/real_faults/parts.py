@@ -80,6 +80,7 @@ class Parts:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._occupied: set[str] = set()
+        self._edit = b""
         self._lock, self._switching = threading.RLock(), threading.Lock()
         self._wanted_up: set[str] = set()
         self.active = "rm1"
@@ -280,6 +281,23 @@ class Parts:
     def _rm(self, name: str) -> Any:
         return self.pair.rms[int(name[2:]) - 1]
 
+    def holder(self) -> Controller | None:
+        """Whose the lease was last, whether or not it lives."""
+        owner = self.guard.signed[-1].owner if self.guard.signed else ""
+        return next((one for one in self.controllers if owner and one.identity() == owner), None)
+
+    def edit(self, data: bytes) -> None:
+        """Somebody changes what a controller has written, and expects it to write its own again."""
+        self._edit = data
+        self.put_file(data)
+
+    def edited(self) -> bool:
+        """Whether an `edit` stands still. Who has not written over it may hand over, but not die then: to a spare that
+        has only just begun it would be what the administrator wrote after the holder's death, and rightly so."""
+        with suppress(OSError):
+            return self._edit == self.file.read_bytes()
+        return False
+
     def put_file(self, data: bytes) -> None:
         """Somebody else replaces the allocation file."""
         self.guard.put(data)
@@ -289,10 +307,11 @@ class Parts:
 
     def held_file(self) -> bytes:
         """The allocation file as a controller has written it, while one that runs holds it; else nothing."""
-        with suppress(OSError):
-            data = self.file.read_bytes()
-            owner = self.guard.signed[-1].owner if self.guard.signed else ""
-            if owner and data in self.guard.seen and time.monotonic() > self.guard.disturbed_until_s:
+        with suppress(OSError, YarnfairError):
+            data, one = self.file.read_bytes(), self.holder()
+            if one is None or not one.running or one.frozen or one.stopping or self.edited():
+                return b""
+            if data in self.guard.seen and time.monotonic() > self.guard.disturbed_until_s:
                 return data
         return b""
 

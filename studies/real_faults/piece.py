@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.base.errors import YarnfairError
-from harness.ledger.store import LedgerStore, read_documents
+from harness.ledger.store import LedgerStore
 from harness.yarn.fair.parse import parse_allocations
 from studies.real_faults import faults
 from studies.real_faults.controllers import Controller
@@ -85,11 +85,8 @@ class Piece(Parts):
             if to_s - event["took_s"] < self.guard.disturbed_until_s:
                 continue
             owners = self.guard.owner_in(to_s - event["took_s"] - 0.5, to_s + 0.5)
-            if self._identity(one) not in owners:
+            if one.identity() not in owners:
                 self.violated(f"{one.name} wrote at {event['time']}, the lease was of {sorted(owners)}")
-
-    def _identity(self, one: Controller) -> str:
-        return str(read_documents(one.ledger, ["identity"])["identity"])
 
     def _fault(self) -> None:
         for _ in range(20):
@@ -141,7 +138,7 @@ class Piece(Parts):
             one.events()
             if not one.running:
                 return f"{one.name} does not run"
-        holder = self._holder()
+        holder = self.holder()
         if holder is None:
             return "nobody holds the lease"
         for one in self.controllers:
@@ -166,10 +163,6 @@ class Piece(Parts):
         if any(abs(has[path] - wanted[path]) > 1e-5 * wanted[path] for path in QUEUES):
             return f"in force is {has}, the file says {wanted}"
         return self.guard.apart(has)
-
-    def _holder(self) -> Controller | None:
-        owner = self.guard.signed[-1].owner if self.guard.signed else ""
-        return next((one for one in self.controllers if owner and self._identity(one) == owner), None)
 
     def _sample(self, at_s: float) -> None:
         """Memory and sizes now."""
@@ -205,7 +198,7 @@ class Piece(Parts):
         self._until(over, 180.0, "all applications end")
         time.sleep(3 * PERIOD_S)
         self._calm()
-        holder = self._holder()
+        holder = self.holder()
         for one in sorted(self.controllers, key=lambda one: one is holder):
             # Stopped while a spare lives, the holder would hand over to it.
             if one is holder:

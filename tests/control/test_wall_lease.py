@@ -133,6 +133,31 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
         assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
 
 
+def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_no_entitlement(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The spare has begun a moment ago: that the holder gives the lease back is the first sign of life that it sees."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as first, leased(rm, tmp_path / "2", beside, clock) as spare:
+        for _ in range(10):
+            rm.start("x")
+        first.tick()
+        rm.now_s += 60.0
+        clock[0] += 15.0
+        assert first.tick().wrote
+        rm.place.data = rm.place.data.replace(
+            f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
+        )
+        assert kinds(spare.tick()) == {"lease"}
+        first.close()
+        clock[0] += 5.0
+        spare.tick()
+        assert spare.holds
+        assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
+        spare.release()
+        assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+
+
 @pytest.mark.parametrize(
     "nonsense", [b"{", b'{"owner": "somebody", "said": {"baseline": 3}, "said_by": "somebody", "lease_s": 5}']
 )
