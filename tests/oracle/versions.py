@@ -5,6 +5,9 @@ compiled; shares, which need the most of these, are not compared there. As a pro
 decisions differ from a version's::
 
     python -m tests.oracle.versions 3.3.6 [--scheduler capacity] [--seed 30000] [--scripts 20] [--without deep,drf]
+      [-o docs/records/versions.json]
+
+``-o`` puts the result among a record's.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.base.files import read_json
 from harness.clusters.jars import find_set
+from studies.result import write
 
 #: Those whose artefacts Maven resolves, beside the project's own.
 OTHERS = ("3.4.1", "3.3.6", "3.2.4")
@@ -48,6 +53,12 @@ _OLDER: tuple[tuple[tuple[int, ...], str, str], ...] = (
     ),
     ((3, 3), "ch.getQueueShortName()", "ch.getQueueName()"),
     ((3, 3), "if (!f.isRunnable()) return false;", ""),
+    # A container's creation was published once more when its application fetched it.
+    (
+        (3, 3),
+        "    Con c = new Con();\n    c.app = a;",
+        "    if (cons.containsKey(rm.getContainerId())) return;\n    Con c = new Con();\n    c.app = a;",
+    ),
     ((3, 3), "new UpdatedContainerInfo(launched, done, new ArrayList<>())", "new UpdatedContainerInfo(launched, done)"),
 )
 
@@ -127,6 +138,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=30_000)
     parser.add_argument("--scripts", type=int, default=20)
     parser.add_argument("--without", default="", help="features that no script has, separated by commas")
+    parser.add_argument("-o", "--out", type=Path)
     chosen = parser.parse_args()
     without = frozenset(chosen.without.split(",")) - {""}
     seeds = range(chosen.seed, chosen.seed + chosen.scripts)
@@ -139,6 +151,17 @@ def main() -> None:
             print(f"  {','.join(sorted(plan.features))}")
     equal = sum(not lines for _, _, lines in found)
     print(f"{chosen.version} {chosen.scheduler}: {equal} of {len(found)} scripts decided alike")
+    if chosen.out is not None:
+        values = read_json(chosen.out)["values"] if chosen.out.exists() else {}
+        what = chosen.scheduler + (f"-without-{'-'.join(sorted(without))}" if without else "")
+        values.setdefault(chosen.version, {})[what] = {
+            "seeds": [seeds[0], seeds[-1]],
+            "scripts": len(found),
+            "alike": equal,
+            "assignments": sum(assignments for _, assignments, _ in found),
+            "differ": [plan.seed for plan, _, lines in found if lines],
+        }
+        write(chosen.out, "python -m tests.oracle.versions RELEASE --scheduler SCHEDULER -o FILE", values)
 
 
 if __name__ == "__main__":
