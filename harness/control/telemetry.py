@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -22,8 +23,10 @@ from harness.policies.base import Policy
 LogFormat = Literal["text", "json"]
 #: An alarm that lasts is said again after this, seconds.
 REPEAT_S = 300.0
-#: Alarms whose words have the figures of the moment, or name others each time: one of a kind is the same one.
+#: Alarms whose words name others each time: one of a kind is the same one.
 _FIGURES = ("app",)
+#: Figures of the moment: with others of them an alarm is the same one.
+_FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: So many queues are named in one log line.
 _MOST_NAMED = 6
@@ -98,7 +101,7 @@ class TickLog:
         self._alarms = {}
         for alarm in report.alarms:
             said = self._alarms.setdefault(alarm.kind, {})
-            topic = alarm.kind if alarm.kind in _FIGURES else alarm.text
+            topic = alarm.kind if alarm.kind in _FIGURES else _FIGURE.sub("", alarm.text)
             said_s = before.get(alarm.kind, {}).get(topic, said.get(topic))
             if said_s is None or now - said_s >= REPEAT_S:
                 self._log("warning", alarm.kind, alarm.text)

@@ -224,13 +224,19 @@ class RmAccounts:
 
     def _too_much(self, look: AppLook, memory: int, vcores: int, seconds: float) -> bool:
         """Whether an application cannot have used so much within so many seconds; if so, `refused` says it."""
-        # A figure may be older than the look that took it.
-        most = _held_for(self._possible, seconds + 2 * CACHE_S)
+        most = self._most(seconds)
         if not math.isfinite(seconds) or (memory <= most[0] and vcores <= most[1]):
             return False
         used = f"{memory:,} MiB s and {vcores:,} vcore s"
         self.refused[look.app] = f"{used} in {seconds:,.0f} s are more than the cluster could give"
         return True
+
+    def _most(self, seconds: float) -> tuple[float, float]:
+        """What the cluster can have given within so many seconds. Where memory alone is scheduled, containers may hold
+        more vcores than there are, but hardly more than one a MiB."""
+        # A figure may be older than the look that took it.
+        memory, vcores = _held_for(self._possible, seconds + 2 * CACHE_S)
+        return memory, max(vcores, memory)
 
     def _update(self, account: AppAccount, look: AppLook, now_s: float) -> bool:
         """Bring one account up to a look; whether anything of it changed."""
@@ -243,11 +249,11 @@ class RmAccounts:
         # What it uses from now on is its new queue's.
         account.queue = look.queue
         moved = False
+        # While an RM is recovered a late node may bring all that an application has ever used.
+        within_s = max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
         if memory < 0 or vcores < 0 or (self._began and self._lacks(account, look, now_s, memory)):
             moved = self._fell(account, look, now_s, recovering)
-        elif (account.lost_from_s is None or not recovering) and self._too_much(
-            look, memory, vcores, max(now_s - account.moved_s, look.age_s if self._again or recovering else 0.0)
-        ):
+        elif self._too_much(look, memory, vcores, within_s):
             moved = self._cannot_be(account, look, now_s)
         elif memory > 0 or vcores > 0:
             self._moved(account, look, now_s, memory, vcores, recovering)
@@ -340,7 +346,7 @@ class RmAccounts:
             else:
                 back = ZERO
             # Whatever came back and has ended: what a figure has beyond all that was ever counted has been used since.
-            beyond, most = _less(rose, account.behind), _held_for(self._possible, away_s + 2 * CACHE_S)
+            beyond, most = _less(rose, account.behind), self._most(away_s)
             if beyond[0] <= most[0] and beyond[1] <= most[1]:
                 memory, vcores = max(memory, beyond[0]), max(vcores, beyond[1])
             account.behind = _less(account.behind, _less(rose, Usage(memory, vcores)))

@@ -58,6 +58,25 @@ def test_two_alarms_of_one_kind_that_last_are_two_lines_and_not_two_in_every_per
     assert ticks() == ["info ad-hoc: mended"]
 
 
+def test_an_alarm_whose_figures_alone_change_is_one_line_and_not_one_in_every_period() -> None:
+    """A shadow whose guard is passed for as long as a queue waits (soak, seed 40195)."""
+    stream, now = io.StringIO(), [0.0]
+    told = TickLog(Log(stream), make_policy("ltrf"), lambda: now[0])
+    for queue in ("root.q2", "root.q3"):
+        for waited in range(98, 120, 2):
+            now[0] += 2.0
+            text = f"{queue} has waited {waited} s for a container, more than 16 s, and holds {waited // 7} %"
+            told(TickReport(time_s=now[0], took_s=0.1, alarms=(Alarm("guard", text),)))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "root.q2 has waited 98 s" in lines[0]
+    assert "root.q3 has waited 98 s" in lines[1]
+    for at_s in (300.0, 310.0):
+        now[0] = 40.0 + at_s
+        told(TickReport(time_s=now[0], took_s=0.1, alarms=(Alarm("guard", text),)))
+    assert len(stream.getvalue().splitlines()) == 3, "what lasts is said again after a while"
+
+
 def test_applications_that_make_no_sense_are_said_when_it_begins_and_when_it_ends() -> None:
     """Which they are, and by how much, differs from look to look (`sim serve --speed 30`: in every period)."""
     stream, now = io.StringIO(), [0.0]

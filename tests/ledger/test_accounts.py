@@ -254,3 +254,15 @@ def test_an_old_list_that_shows_an_ended_application_running_charges_nothing() -
         accounts.observe(now_s, [look])
     accounts.observe(4100.0, [])
     assert accounts.consumed()["root.a"] == (1024 * 60, 60)
+
+
+def test_more_vcores_than_the_cluster_has_are_no_lie_where_memory_alone_is_scheduled() -> None:
+    """It held 62 of 48 vcores for a while, between two looks (soak, seed 40059)."""
+    accounts, cluster = RmAccounts(), Resource(49_152, 48)
+    accounts.observe(0.0, [], capacity=cluster)
+    shown = AppLook("x", "root.a", 2_212_984, 3_198, Resource(29_696, 43), False, 51.7)
+    accounts.observe(155.0, [shown], capacity=cluster)
+    assert accounts.refused == {}
+    assert accounts.consumed()["root.a"] >= (2_212_984, 3_198)
+    accounts.observe(160.0, [shown._replace(vcore_s=10**9)], capacity=cluster)
+    assert set(accounts.refused) == {"x"}

@@ -319,3 +319,24 @@ def test_a_figure_that_falls_for_a_moment_while_an_rm_is_recovered_is_not_counte
     for now_s, figure in ((20.0, 9_000), (30.0, 9_000), (615.0, 4_500), (625.0, 9_000), (635.0, 9_000)):
         accounts.observe(now_s, [AppLook("x", "root.a", figure, 9, ZERO, final)], rm_began_anew=now_s == 20.0)
     assert accounts.consumed()["root.a"][0] == 9_000
+
+
+def test_a_counter_that_jumps_while_an_rm_is_recovered_is_refused_and_no_base() -> None:
+    """It was no use yet, but the base from which it fell when the RM began anew once more (soak, seed 40093)."""
+    accounts, held, cluster = RmAccounts(), Resource(1024, 1), Resource(32 * 1024, 32)
+
+    def look(now_s: float, figure: int, *, anew: bool = False) -> None:
+        shown = AppLook("x", "root.a", figure * 1024, figure, held, False, now_s)
+        accounts.observe(now_s, [shown], rm_began_anew=anew, capacity=cluster)
+
+    for now_s in range(0, 101, 5):
+        look(now_s, now_s)
+    look(110.0, 10, anew=True)
+    for now_s in range(115, 401, 5):
+        look(now_s, now_s)
+    look(405.0, 10**10)
+    assert set(accounts.refused) == {"x"}
+    look(410.0, 5, anew=True)
+    for now_s in range(415, 1200, 5):
+        look(now_s, now_s)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(1195 * 1024, rel=0.02)

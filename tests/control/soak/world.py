@@ -333,6 +333,8 @@ class World:
         if self.broken:
             return False
         self.pristine = change(self.pristine)
+        if isinstance(self.file, Store):
+            self.pristine = capacities.stored(capacities.properties(self.pristine))
         self.put(change(self.file.read()))
         self.changed_in_tick = True
         return None
