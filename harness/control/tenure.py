@@ -119,7 +119,7 @@ class Tenure:
         if lease is None:
             self._look_beside()
             return
-        if self.holds and time.monotonic() - self._good_s > lease.lease_s * RENEW_PART:
+        if self.holds and self._blind(lease):
             return
         held = self.holds
         try:
@@ -140,6 +140,10 @@ class Tenure:
         if not (held and self.holds):
             self._adopt(lease)
         self._words_lost = lease.words_lost and not (held and self.holds)
+
+    def _blind(self, lease: Lease) -> bool:
+        """Whether nothing was seen, or nothing could be written, for so long that another one may do better."""
+        return time.monotonic() - self._good_s > lease.lease_s * RENEW_PART
 
     def _look_beside(self) -> None:
         """Without this a shadow beside a controller would take momentary weights for entitlements."""
@@ -172,7 +176,8 @@ class Tenure:
                 return
             self._guards.begin()
             self.core.forget_written()
-            if self._lease is not None and self.holds:
+            # Said beside the file it is a sign of life too: who is blind says it with the next weights.
+            if self._lease is not None and self.holds and not self._blind(self._lease):
                 self._lease.keep(self.owner.document())
         except YarnfairError as error:
             self._alarm("guard", error.line())

@@ -13,6 +13,7 @@ import pytest
 from harness.control.events import Attributes
 from harness.control.lease import HeldByAnother, Lease
 from harness.control.owner import FileOwner
+from harness.control.released import go_on
 from harness.control.settings import ControlSettings
 from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
@@ -283,6 +284,28 @@ def test_a_holder_that_sees_nothing_gives_no_sign_of_life(tmp_path: Path, clock:
             with suppress(HeldByAnother):
                 spare._lease.hold()  # type: ignore[union-attr]
         assert json.loads(beside.data)["owner"] == spare.store.identity
+
+
+def test_a_holder_that_sees_nothing_gives_no_sign_of_life_when_it_is_told_to_go_on(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """After a guard's release (soak, seed 49)."""
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as holder:
+        holder.tick()
+        holder.released.begin(0.0, "a guard was passed")
+        for blind in (False, True):
+            rm.down = silence() if blind else None
+            for _ in range(10):
+                clock[0] += 5.0
+                holder.tick()
+            signed = beside.data
+            go_on(tmp_path / "1" / "ledger.db")
+            clock[0] += 5.0
+            holder.tick()
+            assert (beside.data == signed) == blind
+            if not blind:
+                holder.released.begin(0.0, "a guard was passed again")
 
 
 def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_path: Path) -> None:
