@@ -154,7 +154,7 @@ def frame(view: View) -> RenderableType:
             table.add_row(*_cells(view, row), style=None if row.leaf else "bold")
     unit = {"memory": "GiB·s", "vcores": "vcore·s", "dominant": "cluster·s"}.get(view.unit, view.unit)
     policy = f" · {view.policy}" if view.policy else ""
-    mode = f" · {'released' if view.released else view.mode}" if view.mode else ""
+    mode = f" · {'released' if view.released else 'ended' if view.given_back else view.mode}" if view.mode else ""
     used = view.queues["root"].allocated_mb / max(view.capacity_mb, 1) if "root" in view.queues else 0.0
     head = Text(
         f"yarnfair top · {moment(view, view.time_s)}{policy}{mode} · "

@@ -65,7 +65,7 @@ def full(view: View) -> list[str]:
 
 def old(view: View) -> list[str]:
     """That what is shown of the controller is old."""
-    if view.accounts_age_s is None or view.accounts_age_s <= _OLD_S:
+    if view.given_back or view.accounts_age_s is None or view.accounts_age_s <= _OLD_S:
         return []
     return [f"The controller last looked {seconds(view.accounts_age_s)} ago: is it running?"]
 
@@ -77,6 +77,10 @@ def step(view: View) -> list[str]:
         return [
             f"A guard released{when}: {view.released}. Nothing is written, and the administrator's own weights are in "
             "force, until `yarnfair enforce --resume`."
+        ]
+    if view.given_back:
+        return [
+            "The controller has ended and given back what it wrote; the administrator's own holds. Its accounts stay."
         ]
     if view.mode == "shadow":
         return ["The controller is a shadow: it writes nothing, and what it decides is what it would write."]
@@ -117,6 +121,8 @@ def _accounts(view: View, row: QueueRow) -> str | None:
     had = f"it has had {amount(abs(row.deficit), view.unit)} too {'little' if row.deficit > 0 else 'much'}"
     if not view.policy:
         return f"{text}: {had}. No controller is known here: nothing makes up for that."
+    if view.given_back:
+        return f"{text}: {had}. The controller has ended: nothing makes up for that until it is started again."
     if not view.gives_back:
         return f"{text}: {had}. Policy {view.policy} keeps no debts: nothing makes up for that."
     return f"{text}: {had}, which {'is to be given back to it' if row.deficit > 0 else 'the others get back first'}."
@@ -129,7 +135,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     total = sum(other.weight or 0.0 for other in siblings)
     name = "Capacity" if view.scheduler == CAPACITY else "Weight"
     text = f"{name} {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
-    if not view.policy:
+    if not view.policy or view.given_back:
         return [f"{text}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]

@@ -40,13 +40,19 @@ def give_back(
         lease.keep(owner.document(), released)
     owner.write(prepared)
     owner.forget()
-    store.commit(documents=owner.document())
+    store.commit(documents=owner.document() | _given_back(store))
     clear(owner, lease)
     if lease is not None:
         lease.keep({}, released)
         if released is None:
             lease.end()
     return prepared
+
+
+def _given_back(store: LedgerStore) -> dict[str, Any]:
+    """The last look says that its weights are no longer in force."""
+    look = store.document("look")
+    return {"look": {**look, "given_back": True}} if isinstance(look, dict) else {}
 
 
 def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:

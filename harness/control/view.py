@@ -88,6 +88,8 @@ class View:
     #: Which guard has made it release, and when ('', None: none has).
     released: str = ""
     released_s: float | None = None
+    #: Whether the controller has ended and given back: what it wrote is no longer in force.
+    given_back: bool = False
     #: Whether times are seconds since 1970 (else of a run).
     wall_clock: bool = True
     #: How many vcores are held, and how many there are (None: not known).
@@ -97,9 +99,9 @@ class View:
 
 
 def standing(view: View) -> dict[str, Any]:
-    """How far the controller goes, as documents say it: `mode`, and why and when a guard has released."""
+    """How far the controller goes, as documents say it: `mode`, why and when a guard has released, `given_back`."""
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
-    return {"mode": view.mode or None, "released": released}
+    return {"mode": view.mode or None, "released": released, "given_back": view.given_back}
 
 
 def with_sums(view: View) -> View:
@@ -192,6 +194,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
     documents = read_documents(path, ["look", "ledger", "policy"])
     look, ledger = documents["look"], documents["ledger"]
     try:
+        given_back = bool(look.get("given_back"))
         name, settings = documents["policy"]
         accounts = {leaf: float(a[0] + a[1] + a[3]) for leaf, a in ledger["accounts"].items()}
         rows = {
@@ -205,7 +208,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
                 pending=q["pending"],
                 apps=q["apps"],
                 waits_since_s=_later(q["backlog_since_s"], q["last_start_s"]),
-                weight=q["weight"],
+                weight=None if given_back else q["weight"],
                 accumulated=accounts.get(queue),
             )
             for queue, q in look["queues"].items()
@@ -224,13 +227,16 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
             mode=str(look.get("mode", "")),
             released=str(look.get("released", "")),
             released_s=look.get("released_s"),
+            given_back=given_back,
+            scheduler=str(look.get("scheduler", "")),
             accounts_age_s=None if now_s is None else max(now_s - float(look["time_s"]), 0.0),
         )
     except (KeyError, TypeError, IndexError, AttributeError, ValueError):
         raise InputError(
             "this ledger has no look at a cluster yet", where=str(path), mend="let `yarnfair enforce` run"
         ) from None
-    return with_changes(with_sums(of_policy(view, name, settings)), read_decisions(path, most=MOST_DECISIONS))
+    found = with_sums(of_policy(view, name, settings))
+    return found if given_back else with_changes(found, read_decisions(path, most=MOST_DECISIONS))
 
 
 def of_policy(view: View, name: str, settings: Mapping[str, Any]) -> View:
@@ -322,11 +328,14 @@ def by_priority(view: View, row: QueueRow) -> bool:
 def rivals(view: View, path: str) -> list[Rival]:
     """The queue and its siblings in the order in which the RM's own scheduler would serve them.
 
-    The Fair Scheduler's minimum shares and the Capacity Scheduler's least container are left aside.
+    The Fair Scheduler's minimum shares and the Capacity Scheduler's least container are left aside. Nobody, where a
+    Capacity Scheduler's capacities are not known: a ledger does not have them.
     """
     row = view.queues[path]
     if view.scheduler == CAPACITY and row.parent is not None:
         siblings = [other for other in view.queues.values() if other.parent == row.parent]
+        if not any(other.fair_mb for other in view.queues.values()):
+            return []
         before = functools.partial(_served_before, by_priority=by_priority(view, row))
         return [
             Rival(other.path, _fill(other), other.demand_mb > other.allocated_mb)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import YarnfairError
-from harness.control.capacity_owner import owner_of
+from harness.control.capacity_owner import CapacityOwner, owner_of
 from harness.control.clock import SteadyClock
 from harness.control.core import ControlCore
 from harness.control.events import (
@@ -50,6 +50,7 @@ from harness.policies.base import Policy
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.files import AllocationPlace
+from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
 #: Alarms of a tick that could not see, or not do, what it was to: such a holder gives no sign of life.
@@ -405,6 +406,7 @@ class Controller(Tenure):
             began_s=ledger.start_s,
             holds=self.holds,
             mode=self.settings.mode,
+            scheduler=CAPACITY if isinstance(self.owner, CapacityOwner) else "",
             released=self.released.why,
             released_s=self.released.since_s,
             alarms=[[alarm.kind, alarm.text] for alarm in self._tick.alarms],

@@ -26,7 +26,7 @@ from harness.control.explain import amount, explain, old, seconds
 from harness.control.view import QueueRow, View, from_ledger, from_rm, rivals, with_changes
 from harness.control.view_run import from_run
 from harness.report.live import LivePage
-from tests.control.driven import controlled, rm_with_load
+from tests.control.driven import controlled, in_force, rm_with_load
 from tests.control.rm_model import RmModel
 
 
@@ -129,6 +129,44 @@ def test_a_ledger_that_nobody_has_written_for_a_while_is_said_to_be_old(tmp_path
         page = LivePage(itertools.repeat(view).__next__, 1.0)
         page.look()
         assert page.document({})["old"] == old(view)
+
+
+def test_a_controller_that_has_given_back_shows_no_weights_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        for _ in range(10):
+            rm.start("x")
+        rm.now_s += 60.0
+        controller.tick()
+        assert not from_ledger(tmp_path / "ledger.db").given_back
+        controller.stop("release")
+        view = from_ledger(tmp_path / "ledger.db", rm.now_s + 7200.0)
+        # Started again it goes on.
+        rm.now_s += 60.0
+        controller.tick()
+        assert not from_ledger(tmp_path / "ledger.db").given_back
+        controller.stop("release")
+    assert {row.weight for row in view.queues.values()} == {None}
+    words = " ".join(explain(view, "root.b"))
+    assert "it has had 300.0 GiB·s too little. The controller has ended: nothing makes up for that until" in words
+    assert "given back what it wrote" in words
+    for wrong in ("Weight", "raised", "It is next", "is it running"):
+        assert wrong not in words
+    shown = from_rm(rm.now_s, "rm", rm.rest.scheduler(), in_force(rm), [], view)
+    assert "Weight 1, 50.0 % of its siblings' sum." in explain(shown, "root.b")
+    code, out, _ = run(capsys, "top", "--ledger", str(tmp_path / "ledger.db"), "--once")
+    assert (code, "· ended ·" in out, "given back what it wrote" in out) == (0, True, True)
+
+
+def test_a_ledger_does_not_know_whom_a_capacity_scheduler_serves_next(tmp_path: Path) -> None:
+    worked(tmp_path)
+    view = replace(from_ledger(tmp_path / "ledger.db"), scheduler="capacityScheduler")
+    words = " ".join(explain(view, "root.b"))
+    assert "Capacity " in words
+    assert "serves first" not in words
 
 
 def test_a_part_that_changed_by_its_siblings_weight_has_changed_then(tmp_path: Path) -> None:
