@@ -23,7 +23,7 @@ from harness.ledger.store import read_documents
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmClient
-from studies.real_faults.cluster import Pair, recovery
+from studies.pair import Pair, recovery
 from studies.real_faults.controllers import Controller
 from studies.real_faults.disk import Disk
 from studies.real_faults.guard import Guard

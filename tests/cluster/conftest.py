@@ -6,11 +6,10 @@ against a real ResourceManager: the summary of a test run counts those.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.clusters.status import ClusterStatus
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmAddress, RmClient
-from studies.real_faults.cluster import Pair
+from studies.pair import Pair, start_pair
 
 ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>
@@ -149,22 +148,3 @@ def rm_pair(tmp_path: Path) -> Iterator[Pair]:
     site.write(tmp_path / "fair-scheduler.xml", ALLOCATIONS.format(a="3.0", b="1.0"))
     with start_pair(tmp_path, {}) as pair:
         yield pair
-
-
-@contextlib.contextmanager
-def start_pair(
-    folder: Path, more: Mapping[str, str], *, node: bool = False, capacity: str | None = None
-) -> Iterator[Pair]:
-    """Two ResourceManagers on standby, with these properties besides, and a NodeManager (4 GB) that knows both.
-
-    Their allocation file is ``fair-scheduler.xml`` in the folder; ``capacity``: they have the Capacity Scheduler, with
-    this ``capacity-scheduler.xml``.
-    """
-    pair = Pair(folder, folder / "fair-scheduler.xml", more, nodes=int(node), capacity=capacity)
-    try:
-        for name in pair.parts:
-            pair.start(name)
-        pair.wait()
-        yield pair
-    finally:
-        assert pair.stop() == []

@@ -23,7 +23,7 @@ from harness.yarn.errors import Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.kerberos import Login
 from harness.yarn.rmclient import RmAddress, RmClient
-from studies.real_faults.cluster import node_properties
+from studies.pair import node_properties
 from tests.yarn.kdc import REALM, Kdc, kdc
 from tests.yarn.tls import Authority, Signed
 

@@ -29,7 +29,7 @@ from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from studies.real_faults.cluster import recovery
+from studies.pair import recovery
 from tests.browser import chromium
 from tests.cluster.enforcing import (
     ALLOCATIONS,

@@ -17,7 +17,7 @@ from harness.yarn.capacity.source import StoreSource
 from harness.yarn.errors import Refused
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from studies.real_faults.cluster import recovery
+from studies.pair import recovery
 from tests.cluster.enforcing import Service, until
 from tests.cluster.secure_rm import ALLOCATIONS, SecureRm, secure_rm
 from tests.cluster.test_live_capacity import FILE, MENDED, P

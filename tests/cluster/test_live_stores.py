@@ -1,13 +1,13 @@
 """Each kind of store of a real Capacity Scheduler's configuration, written again and again, and where one hangs.
 
-Ten thousand writes each: ``python -m tests.cluster.store_writes``.
+Ten thousand writes each: ``python -m studies.store_writes``.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cluster.store_writes import KINDS, run
+from studies.store_writes import KINDS, run
 
 pytestmark = [pytest.mark.live, pytest.mark.java, pytest.mark.xdist_group("live-stores")]
 

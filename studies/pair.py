@@ -9,8 +9,8 @@ import getpass
 import os
 import signal
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.base.errors import InputError, YarnfairError
@@ -179,3 +179,23 @@ class Pair:
         for process in self.processes.values():
             process.signal_group(signal.SIGCONT)
         return processes.stop(list(self.processes.values()), self.mark)
+
+
+@contextmanager
+def start_pair(
+    folder: Path, more: Mapping[str, str], *, node: bool = False, capacity: str | None = None
+) -> Iterator[Pair]:
+    """Two ResourceManagers on standby, with these properties besides, and a NodeManager (4 GB) that knows both.
+
+    Their allocation file is ``fair-scheduler.xml`` in the folder; ``capacity``: they have the Capacity Scheduler, with
+    this ``capacity-scheduler.xml``. Raises InputError when they do not start, or something of them cannot be ended.
+    """
+    pair = Pair(folder, folder / "fair-scheduler.xml", more, nodes=int(node), capacity=capacity)
+    try:
+        for name in pair.parts:
+            pair.start(name)
+        pair.wait()
+        yield pair
+    finally:
+        if left := pair.stop():
+            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.base.errors import InputError
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import java_words
 from harness.clusters.local import free_ports
@@ -44,9 +45,10 @@ def zookeeper(folder: Path, *, largest_bytes: int | None = None) -> Iterator[str
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 break
-            assert process.alive, (folder / "zookeeper.log").read_text()[-1500:]
-            assert time.monotonic() < end, "ZooKeeper does not start"
+            if not process.alive or time.monotonic() > end:
+                raise InputError("ZooKeeper does not start", where=str(folder / "zookeeper.log"), mend="read it")
             time.sleep(0.1)
         yield f"127.0.0.1:{port}"
     finally:
-        assert processes.stop([process], mark) == []
+        if left := processes.stop([process], mark):
+            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")

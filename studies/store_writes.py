@@ -1,6 +1,6 @@
 """Thousands of writes to each kind of store of a real Capacity Scheduler's configuration, with another writer between.
 
-    python -m tests.cluster.store_writes -o docs/records/store-writes.json
+    python -m studies.store_writes -o docs/records/store-writes.json
 
 Written by what a controller writes with (`CapacityOwner`). Now and then somebody else changes a capacity, or a setting
 that the controller does not own, at any moment of a write: each such change has to be found, and one of a setting has
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import YarnfairError
+from harness.base.errors import InputError, YarnfairError
 from harness.base.files import read_json
 from harness.clusters.local import LocalCluster
 from harness.clusters.processes import Process
@@ -38,10 +38,9 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
+from studies.pair import start_pair
 from studies.result import write
-from tests.cluster.conftest import start_pair
-from tests.cluster.enforcing import until
-from tests.cluster.zookeeper import zookeeper
+from studies.zookeeper import zookeeper
 
 KINDS = ("memory", "leveldb", "zk", "fs", "file")
 QUEUES = [f"root.q{number}" for number in range(10)]
@@ -108,7 +107,8 @@ def stand(kind: str, folder: Path) -> Iterator[Stand]:
         with other() as client:
             yield Stand(client, open_source(client, LocalPlace(file) if file else None), file, rms, other)
     finally:
-        assert cluster.down() == []
+        if left := cluster.down():
+            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
 
 
 def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
@@ -141,7 +141,11 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
                 def rms() -> list[Process]:
                     return [pair.processes[name] for name in ("rm1", "rm2")]
 
-                until(there, "ZooKeeper elects", 60)
+                end = time.monotonic() + 60
+                while not there():
+                    if time.monotonic() > end:
+                        raise InputError("no ResourceManager became active in a minute", where=str(folder / "pair"))
+                    time.sleep(0.2)
                 yield Stand(client, open_source(client, None), None, rms, other, fail)
 
 
@@ -365,8 +369,8 @@ def _figures(of: tuple[Counted, Meddler]) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """``python -m tests.cluster.store_writes -o FILE``; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.store_writes")
+    """``python -m studies.store_writes -o FILE``; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m studies.store_writes")
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--writes", type=int, default=10_000)
     parser.add_argument("--kinds", default=",".join(KINDS))
@@ -377,7 +381,7 @@ def main(argv: list[str] | None = None) -> int:
     for kind in given.kinds.split(","):
         values[kind] = run(kind, given.writes)
         values["load_average_at_the_end"] = [round(load, 1) for load in os.getloadavg()]
-        write(given.out, f"nice -n -13 python -m tests.cluster.store_writes -o {given.out}", values)
+        write(given.out, f"nice -n -13 python -m studies.store_writes -o {given.out}", values)
     return 0
 
 
