@@ -52,6 +52,8 @@ class Checks:
         self._sums: dict[tuple[str, str], float] = {}
         self._empty: dict[str, bool] = {}
         self._told_rootless: set[str] = set()
+        #: Weights that somebody has written in the midst of a tick.
+        self._foreign: dict[str, float] = {}
         self._ticks = Ticks(world)
 
     def begun(self, process: Process) -> None:
@@ -67,6 +69,11 @@ class Checks:
     def may_be_lied_to(self) -> bool:
         """Whether all have seen the truth since the last lie: one that goes on and on for somebody is believed."""
         return self.truthful and not any(p.running and p.name in self._lied_to for p in self.world.processes)
+
+    def changed_in_a_look(self, process: Process, weights: Mapping[str, float]) -> None:
+        """Somebody writes these weights between two answers to this controller."""
+        self._foreign.update(weights)
+        self._ticks.edited(process)
 
     def lease_disturbed(self) -> None:
         """Somebody has written nonsense where the lease stands: who holds it is anybody's guess for a while."""
@@ -124,6 +131,8 @@ class Checks:
         words = self.world.words
         for path, queue in words.read(data).items():
             known = ours.get(path, {}).get(words.SHARE)
+            if queue.weight == self._foreign.get(path):
+                continue
             if known is None or queue.weight in [edits.float32(w) for w in map(words.number, known) if w is not None]:
                 continue
             before = words.number(baseline.get(path, {}).get(words.SHARE))
@@ -169,6 +178,7 @@ class Checks:
         self._log(process, report)
         self._accounts(process, report)
         self._ticks.ticked(process, report, kinds, truthful=self.truthful)
+        self._foreign.clear()
         self._in_force(process, report, kinds)
         self._memory(process)
         if met.lies == 0 and report.snapshot is not None and "app" not in kinds:

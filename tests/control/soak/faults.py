@@ -404,6 +404,13 @@ def _weight(world: World, rng: random.Random) -> End:
     return None
 
 
+@kind("store-changed-in-a-look")
+def _store_changed(world: World, rng: random.Random) -> End:
+    """Somebody changes a capacity between a controller's answers, before or after its own call."""
+    world.wire.after_pages(rng.randint(1, 8), lambda: world.in_a_look(lambda: _weight(world, rng)))
+    return None
+
+
 @kind("root-element-dropped")
 def _root(world: World, rng: random.Random) -> End:
     """Somebody's editor drops the element around all queues."""

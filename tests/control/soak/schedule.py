@@ -32,6 +32,8 @@ _OF_FAIR = {"root-element-dropped", "queue-removed", "queue-commented-out", "use
 _OF_WEIGHTS = {"queue-added", "weight-foreign"}
 _OF_FILES = {"file-torn", "file-hostile", "file-no-file", "disk-file-full", "disk-file-read-only"}
 _OF_FILES |= {"rm-loads-older", "rm-restarts-with-older", "refresh-overtaken"}
+#: A store's, whose capacities are weights: percentages cannot be changed one by one.
+_OF_STORES = {"store-changed-in-a-look"}
 _OF_CALLS = {"refresh-dropped", "refresh-late", "refresh-twice", "answer-lost", "answer-lost-after"}
 
 
@@ -62,6 +64,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = set() if settings.lease_s else _OF_LEASES
     no = no | (set() if plan.pair else _OF_PAIRS) | (_OF_CALLS if settings.refresh == "poll" else _OF_POLLS)
     no = no | (_OF_GUARDS if settings.guards == Guards() else set())
+    no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
     if plan.capacity:
         no = (
             no | _OF_FAIR | (_OF_FILES if plan.store else set()) | (_OF_WEIGHTS if plan.capacity != "weight" else set())
@@ -71,7 +74,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     if rng.random() < 0.4 and "controller-killed" not in kinds:
         kinds.append("controller-killed")
     # What only some plans have comes in few seeds otherwise.
-    for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS, _OF_GUARDS):
+    for group in (_OF_POLLS, _OF_LEASES, _OF_PAIRS, _OF_GUARDS, _OF_STORES):
         if not group & no and rng.random() < 0.4:
             kinds.append(rng.choice(sorted(group)))
     apart = rng.choice((3.0, 6.0, 12.0))

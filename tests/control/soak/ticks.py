@@ -26,9 +26,20 @@ class Ticks:
         self._watched_s: dict[str, float] = {}
         #: Controller -> when it had last looked at all applications when something was shown wrong.
         self._lied: dict[str, float] = {}
+        #: Controller -> in how many more good ticks it has to say that somebody has changed what is its own.
+        self._edited: dict[str, int] = {}
+        #: Controller -> how often others had changed the store when its last good tick began.
+        self._seen_edits: dict[str, int] = {}
 
     def begun(self, process: Process) -> None:
         self._good_s[process.name] = self.world.agenda.now_s
+        self._edited.pop(process.name, None)
+        self._seen_edits.pop(process.name, None)
+
+    def edited(self, process: Process) -> None:
+        """Somebody changes what is the holder's while it looks and writes."""
+        if process is self.world.processes[0] and process.controller.holds and process.settings.mode != "shadow":
+            self._edited.setdefault(process.name, 2)
 
     def signs(self, process: Process) -> None:
         """A controller writes its lease: only a holder that sees and can write says so."""
@@ -46,6 +57,8 @@ class Ticks:
         self._guarded(process, report, kinds)
         self._believed(process, kinds)
         self._put_again(process, report, kinds)
+        self._told(process, report, kinds)
+        self._blamed(process, report, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
             self._ended(process)
 
@@ -111,6 +124,29 @@ class Ticks:
         missed = [a for a in report.alarms if a.kind == "not-in-force" and "cannot be read back" not in a.text]
         if missed and world.file.since_s < process.begun_s:
             raise Violated(f"{process.name} leaves a file that the RM has not loaded as it is: {missed[0].text}")
+
+    def _told(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """That somebody else has changed a capacity is said, whenever he did: it is written over."""
+        left = self._edited.get(process.name)
+        if left is None:
+            return
+        said = any("somebody else" in alarm.text for alarm in report.alarms)
+        if said or process.released or self.world.intruded or not process.controller.holds:
+            del self._edited[process.name]
+        elif report.snapshot is not None and not kinds & _BLIND:
+            if left == 0:
+                raise Violated(f"somebody changed a capacity that {process.name} had written, and it does not say so")
+            self._edited[process.name] = left - 1
+
+    def _blamed(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """Nobody is said to have changed a store that nobody has: what was answered and lost is known as such."""
+        world = self.world
+        if not world.plan.store or world.intruder_seen:
+            return
+        if "foreign" in kinds and self._seen_edits.get(process.name) == world.file.edits:
+            raise Violated(f"{process.name} says that somebody else changed the store, and nobody has")
+        if report.snapshot is not None and not kinds & _BLIND:
+            self._seen_edits[process.name] = process.begun_edits
 
     def _whole(self, process: Process) -> bool:
         """Whether all applications have been shown since something was shown wrong: who ended long ago is in few

@@ -322,6 +322,15 @@ class World:
         settings = self.plan.settings
         self.foreign_until_s = self.agenda.now_s + lasts_s + settings.lease_s + 3 * settings.period_s
 
+    def in_a_look(self, change: Callable[[], object]) -> None:
+        """Somebody changes what is a controller's between two of its answers."""
+        before, who = self.words.read(self.file.read()), self.current
+        change()
+        after = self.words.read(self.file.read())
+        if changed := {path: queue.weight for path, queue in after.items() if queue != before.get(path)}:
+            self.changed_in_tick = True
+            self.checks.changed_in_a_look(who, changed)
+
     def when_whole(self, do: Callable[[], None]) -> None:
         if self.broken:
             self.agenda.after(self.plan.settings.period_s, lambda: self.when_whole(do))
