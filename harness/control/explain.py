@@ -79,9 +79,7 @@ def step(view: View) -> list[str]:
             "force, until `yarnfair enforce --resume`."
         ]
     if view.given_back:
-        return [
-            "The controller has ended and given back what it wrote; the administrator's own holds. Its accounts stay."
-        ]
+        return ["The controller has ended and given back what it wrote: the administrator's own values are in force."]
     if view.mode == "shadow":
         return ["The controller is a shadow: it writes nothing, and what it decides is what it would write."]
     return []
@@ -141,7 +139,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]
     when = moment(view, row.changed_s)
     before, after = row.part_before, row.part
-    if before is None or after is None or abs(before - after) < 0.0005:
+    if before is None or after is None or percent(before) == percent(after):
         change, up = f"; last decided at {when}", None
     else:
         up = after > before

@@ -89,7 +89,7 @@ def put_in_force(owner: Owner, prepared: Prepared, client: RmClient | None, sett
         return f"{what} written; in force {_BY_ITSELF}"
     try:
         if client is None:
-            raise Unreachable("the ResourceManager does not answer")
+            raise Unreachable("no ResourceManager was told")
         owner.load(client)
         if not settings.read_back:
             return f"{what} written and refreshed, not read back"

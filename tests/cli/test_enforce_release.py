@@ -68,7 +68,7 @@ def ended(words: list[str]) -> int:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [("", "are written; the ResourceManager does not answer"), ("refresh: poll\n", "are written; in force when")],
+    [("", "are written; no ResourceManager was told"), ("refresh: poll\n", "are written; in force when")],
 )
 def test_without_a_resourcemanager_the_file_comes_back_and_nothing_is_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, said: str
