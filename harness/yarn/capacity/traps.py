@@ -164,10 +164,12 @@ def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[T
             "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
             "set yarn.scheduler.configuration.zk-store.max-logs to 0",
         )
-    if site and not on("yarn.acl.enable"):
+    # The RM asks yarn.admin.acl alone who may change its queues, whether or not yarn.acl.enable is on.
+    if site and "*" in site.get("yarn.admin.acl", "*"):
+        off = "yarn.admin.acl is *" if on("yarn.acl.enable") else "access control is off (yarn.acl.enable)"
         yield Trap(
             "acl",
-            "access control is off (yarn.acl.enable): anybody who reaches the RM may change its queues",
+            f"{off}: anybody who reaches the RM may change its queues",
             "set yarn.acl.enable to true, and yarn.admin.acl to the administrators and this controller's user",
             blocking=False,
         )

@@ -11,7 +11,7 @@ from tests.control.soak.cluster import App
 from tests.control.soak.edits import Queue, Unreadable
 from tests.control.soak.rm import Rm, SharedFile
 
-_SITE = {"yarn.acl.enable": "true", "yarn.resourcemanager.scheduler.monitor.enable": "false"}
+_SITE = {"yarn.admin.acl": "yarn", "yarn.resourcemanager.scheduler.monitor.enable": "false"}
 
 
 class Store(SharedFile):

@@ -17,7 +17,7 @@ SAFE = {
     f"{P}global-queue-max-application": "10000",
     f"{P}maximum-am-resource-percent": "1",
 }
-SITE = {"yarn.acl.enable": "true"}
+SITE = {"yarn.acl.enable": "true", "yarn.admin.acl": "warden"}
 
 
 def names(values: dict[str, str], site: dict[str, str]) -> list[str]:
@@ -43,7 +43,9 @@ def test_a_safe_cluster_has_none() -> None:
         ("preemption", {"yarn.resourcemanager.scheduler.monitor.enable": "true"}),
         ("node-labels", {"yarn.node-labels.enabled": "true"}),
         ("zk-log", {"yarn.scheduler.configuration.store.class": "zk"}),
-        ("acl", {"yarn.acl.enable": "false"}),
+        ("acl", {"yarn.admin.acl": None}),
+        ("acl", {"yarn.admin.acl": "*"}),
+        ("acl", {"yarn.admin.acl": " * ", "yarn.acl.enable": "false"}),
     ],
 )
 def test_each_is_named_and_only_it(trap: str, change: dict[str, str | None]) -> None:
@@ -85,6 +87,10 @@ def test_before_3_4_a_factor_of_minus_1_refuses_every_application() -> None:
     said = {hadoop: find_traps(unset, SITE, tree, hadoop)[0].mend for hadoop in ((3, 3), (3, 4))}
     assert "-factor to 1000," in said[3, 3]
     assert "-factor to -1," in said[3, 4]
+
+
+def test_who_may_change_queues_is_the_admin_acls_alone() -> None:
+    assert names(SAFE, {"yarn.acl.enable": "false", "yarn.admin.acl": "warden ops"}) == []
 
 
 def test_a_monitor_that_does_not_preempt_is_no_trap() -> None:
