@@ -190,8 +190,12 @@ class Parts:
 
     def _all_nodes(self) -> bool:
         with suppress(YarnfairError):
-            return self.client.rest.metrics().active_nodes == NODES
+            return self.running_nodes() == NODES
         return False
+
+    def running_nodes(self) -> int:
+        """How many nodes run. The RM's ``activeNodes`` counts one that came back before it was lost once more (3.4.2)."""
+        return len(self.client.rest.nodes(("RUNNING",)))
 
     @staticmethod
     def _looked(one: Controller) -> bool:

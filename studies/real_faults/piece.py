@@ -151,7 +151,7 @@ class Piece(Parts):
             return f"the file is none of a controller's: {data!r}"
         try:
             has = {path: queue.weight for path, queue in self.client.effective_queues().items() if path in QUEUES}
-            nodes = self.client.rest.metrics().active_nodes
+            nodes = self.running_nodes()
         except YarnfairError as error:
             return error.line()
         if nodes != NODES:
