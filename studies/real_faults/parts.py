@@ -194,7 +194,7 @@ class Parts:
         return False
 
     def running_nodes(self) -> int:
-        """How many nodes run. The RM's ``activeNodes`` counts one that came back before it was lost once more (3.4.2)."""
+        """How many nodes run. The ``activeNodes`` of an RM (3.4.2) counts some twice that came back."""
         return len(self.client.rest.nodes(("RUNNING",)))
 
     @staticmethod
