@@ -170,9 +170,10 @@ def open_source(client: RmClient, place: AllocationPlace | None) -> Configuratio
     try:
         source.read()
     except Refused as error:
+        mend = "give capacity_file (its capacity-scheduler.xml), or set yarn.scheduler.configuration.store.class"
         raise InputError(
             f"the Capacity Scheduler's configuration cannot be changed over REST ({error.what})",
             where=error.where,
-            mend="give capacity_file (its capacity-scheduler.xml), or set yarn.scheduler.configuration.store.class",
+            mend="put this user into yarn.admin.acl" if error.status in (401, 403) else mend,
         ) from None
     return source

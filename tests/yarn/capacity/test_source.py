@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.base.errors import InputError
-from harness.yarn.capacity.source import FileSource, StoreSource
+from harness.yarn.capacity.source import FileSource, StoreSource, open_source
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.files import FileChanged, LocalPlace
 from harness.yarn.http import Answer
@@ -115,6 +116,21 @@ def test_an_answer_without_queues_is_no_configuration() -> None:
     store.values.clear()
     with pytest.raises(BadAnswer, match="no queue"):
         source(store).read()
+
+
+@pytest.mark.parametrize(
+    ("status", "mend"), [(403, "yarn.admin.acl"), (400, "yarn.scheduler.configuration.store.class")]
+)
+def test_a_store_that_refuses_says_what_mends_it(status: int, mend: str) -> None:
+    class Refusing(Store):
+        def request(self, *_: Any, **__: Any) -> Answer:
+            raise Refused(f"HTTP {status}", status=status, where="http://rm:8088")
+
+    client = SimpleNamespace(rest=SimpleNamespace(http=Refusing()))
+    with pytest.raises(InputError, match="cannot be changed over REST") as refused:
+        open_source(client, None)  # type: ignore[arg-type]
+    assert refused.value.mend is not None
+    assert mend in refused.value.mend
 
 
 def test_a_file_is_replaced_only_if_it_is_still_the_one_that_was_read(tmp_path: Path) -> None:
