@@ -21,7 +21,7 @@ from harness.base.errors import InputError
 from harness.base.files import open_whole, read_json
 from harness.jobs.spec import MOST_TASKS, DemandSpec, check_order
 from harness.model.jobs import Duration, JobSpec, Stage
-from harness.model.resources import Resource, increments
+from harness.model.resources import Resource
 from harness.sim.world import MAX_STAGES
 
 VERSION = 1
@@ -98,11 +98,6 @@ class Header(Strict):
     be Hadoop's defaults."""
     zero_ms: int | None = Field(default=None, ge=0)
     """Of `record --follow`: when its time began, ms since 1970."""
-
-    def largest_mb(self) -> int:
-        """The largest container that a node holds after rounding up (a node below one step: what it has)."""
-        largest_mb, step_mb = max(node.memory_mb for node in self.nodes), increments(self.conf).memory_mb
-        return largest_mb // step_mb * step_mb or largest_mb
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -250,22 +245,6 @@ class JobLine(Strict):
             if self.kind != "spark" and not stage.memory_mb + stage.vcores:
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
         return self
-
-    def within(self, largest_mb: int) -> JobLine:
-        """With sizes of ``integrals`` of at most so many MB.
-
-        The ResourceManager's sums are whole seconds: one container that has been there for 1.9 s, which is one
-        vcore-second, shows nearly twice its memory.
-        """
-        if self.detail != "integrals":
-            return self
-
-        def held(memory_mb: int) -> dict[str, int]:
-            return {"memory_mb": min(memory_mb, largest_mb)}
-
-        am = self.am.model_copy(update=held(self.am.memory_mb))
-        stages = [stage.model_copy(update=held(stage.memory_mb)) for stage in self.stages]
-        return self.model_copy(update={"am": am, "stages": stages})
 
     def spec(self) -> JobSpec:
         """As the simulator takes it."""

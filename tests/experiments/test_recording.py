@@ -14,6 +14,7 @@ from harness.experiments.recording import _by_integrals, am_share_of, job_of, no
 from harness.experiments.replaying import write_experiment
 from harness.experiments.resolve import LoadedExperiment, jobs_of, load_experiment
 from harness.jobs.recorded import Header, JobLine, NodeLine, QueueLine, put_trace
+from harness.jobs.workloads.recorded import within
 from harness.model.jobs import NodeSpec
 from harness.model.resources import Resource
 from harness.sim.setup import SimSetup
@@ -133,23 +134,25 @@ def test_an_application_of_one_container_is_a_master_alone_and_lives_as_long_aga
     assert result.jobs["memory_mb_s"][0] == pytest.approx(app.memory_seconds, rel=0.05)
 
 
+def app(**more: Any) -> Any:
+    """What the RM shows of an application; it runs unless ``more`` says otherwise."""
+    shown = {
+        "id": "application_1_0001",
+        "type": "YARN",
+        "queue": "root.a",
+        "user": "ann",
+        "name": "j",
+        "started_ms": 500,
+        "launched_ms": 1000,
+        "finished_ms": 0,
+        "final": False,
+    }
+    return SimpleNamespace(**shown | more)
+
+
 def test_who_was_there_for_a_second_is_replayed_on_the_nodes_it_ran_on(tmp_path: Path) -> None:
     # 1.06 s of 4,096 MB: whole seconds make 4,338 MB of it, which is rounded up to more than any node has.
-    app = SimpleNamespace(
-        id="application_1_0001",
-        user="u",
-        name="n",
-        queue="root.a",
-        type="YARN",
-        started_ms=500,
-        launched_ms=1000,
-        elapsed_ms=1560,
-        finished_ms=0,
-        final=False,
-        vcore_seconds=1,
-        memory_seconds=4338,
-    )
-    line = job_of(cast(Any, app), None, 0)
+    line = job_of(app(elapsed_ms=1560, vcore_seconds=1, memory_seconds=4338), None, 0)
     assert line.am.memory_mb == 4338
     header = Header(nodes=[NodeLine(count=2, memory_mb=4500, vcores=4)], queues={"root.a": QueueLine()})
     trace = put_trace(tmp_path / "t.jsonl", header, [line])
@@ -157,28 +160,16 @@ def test_who_was_there_for_a_second_is_replayed_on_the_nodes_it_ran_on(tmp_path:
     (job,) = jobs
     assert job.am.memory_mb == 4096
     # What was measured task by task is as it was, and refused where it does not fit.
-    assert line.model_copy(update={"detail": "tasks"}).within(4096).am.memory_mb == 4338
+    assert within(line.model_copy(update={"detail": "tasks"}), 4096).am.memory_mb == 4338
 
 
 def test_a_history_server_that_does_not_answer_is_told() -> None:
     def mapreduce(_: str) -> None:
         raise Unreachable("refused", where="http://history:19888")
 
-    app = SimpleNamespace(
-        id="application_1_0001",
-        type="MAPREDUCE",
-        queue="root.a",
-        user="ann",
-        name="j",
-        started_ms=1000,
-        launched_ms=1000,
-        finished_ms=2000,
-        final=True,
-        vcore_seconds=10,
-        memory_seconds=10,
-    )
+    ended = app(type="MAPREDUCE", finished_ms=2000, final=True, vcore_seconds=10, memory_seconds=10)
     with pytest.raises(Unreachable):
-        job_of(cast(Any, app), cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
+        job_of(ended, cast(Any, SimpleNamespace(mapreduce=mapreduce)), 0)
 
 
 @pytest.mark.parametrize(

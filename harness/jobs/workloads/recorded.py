@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from harness.base.documents import Name
-from harness.jobs.recorded import Trace, read_trace
+from harness.jobs.recorded import Header, JobLine, Trace, read_trace
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, scaled
 from harness.model.jobs import JobSpec
+from harness.model.resources import increments
 
 
 @lru_cache(maxsize=2)
@@ -25,6 +26,29 @@ def _age(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()  # reading it says why
     return found.st_mtime_ns, found.st_size
+
+
+def _largest_mb(header: Header) -> int:
+    """The largest container that a node holds after rounding up (a node below one step: what it has)."""
+    largest_mb, step_mb = max(node.memory_mb for node in header.nodes), increments(header.conf).memory_mb
+    return largest_mb // step_mb * step_mb or largest_mb
+
+
+def within(job: JobLine, largest_mb: int) -> JobLine:
+    """The job with sizes of ``integrals`` of at most so many MB.
+
+    The ResourceManager's sums are whole seconds: one container that has been there for 1.9 s, which is one
+    vcore-second, shows nearly twice its memory.
+    """
+    if job.detail != "integrals":
+        return job
+
+    def held(memory_mb: int) -> dict[str, int]:
+        return {"memory_mb": min(memory_mb, largest_mb)}
+
+    am = job.am.model_copy(update=held(job.am.memory_mb))
+    stages = [stage.model_copy(update=held(stage.memory_mb)) for stage in job.stages]
+    return job.model_copy(update={"am": am, "stages": stages})
 
 
 class RecordedWorkload(Workload):
@@ -46,8 +70,8 @@ class RecordedWorkload(Workload):
         assert path is not None
         wanted = self.only if self.only.startswith("root.") else f"root.{self.only}"
         trace = _trace(path, *_age(path))
-        largest_mb = trace.header.largest_mb()
-        jobs = [job.within(largest_mb).spec() for job in trace.jobs if job.queue == wanted]
+        largest_mb = _largest_mb(trace.header)
+        jobs = [within(job, largest_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}
         # What follows a job of another queue comes when it came.
         return [
