@@ -7,7 +7,8 @@ from one look to the next, so a `Watcher` remembers the last look. Times are the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.ledger.accounts import AppLook
@@ -137,6 +138,7 @@ class Watcher:
         for app in apps:
             if not app.final and (app.queue not in oldest or app.started_ms < oldest[app.queue]):
                 oldest[app.queue] = app.started_ms
+        masters_of: Mapping[str, int] = ended_apps or {}
         lately: Mapping[str, int] = {}
         if counts is not None and not self._counted:
             lately, self._counted = _ended_lately(apps), True
@@ -144,7 +146,7 @@ class Watcher:
         for path, queue in status.queues.items():
             seen = self._seen.setdefault(path, _Seen())
             pending = max(queue.containers_pending, 0)
-            masters = (ended_apps or {}).get(path, 0) if listed else None
+            masters = masters_of.get(path, 0) if listed else None
             _watch(
                 seen, queue, None if counts is None else counts.get(path), now_s, interval, masters, lately.get(path, 0)
             )
@@ -178,7 +180,7 @@ class Watcher:
         self._looked_s = now_s
         return Snapshot(now_s, status.capacity.at_least(ZERO), queues, period_s)
 
-    def _ended_apps(self, apps: Iterable[AppStatus]) -> dict[str, int] | None:
+    def _ended_apps(self, apps: Iterable[AppStatus]) -> Counter[str] | None:
         """Queue -> applications that ended since the look before; None at the first one."""
         known, final = self._final, {app.id: app for app in apps if app.final}
         # Not every look asks for those that ended long ago: one of them is no news when it is shown again.
@@ -191,10 +193,7 @@ class Watcher:
         self._final = {identity: ms for identity, ms in merged.items() if ms > max(floor_ms, latest_ms - LATE_MS)}
         if known is None:
             return None
-        counted: dict[str, int] = {}
-        for app in new:
-            counted[app.queue] = counted.get(app.queue, 0) + 1
-        return counted
+        return Counter(app.queue for app in new)
 
     def forget_counts(self) -> None:
         """Another RM answers: its counts begin anew."""
@@ -203,16 +202,11 @@ class Watcher:
             seen.counts = None
 
 
-def _ended_lately(apps: Iterable[AppStatus]) -> dict[str, int]:
+def _ended_lately(apps: Sequence[AppStatus]) -> Counter[str]:
     """Queue -> applications that ended of late: their masters' ends may not be among the first counts yet."""
-    listed = list(apps)
-    ends_ms = [app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0) for app in listed]
+    ends_ms = [app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0) for app in apps]
     floor_ms = max(ends_ms, default=0) - COUNTS_OLD_MS
-    lately: dict[str, int] = {}
-    for app in listed:
-        if app.final and app.finished_ms > floor_ms:
-            lately[app.queue] = lately.get(app.queue, 0) + 1
-    return lately
+    return Counter(app.queue for app in apps if app.final and app.finished_ms > floor_ms)
 
 
 def looks_of(apps: Iterable[AppStatus]) -> list[AppLook]:

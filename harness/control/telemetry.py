@@ -24,7 +24,7 @@ LogFormat = Literal["text", "json"]
 #: An alarm that lasts is said again after this, seconds.
 REPEAT_S = 300.0
 #: Alarms whose words name others each time: one of a kind is the same one.
-_FIGURES = ("app",)
+_OF_A_KIND = ("app",)
 #: Figures of the moment: with others of them an alarm is the same one.
 _FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -61,7 +61,7 @@ class TickLog:
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self._policy, self._clock = log, policy, clock
-        #: Kind -> what was said of it at the last tick (a kind of `_FIGURES`: its own name) -> when.
+        #: Kind -> what was said of it at the last tick (a kind of `_OF_A_KIND`: its own name) -> when.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
 
@@ -101,7 +101,7 @@ class TickLog:
         self._alarms = {}
         for alarm in report.alarms:
             said = self._alarms.setdefault(alarm.kind, {})
-            topic = alarm.kind if alarm.kind in _FIGURES else _FIGURE.sub("", alarm.text)
+            topic = alarm.kind if alarm.kind in _OF_A_KIND else _FIGURE.sub("", alarm.text)
             said_s = before.get(alarm.kind, {}).get(topic, said.get(topic))
             if said_s is None or now - said_s >= REPEAT_S:
                 self._log("warning", alarm.kind, alarm.text)

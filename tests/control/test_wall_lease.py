@@ -107,6 +107,16 @@ def test_a_new_ledger_beside_an_old_lease_takes_what_has_been_edited_since_for_t
         assert second.owner.configured_weights() == {"root.a": 5.0, "root.b": 1.0}
 
 
+def edited_after_a_write(rm: RmModel, holder: Controller, clock: list[float]) -> None:
+    """The holder writes, and at once somebody writes a weight of root.a that the holder has not seen."""
+    rm.now_s += 60.0
+    clock[0] += 15.0
+    assert holder.tick().wrote
+    rm.place.data = rm.place.data.replace(
+        f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
+    )
+
+
 def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_spare(
     tmp_path: Path, clock: list[float]
 ) -> None:
@@ -117,12 +127,7 @@ def test_an_edit_that_a_living_holder_has_not_seen_yet_is_no_entitlement_to_a_sp
             rm.start("x")
         first.tick()
         spare.tick()
-        rm.now_s += 60.0
-        clock[0] += 15.0
-        assert first.tick().wrote
-        rm.place.data = rm.place.data.replace(
-            f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
-        )
+        edited_after_a_write(rm, first, clock)
         assert kinds(spare.tick()) == {"lease"}
         assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         clock[0] += 31.0
@@ -143,12 +148,7 @@ def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_no_entitleme
         for _ in range(10):
             rm.start("x")
         first.tick()
-        rm.now_s += 60.0
-        clock[0] += 15.0
-        assert first.tick().wrote
-        rm.place.data = rm.place.data.replace(
-            f"<weight>{weight_text(in_force(rm)['root.a'])}</weight>".encode(), b"<weight>5</weight>"
-        )
+        edited_after_a_write(rm, first, clock)
         assert kinds(spare.tick()) == {"lease"}
         first.close()
         clock[0] += 5.0
