@@ -9,7 +9,7 @@ import getpass
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -181,6 +181,12 @@ class Pair:
         return processes.stop(list(self.processes.values()), self.mark)
 
 
+def none_left(left: Collection[object], folder: Path) -> None:
+    """InputError where ending a folder's processes has left some."""
+    if left:
+        raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
+
+
 @contextmanager
 def start_pair(
     folder: Path, more: Mapping[str, str], *, node: bool = False, capacity: str | None = None
@@ -197,5 +203,4 @@ def start_pair(
         pair.wait()
         yield pair
     finally:
-        if left := pair.stop():
-            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
+        none_left(pair.stop(), folder)

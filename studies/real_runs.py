@@ -22,6 +22,7 @@ from harness.clusters.local import LocalCluster
 from harness.clusters.state import StateFolder
 from harness.experiments.real.cluster import cluster_spec
 from harness.experiments.resolve import load_experiment
+from studies.pair import none_left
 
 _FILE = '<?xml version="1.0"?><allocations><queue name="root"><queue name="other"/></queue></allocations>\n'
 _EVERY_S = 5.0
@@ -105,5 +106,4 @@ def local_cluster(folder: Path, file: Path) -> Iterator[list[str]]:
         ]
     finally:
         left = cluster.down()
-    if left:
-        raise InputError(f"{len(left)} processes are left", where=str(folder), mend="stop them")
+    none_left(left, folder)

@@ -38,7 +38,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rmclient import RmClient
-from studies.pair import start_pair
+from studies.pair import none_left, start_pair
 from studies.result import write
 from studies.zookeeper import zookeeper
 
@@ -107,8 +107,7 @@ def stand(kind: str, folder: Path) -> Iterator[Stand]:
         with other() as client:
             yield Stand(client, open_source(client, LocalPlace(file) if file else None), file, rms, other)
     finally:
-        if left := cluster.down():
-            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
+        none_left(cluster.down(), folder)
 
 
 def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:

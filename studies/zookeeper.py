@@ -13,6 +13,7 @@ from harness.base.errors import InputError
 from harness.clusters import jars, processes, site
 from harness.clusters.daemons import java_words
 from harness.clusters.local import free_ports
+from studies.pair import none_left
 
 
 @contextlib.contextmanager
@@ -50,5 +51,4 @@ def zookeeper(folder: Path, *, largest_bytes: int | None = None) -> Iterator[str
             time.sleep(0.1)
         yield f"127.0.0.1:{port}"
     finally:
-        if left := processes.stop([process], mark):
-            raise InputError(f"processes are left: {left}", where=str(folder), mend="end them by hand")
+        none_left(processes.stop([process], mark), folder)

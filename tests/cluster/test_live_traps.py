@@ -77,7 +77,6 @@ def test_what_the_api_takes_without_a_word_the_controller_finds(
                 controller.tick()
                 assert "successfully" in put(rm.client, a=text)
                 report = controller.tick()
-                print(text, [alarm.text for alarm in report.alarms])
                 assert not report.wrote
                 assert {alarm.kind for alarm in report.alarms} - {"note", "foreign"}, report.alarms
                 put(rm.client, a="1w")
