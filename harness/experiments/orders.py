@@ -44,6 +44,8 @@ def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
             return InputError(f"{what} (policy {variant.name})", where=where, mend=mend)
 
         own = queue.quantum_s is not None or queue.round_s is not None
+        if queue.min_slots is not None and experiment.spec.slots is None:
+            raise refuse("min_slots are of a cluster of map and reduce slots", "give slots, or take min_resources")
         if queue.children:
             if queue.scheduling_policy == "ltrf" and not by_levels:
                 raise refuse("its children cannot be divided by ltrf", "take naive-hltrf or hltrf, inside")

@@ -57,6 +57,15 @@ class LimitSpec(Strict):
     vcores: int = Field(ge=0, le=2**30)
 
 
+class MinSlotsSpec(Strict):
+    """MRv1's minMaps and minReduces of a pool: who runs fewer, and asks for more, comes first."""
+
+    map: int = Field(default=0, ge=0, le=10**6)
+    """Maps."""
+    reduce: int = Field(default=0, ge=0, le=10**6)
+    """Reduces."""
+
+
 class QueueSpec(Strict):
     """A queue: its entitlement (w_i of the papers) and what the Fair Scheduler's allocation file says of it."""
 
@@ -64,6 +73,8 @@ class QueueSpec(Strict):
     """The entitlement w_i."""
     min_resources: LimitSpec | None = None
     """Minimum: `memory_mb`, `vcores`."""
+    min_slots: MinSlotsSpec | None = None
+    """With `slots`: the least tasks of a pool, `map`, `reduce`."""
     max_resources: LimitSpec | None = None
     """Maximum: `memory_mb`, `vcores`."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)

@@ -23,11 +23,13 @@ MOST_TASKS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class SlotsScenario:
-    """What a scenario of slots says: the tasktrackers, the pools' weights, the jobs. Locality does not matter."""
+    """What a scenario of slots says: the tasktrackers, the pools, the jobs. Locality does not matter."""
 
     cluster: SlotCluster
     weights: dict[str, Fraction]
     jobs: tuple[SlotJob, ...]
+    #: Pool -> its minimum of maps and of reduces.
+    minimums: dict[str, tuple[int, int]]
 
 
 def is_slots(top: Fields) -> bool:
@@ -41,7 +43,7 @@ def read_slots(reader: Reader, top: Fields) -> SlotsScenario:
         if name not in ("slots", "queues", "jobs", "description"):
             raise reader.fail(key, f"unknown field {shown(name)}", "a scenario of slots has slots, queues, jobs")
     cluster = _cluster(reader, top["slots"][1])
-    weights = _weights(reader, top["queues"][1]) if "queues" in top else {}
+    weights, minimums = _pools(reader, top["queues"][1]) if "queues" in top else ({}, {})
     jobs_node = top["jobs"][1]
     if not isinstance(jobs_node, yaml.SequenceNode):
         raise reader.fail(jobs_node, "jobs is not a list", "write one {name, maps, map_seconds, ...} a job")
@@ -51,7 +53,7 @@ def read_slots(reader: Reader, top: Fields) -> SlotsScenario:
     tasks = sum(len(job.maps_ms) + len(job.reduces_ms) for job in jobs)
     if tasks > MOST_TASKS:
         raise reader.fail(jobs_node, f"{tasks:,} tasks", f"give at most {MOST_TASKS:,}")
-    return SlotsScenario(cluster, weights, jobs)
+    return SlotsScenario(cluster, weights, jobs, minimums)
 
 
 def _cluster(reader: Reader, node: yaml.Node) -> SlotCluster:
@@ -86,17 +88,35 @@ def _cluster(reader: Reader, node: yaml.Node) -> SlotCluster:
     return cluster
 
 
-def _weights(reader: Reader, node: yaml.Node) -> dict[str, Fraction]:
-    weights = {}
+def _pools(reader: Reader, node: yaml.Node) -> tuple[dict[str, Fraction], dict[str, tuple[int, int]]]:
+    """The pools' weights, and the minimums of those that have one."""
+    weights, minimums = {}, {}
     for name, (key, body) in reader.mapping(node, "queues").items():
         fields = reader.mapping(body, f"queue {shown(name)}")
         for field, (field_key, _) in fields.items():
-            if field != "weight":
-                raise reader.fail(field_key, f"unknown field {shown(field)}", "a pool of slots has a weight only")
-        weights[name] = reader.number(fields["weight"][1], f"the weight of {shown(name)}") if fields else Fraction(1)
+            if field not in ("weight", "min_slots"):
+                what = f"unknown field {shown(field)}"
+                raise reader.fail(field_key, what, "a pool of slots has a weight and min_slots")
+        weights[name] = Fraction(1)
+        if "weight" in fields:
+            weights[name] = reader.number(fields["weight"][1], f"the weight of {shown(name)}")
         if weights[name] <= 0:
             raise reader.fail(key, f"the weight of {shown(name)} is not above 0", "weights are above 0")
-    return weights
+        if "min_slots" in fields:
+            minimums[name] = _minimum(reader, fields["min_slots"][1], name)
+    return weights, minimums
+
+
+def _minimum(reader: Reader, node: yaml.Node, pool: str) -> tuple[int, int]:
+    fields = reader.mapping(node, f"min_slots of {shown(pool)}")
+    for field, (key, _) in fields.items():
+        if field not in ("map", "reduce"):
+            raise reader.fail(key, f"unknown field {shown(field)} of min_slots", "give map, reduce")
+    maps, reduces = (
+        reader.whole(fields[kind][1], f"the {kind} slots of {shown(pool)}", least=0) if kind in fields else 0
+        for kind in ("map", "reduce")
+    )
+    return maps, reduces
 
 
 def _job(reader: Reader, node: yaml.Node, weights: dict[str, Fraction]) -> SlotJob:
@@ -204,7 +224,7 @@ def allocate_slots(scenario: SlotsScenario, policy: Policy) -> SlotsAllocation:
     run = SlotRun(
         scenario.cluster,
         scenario.jobs,
-        replace(rules, weights=scenario.weights),
+        replace(rules, weights=scenario.weights, minimums=scenario.minimums),
         pools=tuple(scenario.weights),
         sample_ms=0,
     )

@@ -68,6 +68,8 @@ class Rules:
     reduce_limit: int = 0
     #: Pool -> weight; a pool that is not named has 1.
     weights: Mapping[str, Fraction] = field(default_factory=dict)
+    #: Pool -> its minimum of maps and of reduces (minMaps, minReduces); a pool that is not named has none.
+    minimums: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     #: Pools whose jobs go by submission; in the others the job that runs least goes first.
     fifo_pools: frozenset[str] = frozenset()
     map_slots: int = 0

@@ -28,7 +28,10 @@ import numpy.typing as npt
 from harness.base.errors import InputError
 from harness.sim.vector_loop import RULES, WINDOW, run_loop
 
-__all__ = ["RULES", "WINDOW", "VectorLoad", "VectorRun", "simulate"]
+__all__ = ["RULES", "UPDATE_S", "WINDOW", "VectorLoad", "VectorRun", "simulate"]
+
+#: How often s^max is found anew, where nothing else is said; QKnober names no interval.
+UPDATE_S = 60.0
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -84,17 +87,18 @@ def simulate(
     rule: str,
     knob: float = 0.0,
     *,
-    update_s: float = 60.0,
+    update_s: float = UPDATE_S,
     sample_s: float = 0.0,
     window: int | None = WINDOW,
     remaining: float = 0.0,
 ) -> VectorRun:
     """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. InputError for tasks that fit nowhere.
 
-    ``sample_s``: how often the state is noted, in virtual seconds (0: never). ``window``: how many of its oldest
-    pending tasks a user shows, None for all of them. ``remaining``: under ``tetris``, m of epsilon = m * mean affinity
-    / mean work left (over the tasks that compete); a job's work left is the sum, over its tasks that have not ended, of
-    demand (fractions of the cluster, all resources) times duration.
+    ``update_s``: the MDRS updater's interval (QKnober 6.2). ``sample_s``: how often the state is noted, in virtual
+    seconds (0: never). ``window``: how many of its oldest pending tasks a user shows, None for all of them.
+    ``remaining``: under ``tetris``, m of epsilon = m * mean affinity / mean work left (over the tasks that compete); a
+    job's work left is the sum, over its tasks that have not ended, of demand (fractions of the cluster, all resources)
+    times duration.
     """
     capacity = load.servers.sum(axis=0)
     weights = load.weights / load.weights.sum()
@@ -107,7 +111,7 @@ def simulate(
         np.ascontiguousarray(load.demand / capacity),
         RULES[rule],
         float(knob),
-        int(update_s * 1000),
+        round(update_s * 1000),
         int(sample_s * 1000),
         len(load.user) if window is None else window,
         load.jobs(),

@@ -14,6 +14,7 @@ import pytest
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments.mrorder import as_mapreduce, hold
+from harness.experiments.orders import check_orders
 from harness.experiments.resolve import jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.experiments.simulated import held
@@ -24,6 +25,7 @@ from harness.policies import make_policy
 from harness.policies.base import Policy
 from harness.policies.mrorder import MROrder
 from harness.policies.ordering.online import DispatchingQueue
+from harness.sim.slots.engine import run_slots
 
 SMALL = """
 experiment: small-slots
@@ -92,6 +94,9 @@ def test_the_same_jobs_under_every_policy(small: Path) -> None:
         ("", ("ltrf",), CallError, "ltrf does not give out slots"),
         ("", ("pi-dhsa@outside",), CallError, "in the scheduler only"),
         ("queues: {a: {weight: 2}, b: {children: {c: {}}}}", ("fair",), InputError, "have no levels"),
+        ("queues: {a: {max_am_share: 0.0}, b: {}}", ("fair",), InputError, "have no max_am_share"),
+        ("queues: {a: {quantum_s: 5}, b: {}}", ("fair",), InputError, "have no quantum_s"),
+        ("queues: {a: {scheduling_policy: drf}, b: {}}", ("fair",), InputError, "go by fair or fifo"),
     ],
 )
 def test_what_slots_refuse(
@@ -100,13 +105,27 @@ def test_what_slots_refuse(
     text = SMALL
     if change:
         text = text.replace("queues: {a: {weight: 2}, b: {weight: 1, scheduling_policy: fifo}}", change)
-        text = text.replace("  b: *load", "  c: *load")
+        text = text.replace("  b: *load", "  c: *load" if "children" in change else "  b: *load")
     path = tmp_path / "changed.yaml"
     path.write_text(text)
     loaded = load_experiment(str(path))
     variant = variants_of(loaded, policies=policies)[0]
     with pytest.raises(error, match=message):
         slot_run(loaded, variant, jobs_of(loaded, 1)[0])
+
+
+def test_a_pools_minimum_goes_first(tmp_path: Path) -> None:
+    """b is due 4 of 12 map slots by its weight and has a minimum of 9; without slots the key is refused."""
+    path = tmp_path / "minimum.yaml"
+    path.write_text(SMALL.replace("b: {weight: 1,", "b: {weight: 1, min_slots: {map: 9},"))
+    loaded = load_experiment(str(path))
+    variant = variants_of(loaded, policies=("fair",))[0]
+    run = slot_run(loaded, variant, jobs_of(loaded, 1)[0])
+    assert run.rules.minimums == {"root.b": (9, 0)}
+    found = next(sample for sample in run_slots(run).samples if sum(sample.maps))
+    assert list(found.maps) == [3, 9]
+    with pytest.raises(InputError, match="min_slots are of a cluster of map and reduce slots"):
+        check_orders(replace(loaded, spec=loaded.spec.model_copy(update={"slots": None})), variant)
 
 
 def test_only_mapreduce_jobs_take_slots(small: Path) -> None:

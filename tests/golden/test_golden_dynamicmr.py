@@ -101,3 +101,39 @@ def test_pools_of_fig_4_9(capsys: pytest.CaptureFixture[str]) -> None:
     assert at(dependent, 60) == [(0, 36), (36, 0), (36, 0)]
     # Only reduces are left: they borrow the map slots.
     assert sum(reduces for _, reduces in at(independent, 150)) == 108
+
+
+MINIMUM = """slots: {nodes: 2, map: 6, reduce: 3}
+queues: {a: {weight: 9, min_slots: {map: 2}}, b: {min_slots: {map: 4, reduce: 9}}, c: {min_slots: {map: 8}}}
+jobs:
+  - {name: A, queue: a, maps: 40, map_seconds: 10}
+  - {name: B, queue: b, maps: 40, map_seconds: 10}
+  - {name: C, queue: c, maps: 3, map_seconds: 10}
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "maps"),
+    [
+        # Of 12 map slots 2, 4 and the three that C asks for are minimums; A's weight takes the other three.
+        ("fair", {"a": 5, "b": 4, "c": 3}),
+        # 18 slots of both kinds: b's minimum of reduces counts for nothing while it asks for none.
+        ("pd-dhsa", {"a": 11, "b": 4, "c": 3}),
+    ],
+)
+def test_pools_below_their_minimum_come_first(
+    policy: str, maps: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Algorithm 7, line 7, and Hadoop 1.2.1's FairShareComparator: by distance below the minimum, then the share."""
+    (tmp_path / "minimum.yaml").write_text(MINIMUM)
+    assert allocated(str(tmp_path / "minimum"), policy, capsys)["steps"][0]["maps"] == maps
+
+
+def test_pools_below_their_minimum_are_served_by_its_parts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Both are below theirs all the time: eight slots go one to three, whatever the weights."""
+    text = (
+        "slots: {map: 8, reduce: 0}\nqueues: {a: {weight: 5, min_slots: {map: 5}}, b: {min_slots: {map: 15}}}\njobs:\n"
+    )
+    text += "".join(f"  - {{queue: {q}, name: {q}, maps: 40, map_seconds: 1}}\n" for q in "ab")
+    (tmp_path / "parts.yaml").write_text(text)
+    assert allocated(str(tmp_path / "parts"), "fair", capsys)["steps"][0]["maps"] == {"a": 2, "b": 6}

@@ -340,6 +340,23 @@ def test_a_window_hides_what_stands_behind_it(rule: str) -> None:
     assert waits[9] == waits[None] == 0
 
 
+def test_the_mdrs_updaters_interval_is_a_key_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """QKnober 6.2 leaves it open. The usual 60 s leaves an experiment what it was before there was the key."""
+    found = {}
+    for key in ({}, {"update_s": 60}, {"update_s": 7200}):
+        folder = tmp_path / str(len(found) + len(key))
+        folder.mkdir(exist_ok=True)
+        policy = {"policy": "qknober", "settings": {"rho": 0.8}}
+        code, said = run_file(folder, capsys, users=5, machines=5, hours=2, policies=[policy], **key)
+        assert code == 0, said
+        (run,) = (folder / "runs").rglob("run.json")
+        summary = json.loads((run.parent / "summary.json").read_text())
+        found[key.get("update_s", 0)] = json.loads(run.read_text())["hash"], summary["soft_fairness"]
+    assert found[0] == found[60]
+    assert found[0][0] != found[7200][0]
+    assert found[0][1] != found[7200][1]
+
+
 def test_remaining_is_a_setting_of_tetris_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tetris = {"policy": "tetris", "settings": {"f": 0.2}, "vary": {"remaining": [0, 1]}}
     code, said = run_file(tmp_path, capsys, users=3, machines=5, hours=0.5, policies=["drf", tetris])

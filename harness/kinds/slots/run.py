@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from harness.experiments.kind import Target
 
 
+#: What the Fair Scheduler of YARN says of a queue and MRv1's pools do not have.
+_NOT_OF_POOLS = (
+    *("min_resources", "max_resources", "max_running_apps", "max_am_share"),
+    *("quantum_s", "round_s", "application_weights"),
+)
+
+
 def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SlotRun:
     """One variant as a slot run.
 
@@ -85,10 +92,13 @@ def _check(experiment: LoadedExperiment) -> None:
                 mend = f"leave out {key}; on containers nodes come and go"
                 raise InputError("slots are there for the whole run", where=place, mend=mend)
     for name, queue in spec.queues.items():
-        for key in ("min_resources", "max_resources", "max_running_apps"):
-            if queue is not None and getattr(queue, key) is not None:
-                mend = f"leave out {key}; pools have a weight and an order"
+        for key in _NOT_OF_POOLS:
+            if queue is not None and getattr(queue, key) not in (None, {}):
+                mend = f"leave out {key}; pools have a weight, min_slots and an order"
                 raise InputError(f"pools of slots have no {key}", where=where(("queues", name, key)), mend=mend)
+        if queue is not None and queue.scheduling_policy not in (None, "fair", "fifo"):
+            place = where(("queues", name, "scheduling_policy"))
+            raise InputError("jobs of a pool of slots go by fair or fifo", where=place, mend="take one of these")
     if "speculation_factor" in spec.faults.model_fields_set:
         place = where(("faults", "speculation_factor"))
         mend = "leave it out; slots.speculative_lag_s says when LATE looks at a task"
@@ -102,6 +112,7 @@ def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
     return replace(
         rules,
         weights={path: Fraction(str(experiment.weights[path])) for path in experiment.leaves},
+        minimums={path: (q.min_slots.map, q.min_slots.reduce) for path, q in queues.items() if q.min_slots},
         fifo_pools=frozenset(path for path, queue in queues.items() if queue.scheduling_policy == "fifo"),
         late=Late(on=rules.late.on, lag_ms=round(slots.speculative_lag_s * 1000)),
     )

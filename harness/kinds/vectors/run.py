@@ -24,7 +24,7 @@ from harness.experiments.kind import Computed, Ended, Kind, Loaded, hash_of
 from harness.experiments.selection import check_given, chosen, times_seeds
 from harness.experiments.spec import Scalar, Seed, Slug
 from harness.jobs.google import WHOLE, Part, read_trace, synthetic
-from harness.sim.vector import RULES, WINDOW, VectorLoad, VectorRun, simulate
+from harness.sim.vector import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
 
 if TYPE_CHECKING:
     from harness.report.data import Run
@@ -76,6 +76,8 @@ class VectorExperiment(Strict):
     1]}}`."""
     window: Window | Annotated[list[Window], Field(min_length=1, max_length=100)] = WINDOW
     """How many pending tasks each user shows, the oldest first; `all` as QKnober's C3 has it, or a list of these."""
+    update_s: Annotated[float, Field(ge=0.001, le=1e6, allow_inf_nan=False)] = UPDATE_S
+    """How often `qknober` finds s^max anew (the MDRS updater's interval), virtual seconds."""
     sample_s: Positive = 600.0
     """How often the state is noted, virtual seconds."""
     seed: Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)] = 1
@@ -289,8 +291,9 @@ class Vectors(Kind):
                 says = "is of a trace" if key == "start_h" else "is of a synthetic load"
                 raise InputError(f"{key} {says}", where=document.where((key,)), mend=f"drop {key}, or trace")
         _uses(spec, document)
-        # With the window that there was before it could be chosen, an experiment is what it was.
-        left_out = {"seed", "policies"} | ({"window"} if spec.window == WINDOW else set())
+        # With what there was before it could be chosen, an experiment is what it was.
+        usual = {"window": WINDOW, "update_s": UPDATE_S}
+        left_out = {"seed", "policies", *(key for key, value in usual.items() if getattr(spec, key) == value)}
         digest = hash_of(spec.model_dump(mode="json", exclude=left_out))
         return LoadedVectors(spec, document, digest, trace)
 
@@ -325,8 +328,16 @@ class Vectors(Kind):
     def compute(self, experiment: LoadedVectors, variant: VectorVariant) -> Computed:
         load = _load_of(experiment, variant.users, variant.seed)
         window = None if variant.window == "all" else variant.window
-        knob, sample_s, remaining = variant.knob or 0.0, experiment.spec.sample_s, variant.remaining
-        result = simulate(load, variant.policy, knob, sample_s=sample_s, window=window, remaining=remaining)
+        spec = experiment.spec
+        result = simulate(
+            load,
+            variant.policy,
+            variant.knob or 0.0,
+            update_s=spec.update_s,
+            sample_s=spec.sample_s,
+            window=window,
+            remaining=variant.remaining,
+        )
         return Computed(summarised(load, variant, result), _tables(load, result))
 
     def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from harness.sim.slots.running import MAP, Running
+from harness.sim.slots.running import MAP, REDUCE, Running
 from harness.sim.slots.state import Job, Pool
 
 
 def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
-    """The pools with jobs, the poorest first: tasks of the kind over weight, or (None) units held; then by name.
+    """The pools with jobs: below their minimum first, then the poorest: tasks of the kind over weight, or (None) units
+    held; then by name (FairShareComparator of Hadoop 1.2.1, which breaks ties by start time before names).
 
     Under FIFO pools mean nothing: one list of all jobs, by submission.
     """
     if e.rules.fifo:
         return e.everyone
-    busy = [pool for pool in e.pools if pool.jobs]
+    return sorted([pool for pool in e.pools if pool.jobs], key=lambda pool: _place(e, pool, kind))
+
+
+def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
+    """By what a pool is sorted. Below its minimum: by the part of the minimum that it has."""
     if kind is None:
-        return sorted(busy, key=lambda pool: (pool.held / pool.weight, pool.name))
-    if kind == MAP:
-        return sorted(busy, key=lambda pool: (pool.maps / pool.weight, pool.name))
-    return sorted(busy, key=lambda pool: (pool.reduces / pool.weight, pool.name))
+        runs = pool.held
+    else:
+        runs = pool.maps if kind == MAP else pool.reduces
+    if any(pool.least):
+        least = _least(e, pool, kind)
+        if runs < least:
+            return False, runs / least, pool.name
+    return True, runs / pool.weight, pool.name
+
+
+def _least(e: Running, pool: Pool, kind: int | None) -> int:
+    """A pool's minimum, no more than it asks for: tasks of the kind, or (None) units of both."""
+    maps = min(pool.least[MAP], sum(job.running_maps + job.maps_waiting for job in pool.jobs))
+    reduces = min(pool.least[REDUCE], sum(job.running_reduces + job.reduces_waiting for job in pool.jobs))
+    if kind is None:
+        return maps * e.weight[MAP] + reduces * e.weight[REDUCE]
+    return maps if kind == MAP else reduces
 
 
 def jobs_of(e: Running, pool: Pool, kind: int | None) -> list[Job]:

@@ -33,7 +33,8 @@ class Running:
         names = sorted({*run.pools, *(job.pool for job in run.jobs)})
         rules = run.rules
         self.pools = [
-            Pool(i, name, float(rules.weights.get(name, 1)), name in rules.fifo_pools) for i, name in enumerate(names)
+            Pool(i, name, float(rules.weights.get(name, 1)), name in rules.fifo_pools, rules.minimums.get(name, (0, 0)))
+            for i, name in enumerate(names)
         ]
         heavy = sum(pool.weight for pool in self.pools)
         for pool in self.pools:

@@ -77,6 +77,7 @@ class Pool:
         "held",
         "index",
         "jobs",
+        "least",
         "maps",
         "name",
         "reduces",
@@ -85,8 +86,12 @@ class Pool:
         "weight",
     )
 
-    def __init__(self, index: int, name: str, weight: float, fifo: bool = False) -> None:
+    def __init__(
+        self, index: int, name: str, weight: float, fifo: bool = False, least: tuple[int, int] = (0, 0)
+    ) -> None:
         self.index, self.name, self.weight, self.fifo = index, name, weight, fifo
+        #: Its minimum of maps and of reduces.
+        self.least = least
         self.jobs: list[Job] = []
         self.maps = self.reduces = self.held = 0
         self.share = 0.0
