@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any
 import click
 
 import harness
-from harness.base.errors import YarnfairError, without_secrets
+from harness.base.errors import YarnfairError, nearest, without_secrets
 from harness.cli.output import outlive_readers
 
 #: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
@@ -110,6 +111,10 @@ def cli() -> None:
     """
 
 
+#: How click begins what it says of a choice that there is not.
+_NO_CHOICE = re.compile(r"'(.*?)' is not one of ")
+
+
 def _print_error(line: str) -> None:
     print(f"yarnfair: {without_secrets(line)}", file=sys.stderr)
 
@@ -134,6 +139,19 @@ def _terminated_in_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _said(error: click.ClickException) -> str:
+    """What click says in one line; of a mistyped choice shorter, and what it was probably to be."""
+    said = " ".join(error.format_message().split())
+    param = error.param if isinstance(error, click.BadParameter) else None
+    given = _NO_CHOICE.match(error.message)
+    if param is None or not isinstance(param.type, click.Choice) or given is None:
+        return said
+    choices = [str(choice) for choice in param.type.choices]
+    like = nearest(given[1], choices)
+    where = f"{param.opts[0]}: " if isinstance(param, click.Option) else ""
+    return f"{where}{given[1]!r} is not one of {', '.join(choices)}" + (f"; did you mean {like!r}?" if like else "")
 
 
 def _open_closed_outputs() -> None:
@@ -167,7 +185,7 @@ def main(argv: list[str] | None = None) -> None:
     except click.ClickException as error:
         ctx: click.Context | None = getattr(error, "ctx", None)
         hint = f" (see '{ctx.command_path} --help')" if ctx is not None and ctx.parent is not None else ""
-        _print_error(" ".join(error.format_message().split()) + hint)
+        _print_error(_said(error) + hint)
         code = 2 if isinstance(error, click.UsageError) else 1
     except KeyboardInterrupt:
         _print_error("interrupted")

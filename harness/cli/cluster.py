@@ -86,7 +86,7 @@ def cluster() -> None:
     shrink one of containers."""
 
 
-@cluster.command()
+@cluster.command(short_help="Start a cluster; wait until all its nodes are RUNNING.")
 @_backend
 @_state
 @_inventory
@@ -149,7 +149,7 @@ def up(
     _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
 
 
-@cluster.command()
+@cluster.command(short_help="Its RM, its nodes, memory of each part.")
 @_backend
 @_state
 @_now
@@ -197,7 +197,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
             click.echo(f"  {key}: {json.dumps(value)}")
 
 
-@cluster.command()
+@cluster.command(short_help="What makes a cluster fail, and how to mend it.")
 @_backend
 @_state
 @_settings
@@ -301,7 +301,7 @@ def _accelerators(state: str | None) -> Accelerators:
     return Accelerators(own, progress=_progress)
 
 
-@cluster.command()
+@cluster.command(short_help="Let nodes of a type join the Docker cluster.")
 @click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
 @_state
 @click.option("--type", "kind", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
@@ -338,7 +338,7 @@ def grow(
             click.echo(f"{node.name:<20} {node.id}")
 
 
-@cluster.command()
+@cluster.command(short_help="Let nodes that `grow` has added leave again.")
 @click.argument("nodes", nargs=-1)
 @click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
 @_state
@@ -382,7 +382,7 @@ def shrink(
             click.echo("there is no such node")
 
 
-@cluster.command()
+@cluster.command(short_help="End all that the cluster started; remove its folder.")
 @_backend
 @_state
 @_now
@@ -408,7 +408,7 @@ def _host_port(text: str, option: str) -> tuple[str, int]:
     return host, int(port)
 
 
-@cluster.command()
+@cluster.command(short_help="Take a running cluster as it is, over SSH.")
 @_state
 @click.option("--inventory", type=click.Path(), required=True, help="YAML file with the ResourceManager's host.")
 @click.option("--rest", required=True, metavar="HOST:PORT", help="The RM's REST address as its own host sees it.")
@@ -444,7 +444,7 @@ def adopt(
     _show(found, as_json)
 
 
-@cluster.command()
+@cluster.command(short_help="Let go of an adopted cluster; nothing stops.")
 @_state
 @json_option
 def release(state: str | None, as_json: bool) -> None:

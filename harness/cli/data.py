@@ -73,7 +73,7 @@ def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool
         click.echo(f"{document['bytes']:,} bytes in {len(made.parts)} file(s) in {target.name}")
 
 
-@data.command()
+@data.command(short_help="Compare a data set with its manifest.")
 @click.argument("place")
 @json_option
 def verify(place: str, as_json: bool) -> int:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from harness.cli.output import echo_wrapped, json_option, print_json
 
 #: As harness.model.brought.WHAT, and the policies.
 WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
+
+
+#: The longest text of a line.
+_LINE = 120
 
 
 @click.command("list", short_help="List experiments, policies, workloads, scenarios or jobs.")
@@ -29,7 +35,15 @@ def list_(what: str, as_json: bool) -> None:
         return
     width = max(len(name) for name, _ in rows)
     for name, about in rows:
-        echo_wrapped(f"{name:<{width}}  {about}", hang=width + 2)
+        echo_wrapped(f"{name:<{width}}  {_line(about)}", hang=width + 2)
+
+
+def _line(about: str) -> str:
+    """A text as one line: a long one up to a colon or a sentence's end (--json has all of it)."""
+    if len(about) <= _LINE:
+        return about
+    ends = [found.start() for found in re.finditer(r"[.:] ", about) if found.start() <= _LINE]
+    return about[: ends[-1]] if ends else about
 
 
 def _brought(what: str) -> list[tuple[str, str]]:

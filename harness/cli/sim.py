@@ -71,7 +71,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
         raise InputError(f"cannot listen: {reason}", where=f"{host}:{port} ({option})", mend=mend) from None
 
 
-@sim.command()
+@sim.command(short_help="Serve a simulated cluster as a ResourceManager does.")
 @click.argument("experiment", required=False, shell_complete=names.brought("experiments"))
 @_port("--port", REST_PORT, "REST")
 @_port("--admin-port", ADMIN_PORT, "Admin RPC (refreshQueues)")

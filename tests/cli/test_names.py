@@ -33,6 +33,7 @@ def test_a_bare_call_prints_help_as_help(group: tuple[str, ...], capsys: pytest.
     assert bare.out == capsys.readouterr().out
     assert bare.err == ""
     assert len(bare.out.splitlines()) > 8
+    assert "..." not in bare.out.replace("[ARGS]...", ""), "no command's line is cut off"
 
 
 def test_every_verb_stands_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +64,17 @@ def test_a_mistyped_name_gets_the_nearest_in_one_short_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert near in line
     assert len(line) < 220
+
+
+def test_a_mistyped_choice_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list", "polices") == 2
+    assert "'polices' is not one of experiments, policies, " in (said := capsys.readouterr().err)
+    assert "; did you mean 'policies'?" in said
+    assert call("order", "testbed-4", "--map-slots", "1", "--reduce-slots", "1", "--algorithm", "optimall") == 2
+    assert "--algorithm: 'optimall' is not one of given, " in (said := capsys.readouterr().err)
+    assert "; did you mean 'optimal'?" in said
+    assert call("list", "zzz") == 2
+    assert "did you mean" not in capsys.readouterr().err
 
 
 class _Inner(Strict):
@@ -96,6 +108,7 @@ def test_everything_in_a_list_has_a_line(what: str, capsys: pytest.CaptureFixtur
     assert call("list", what, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+    assert all(len(line.split(maxsplit=1)[1]) <= 140 for line in lines), "a line each"
     assert all(6 <= len(row["about"]) <= 260 for row in rows), rows
 
 
