@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -33,8 +33,9 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts."""
+    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts. ``keys_page`` lists the keys."""
 
+    keys_page: ClassVar[str] = "docs/reference/experiment-file.md"
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -181,8 +182,9 @@ def input_error(
     location: KeyPath = (*at, *first["loc"])
     # Names of union members are pydantic's, not keys of the file.
     shown = [str(part) for part in location if not str(part).startswith(("function-", "tagged-"))]
-    kind, message = first["type"], first["msg"].removeprefix("Value error, ")
-    mend = "correct it (docs/reference/experiment-file.md lists the keys)"
+    kind, message = first["type"], first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    page = getattr(model, "keys_page", Strict.keys_page)
+    mend = f"correct it ({page} lists the keys)"
     if kind == "extra_forbidden":
         close = nearest(str(location[-1]), _keys_at(model, first["loc"])) if model is not None else ""
         message, mend = "unknown key", f"did you mean {close!r}?" if close else "remove it or correct its spelling"

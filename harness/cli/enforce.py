@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import signal
 import sys
@@ -124,7 +125,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-")))
         client = stack.enter_context(config.open_client(rms))
-        if trouble := config.pair_trouble(client.rms):
+        if trouble := config.file_trouble(client.rms):
             echo_wrapped(f"yarnfair: file: {trouble}", err=True)
         if config.ledger_path().exists():
             copy_ledger(config.ledger_path(), folder / "ledger.db")
@@ -169,7 +170,8 @@ def _in_shares(told: list[Change]) -> list[str]:
         what = f"{each.pop()} each" if len(each) == 1 and len(still) > 1 else ", ".join(one.line() for one in still[:6])
         more = f" and {len(still) - 6} more" if len(each) > 1 and len(still) > 6 else ""
         why = ": no history yet" if not any(one.why for one in told) else ""
-        lines.append(f"unchanged: {what}{more}{why}")
+        same = all(one.before is not None and math.isclose(one.before, one.after, rel_tol=1e-6) for one in still)
+        lines.append(f"{'unchanged' if same else 'nearly unchanged'}: {what}{more}{why}")
     return lines
 
 
@@ -297,7 +299,7 @@ def _serve(config: EnforceConfig, rms: tuple[str, ...], log: Log, address: str, 
             # An earlier run may have left its weights.
             return _released_at_stop(config, rms, received, log)
         client, place = found
-        if trouble := config.pair_trouble(client.rms):
+        if trouble := config.file_trouble(client.rms):
             log("warning", "file", trouble)
 
         def opened(own: ExitStack) -> Controller:

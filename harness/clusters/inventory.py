@@ -10,7 +10,7 @@ import posixpath
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,8 @@ class HostSpec(AccessSpec):
 
 class InventorySpec(Strict):
     """An inventory file."""
+
+    keys_page: ClassVar[str] = "docs/how-to/ssh-cluster.md"
 
     defaults: DefaultsSpec = DefaultsSpec()
     hosts: dict[Safe, HostSpec] = Field(min_length=1, max_length=1000)

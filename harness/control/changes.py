@@ -16,10 +16,11 @@ SAME = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class Entitled:
-    """A queue as the words need it: its w_i, and whether it is a leaf."""
+    """A queue as the words need it: its w_i, whether it is a leaf, and whether it asks for more than it holds."""
 
     weight: float
     leaf: bool
+    asks: bool = True
 
 
 def amount(value: float, unit: str) -> str:
@@ -113,11 +114,25 @@ def changes(
     settings = policy.ledger_settings()
     unit = settings.resource if settings is not None else "memory"
     whole = sum(counted.values())
+    due = parts({queue: queues[queue].weight for queue in will if queue in queues})
     found = []
     for queue, part in will.items():
         why = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
         if not why and abs(debt) >= 0.001 * whole and whole > 0:
             why = f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
+            if Change(queue, was.get(queue), part, "").moved and queue in due:
+                why += _against(debt, was.get(queue), part, due[queue], asks=queues[queue].asks)
         found.append(Change(queue, was.get(queue), part, why))
     return found
+
+
+def _against(debt: float, before: float | None, after: float, due: float, *, asks: bool) -> str:
+    """Of a queue whose part goes the other way than its debt: why that is no mistake. Parts are of its siblings'."""
+    if before is None or (after > before) == (debt > 0):
+        return ""
+    if debt > 0:
+        if not asks:
+            return " (asks for no more now)"
+        return " (gets it back more slowly)" if after > due + SAME else " (gets nothing back now)"
+    return " (gives it back more slowly)" if after < due - SAME else " (gives nothing back now)"

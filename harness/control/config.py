@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -25,7 +25,7 @@ from harness.model.queues import ensure_root_prefix
 from harness.policies import Policy, make_policy
 from harness.policies.registry import policy_class
 from harness.yarn.capacity.source import ConfigurationSource, FileSource, open_source
-from harness.yarn.discover import file_of_each, find_rm
+from harness.yarn.discover import another_file, file_of_each, find_rm
 from harness.yarn.errors import Unreachable
 from harness.yarn.files import AllocationPlace
 from harness.yarn.http import HttpOptions, base_url
@@ -124,6 +124,8 @@ class GuardsSpec(Strict):
 
 class EnforceConfig(Strict):
     """All of the file. Relative paths are relative to the working directory."""
+
+    keys_page: ClassVar[str] = "docs/reference/enforce.md"
 
     policy: Name
     """A policy's name, or `path/to/file.py:Class` ([policies](policies.md))."""
@@ -313,10 +315,12 @@ class EnforceConfig(Strict):
         """A client for them. A standby or an RM that is down is no reason not to begin: see `addresses`."""
         return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
 
-    def pair_trouble(self, rms: Sequence[RmAddress]) -> str | None:
-        """Why the file may be one ResourceManager's only, of several; None where nothing speaks for that."""
-        place = self.place()
-        return None if place is None or self.capacity_file else file_of_each(rms, place, self.http_options())
+    def file_trouble(self, rms: Sequence[RmAddress]) -> str | None:
+        """Why the file may be another than the ResourceManagers read, or one's only; None where nothing says so."""
+        place, options = self.place(), self.http_options()
+        if place is None or self.capacity_file:
+            return None
+        return file_of_each(rms, place, options) or another_file(rms, place, options)
 
 
 def _port(base: str, partner: RpcAddress) -> str:

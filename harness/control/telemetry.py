@@ -115,7 +115,8 @@ class TickLog:
 
 def changes_of(record: Record, snapshot: Snapshot | None, before: Mapping[str, float], policy: Policy) -> list[Change]:
     """A decision in shares and causes; ``before``: the weights until then."""
-    queues = {} if snapshot is None else {q.name: Entitled(q.weight, q.leaf) for q in snapshot.queues.values()}
+    seen = () if snapshot is None else snapshot.queues.values()
+    queues = {q.name: Entitled(q.weight, q.leaf, q.pending_containers > 0 or q.demand != q.allocated) for q in seen}
     return changes(before, record.attributes.weights, record.counted, queues, record.reasons, policy)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from harness.yarn.errors import BadAnswer, Refused, Unreachable, well_formed
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpClient, HttpOptions, base_url
 from harness.yarn.places import WebHdfsPlace
 from harness.yarn.rmclient import RmAddress
@@ -79,6 +79,28 @@ def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: Http
                 f"{place.name} is written: unless it is one file that all of them share (NFS), a failover leads to old "
                 "weights; keep it where all read it, in HDFS for example (yarn.scheduler.fair.allocation.file hdfs://...)"
             )
+    return None
+
+
+def another_file(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
+    """Why the RM does not seem to read the file at `place`, in words; None where it does, or does not tell.
+
+    Names are compared, and of a local file what it is: a folder that is mounted under another name is said as well.
+    """
+    for rm in rms:
+        try:
+            told = allocation_file(rm.rest, options)
+        except Unreachable:
+            continue
+        if told is None or not urlsplit(told).path.startswith("/"):
+            return None  # a name on its class path
+        path = urlsplit(told).path
+        if path == urlsplit(place.name).path or (isinstance(place, LocalPlace) and place.is_file(path)):
+            return None
+        return (
+            f"the ResourceManager reads {told[:200]}, and {place.name} is written: unless both are one file, no weight "
+            "comes into force; name the file that it reads (allocation_file)"
+        )
     return None
 
 

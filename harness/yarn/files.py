@@ -196,11 +196,16 @@ class LocalPlace(AllocationPlace):
         # Links in a circle have no end; reading says so.
         return LocalPlace(Path(os.path.realpath(self.path)).with_name(name))
 
+    def is_file(self, path: str) -> bool:
+        """Whether ``path`` leads to this file (as far as that is seen here)."""
+        return os.path.realpath(path) == os.path.realpath(self.path)
+
     def read(self) -> bytes:
         try:
             return read_whole(self.path, MAX_BYTES)
         except OSError as error:
-            raise InputError(f"cannot be read: {reason(error)}", where=self.name) from None
+            mend = "check the path, and who may read it"
+            raise InputError(f"cannot be read: {reason(error)}", where=self.name, mend=mend) from None
 
     def _put(self, data: bytes) -> None:
         self._put_over(data, None)

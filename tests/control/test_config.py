@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.base.errors import CallError, YarnfairError
+from harness.base.errors import CallError, InputError, YarnfairError
 from harness.control.config import read_config
 from harness.yarn.kerberos import Login
 from tests.yarn.fake_gssapi import FakeGssapi
@@ -141,3 +141,10 @@ def test_what_cannot_be_counted_on_a_real_cluster_is_refused(tmp_path: Path, set
         read_config(tmp_path / "c.yaml").make_policy()
     (tmp_path / "c.yaml").write_text(GOOD + "settings: {adaptive_quantum: false}\n")
     assert read_config(tmp_path / "c.yaml").make_policy().name == "ltrf"
+
+
+def test_a_wrong_value_names_the_page_that_lists_this_files_keys(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as wrong:
+        read(tmp_path, GOOD + "mode: bound\n")
+    assert "mode: it should be 'shadow', 'bounded' or 'full'" in wrong.value.line()
+    assert "docs/reference/enforce.md" in wrong.value.line()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.base.errors import CallError
-from harness.yarn.discover import file_of_each, find_rm
+from harness.yarn.discover import another_file, file_of_each, find_rm
 from harness.yarn.files import AllocationPlace, LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.places import WebHdfsPlace
@@ -62,6 +62,35 @@ def test_a_pair_of_rms_with_a_file_each_is_said(path: str | None, place: Allocat
             assert "hdfs://" in said
         assert file_of_each(pair[1:], place, QUICK) is None, "one RM alone"
         assert file_of_each([nobody, nobody], place, QUICK) is None, "nobody tells"
+
+
+@pytest.mark.parametrize(
+    ("told", "place", "said"),
+    [
+        ("/etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/srv/other.xml")), True),
+        ("/etc/hadoop/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/fair-scheduler.xml")), False),
+        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair-scheduler.xml"), False),
+        ("/etc/hadoop/fair-scheduler.xml", SftpPlace("rm1", "/etc/hadoop/fair.xml"), True),
+        ("hdfs://nn/fair-scheduler.xml", WebHdfsPlace("http://nn:9870", "/fair-scheduler.xml"), False),
+        ("hdfs://nn/fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), True),
+        ("fair-scheduler.xml", LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
+        (None, LocalPlace(Path("/etc/hadoop/conf/fair-scheduler.xml")), False),
+    ],
+)
+def test_a_file_that_the_rm_does_not_seem_to_read_is_said(told: str | None, place: AllocationPlace, said: bool) -> None:
+    with FakeServer(conf({FILE: told})) as one:
+        words = another_file([RmAddress.of("http://127.0.0.1:9"), RmAddress.of(one.url)], place, QUICK)
+    assert (words is not None) == said
+    if words is not None:
+        assert str(told) in words
+        assert place.name in words
+
+
+def test_a_link_to_the_rms_file_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "real.xml").write_text("<allocations/>")
+    (tmp_path / "link.xml").symlink_to(tmp_path / "real.xml")
+    with FakeServer(conf({FILE: str(tmp_path / "real.xml")})) as one:
+        assert another_file([RmAddress.of(one.url)], LocalPlace(tmp_path / "link.xml"), QUICK) is None
 
 
 def test_what_did_not_take_effect_names_the_pairs_file() -> None:

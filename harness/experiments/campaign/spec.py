@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,6 +46,8 @@ class SeedRange(Strict):
 
 class Campaign(Strict):
     """One campaign file."""
+
+    keys_page: ClassVar[str] = "docs/how-to/run-a-campaign.md"
 
     campaign: Slug
     about: str = ""
