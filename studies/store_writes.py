@@ -115,7 +115,7 @@ def _pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Stand]:
         more = {
             **properties,
             "hadoop.zk.address": address,
-            "yarn.scheduler.configuration.zk-store.max-logs": "0",
+            "yarn.scheduler.configuration.store.max-logs": "0",
             "yarn.resourcemanager.ha.automatic-failover.enabled": "true",
             "yarn.resourcemanager.zk-timeout-ms": "4000",
         }

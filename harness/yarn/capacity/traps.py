@@ -158,11 +158,11 @@ def _of_the_rm(values: Mapping[str, str], site: Mapping[str, str]) -> Iterator[T
             f"set {PREFIX}legacy-queue-mode.enabled to true",
         )
     store = site.get("yarn.scheduler.configuration.store.class", "").strip()
-    if store == "zk" and _number(site, "yarn.scheduler.configuration.zk-store.max-logs", 1000.0) != 0:
+    if store == "zk" and _number(site, "yarn.scheduler.configuration.store.max-logs", 1000.0) != 0:
         yield Trap(
             "zk-log",
             "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
-            "set yarn.scheduler.configuration.zk-store.max-logs to 0",
+            "set yarn.scheduler.configuration.store.max-logs to 0",
         )
     # The RM asks yarn.admin.acl alone who may change its queues, whether or not yarn.acl.enable is on.
     if site and "*" in site.get("yarn.admin.acl", "*"):
