@@ -21,7 +21,7 @@ from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import CapacityQueue, queue_tree, read_capacity
 from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
-from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, Steering
+from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
 from harness.yarn.files import AllocationPlace
@@ -51,7 +51,7 @@ class CapacityOwner:
     _cluster: Resource = field(default=Resource(), init=False)
 
     def __post_init__(self) -> None:
-        if any(not values.keys() <= {CAPACITY, MAXIMUM} for values in self.baseline.values()):
+        if any(not values.keys() <= set(WRITTEN) for values in self.baseline.values()):
             raise InputError(
                 "the ledger belongs to a Fair Scheduler's allocation file",
                 mend="give another ledger for the Capacity Scheduler",
@@ -177,7 +177,7 @@ class CapacityOwner:
             if path not in self._tree:
                 continue
             ours, known = self.ours.setdefault(path, {}), self.baseline[path]
-            for key in (CAPACITY, MAXIMUM):
+            for key in WRITTEN:
                 value: str | None = wanted.get(path, {}).get(key)
                 if value is not None:
                     known.setdefault(key, self._said(path, key))
@@ -209,8 +209,19 @@ class CapacityOwner:
                 site = client.rest.properties()
             except Refused:
                 site = {}
-            self._trapped = hadoop, find_traps(self._configuration().values, site, self._tree, hadoop)
+            self._trapped = hadoop, find_traps(self._without_lifts(), site, self._tree, hadoop)
         return self._trapped[1]
+
+    def _without_lifts(self) -> dict[str, str]:
+        """The properties, with the administrator's priorities: the controller's own are no danger."""
+        values = dict(self._configuration().values)
+        for path, ours in self.ours.items():
+            name = f"{PREFIX}{path}.{PRIORITY}"
+            if PRIORITY in ours and name in values:
+                del values[name]
+                if (before := self.baseline[path].get(PRIORITY)) is not None:
+                    values[name] = before
+        return values
 
     def touch(self) -> None:
         """Nothing: the Capacity Scheduler looks at its configuration when it is told to."""

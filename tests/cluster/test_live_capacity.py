@@ -19,7 +19,9 @@ import pytest
 from harness.clusters.doctor import examine_rm
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.control.capacity_owner import CapacityOwner
 from harness.control.config import EnforceConfig
+from harness.control.events import Attributes
 from harness.control.reports import TickReport
 from harness.control.wall import Controller
 from harness.experiments.recording import record_rm
@@ -281,6 +283,58 @@ def test_shares_are_in_force_and_everything_goes_back(which: str, request: pytes
     assert rm.file.read_bytes() == bytes_
     for identity in ids:
         rm.client.rest.kill(identity)
+
+
+def test_under_control_nobody_is_refused_and_a_lone_user_has_the_whole_cluster(store: Rm) -> None:
+    rest = store.client.rest
+    source = StoreSource(rest.http)
+    before = {name: source.read().values.get(name) for name in MENDED}
+    source.write(MENDED, source.read())
+    with store.controller() as controller:
+        controller.tick()
+        first = store.submit("root.a", 12, 300)
+        until(lambda: rest.metrics().containers_allocated == 8, "a has all")
+        others = store.submit("root.b", 8, 300) + store.submit("root.g.x", 4, 300)
+
+        def falls() -> bool:
+            controller.tick()
+            return (store.settings()["root.a"] or 1.0) < 0.7
+
+        until(falls, "root.a pays back", timeout_s=90, every_s=1.0)
+        for identity in (*first, *others):
+            rest.kill(identity)
+        late = store.submit("root.a", 40, 300)
+        until(lambda: rest.metrics().containers_allocated == 8, "a has all again")
+        used = []
+        for _ in range(10):
+            controller.tick()
+            used.append(rest.scheduler().queues["root"].used.memory_mb / rest.metrics().total.memory_mb)
+            assert (store.settings()["root.a"] or 4.0) <= 1.0, "its capacity is a quarter of that, or less"
+            time.sleep(1.0)
+        assert sum(used) / len(used) >= 0.99
+        found = [rest.app(identity) for identity in late]
+        assert {app.state for app in found} <= {"ACCEPTED", "RUNNING"}, [app.diagnostics for app in found if app.final]
+        for identity in late:
+            rest.kill(identity)
+        controller.release()
+    source.write(before, source.read())
+
+
+def test_a_lift_by_priority_is_in_force_and_goes_back(store: Rm) -> None:
+    source = StoreSource(store.client.rest.http)
+    policy = f"{P}root.ordering-policy"
+    before = source.write({policy: "priority-utilization"}, source.read())
+    owner = CapacityOwner(source)
+    owner.read()
+    owner.max_shares(Resource(4096, 16))
+    shares = {"root.a": 1.0, "root.b": 2.0, "root.g": 1.0, "root.g.x": 30.0, "root.g.y": 70.0}
+    prepared = owner.prepare(Attributes(shares, min_shares={"root.g": Resource(512, 1), "root.g.x": Resource(512, 1)}))
+    owner.write(prepared)
+    owner.confirm(store.client, prepared.in_force, timeout_s=10, every_s=0.1)
+    assert (source.read().values[f"{P}root.g.priority"], source.read().values[f"{P}root.g.x.priority"]) == ("1", "1")
+    owner.write(owner.original())
+    assert source.read().values == before.values
+    source.write({policy: None}, source.read())
 
 
 def test_a_change_that_the_rm_refuses_changes_nothing_and_is_said(store: Rm) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from harness.model.resources import Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import Configuration, FileSource, StoreSource
 from harness.yarn.files import LocalPlace
+from harness.yarn.rmclient import RmClient
 
 FILE = """<?xml version="1.0"?>
 <!-- the administrator's -->
@@ -261,3 +263,37 @@ def test_a_file_that_somebody_has_emptied_is_told_and_takes_nothing_from_what_is
     owner.read()
     owner.write(owner.original())
     assert path.read_text() == FILE
+
+
+class Rest:
+    def properties(self) -> dict[str, str]:
+        return {}
+
+
+class Rm:
+    rest = Rest()
+
+
+def test_a_lift_by_priority_is_no_trap_and_goes_back(path: Path) -> None:
+    row = "  <property><name>yarn.scheduler.capacity.root.{}</name><value>{}</value></property>\n"
+    said = FILE.replace("</configuration>", row.format("ordering-policy", "priority-utilization") + "</configuration>")
+    path.write_text(said)
+    owner = CapacityOwner(FileSource(LocalPlace(path)))
+    owner.read()
+    owner.max_shares(Resource(1000, 10))
+    lift = Attributes(ALL, min_shares={"root.g": Resource(100, 1), "root.g.x": Resource(100, 1)})
+    owner.write(owner.prepare(lift))
+    assert "root.g.x.priority</name><value>1<" in path.read_text()
+    assert owner.read() == []
+    assert "priority" not in {trap.name for trap in owner.traps(cast(RmClient, Rm()), (3, 4))}
+    # It has been served.
+    owner.write(owner.prepare(Attributes(ALL)))
+    assert "priority<" not in path.read_text()
+    # The administrator's own priorities are a danger, and are theirs again at the end.
+    path.write_text(path.read_text().replace("</configuration>", row.format("g.y.priority", 3) + "</configuration>"))
+    owner.read()
+    assert "priority" in {trap.name for trap in owner.traps(cast(RmClient, Rm()), (3, 4))}
+    owner.write(owner.prepare(lift))
+    assert "root.g.x.priority</name><value>4<" in path.read_text()
+    owner.write(owner.original())
+    assert path.read_text() == said.replace("</configuration>", row.format("g.y.priority", 3) + "</configuration>")

@@ -1,7 +1,7 @@
 """What a policy's plan is in a Capacity Scheduler's properties: one definition, for a real RM and for the simulator.
 
-Weights become capacities of the kind that stands there, minimum shares larger capacities, maximum shares maximum
-capacities. What the Capacity Scheduler cannot express is named.
+Weights become capacities of the kind that stands there, minimum shares larger capacities (and priorities, where these
+order the queues), maximum shares maximum capacities. What the Capacity Scheduler cannot express is named.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, read_capacity
 
-CAPACITY, MAXIMUM = "capacity", "maximum-capacity"
+CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
+#: The properties of a queue that a controller may write.
+WRITTEN = (CAPACITY, MAXIMUM, PRIORITY)
 _CALCULATOR = f"{PREFIX}resource-calculator"
 #: Of a parent's share, what queues that no minimum share lifts keep among them at least.
 _ROOM = 0.1
@@ -88,6 +90,7 @@ class Steering:
         """The properties with this plan."""
         found = Wanted()
         self._capacities(plan, found)
+        self._priorities(plan, found)
         for path, most in plan.max_shares.items():
             if path in self.tree and (text := self._maximum(path, most, plan.max_shares)):
                 found.put(path, MAXIMUM, text)
@@ -119,6 +122,29 @@ class Steering:
                 same = capacity == old[child]
                 found.put(child, CAPACITY, (self.text(child, CAPACITY) if same else None) or capacity.text())
                 found.in_force[child] = capacity.entitlement
+
+    def _priorities(self, plan: Steered, found: Wanted) -> None:
+        """A lifted queue comes before its siblings, of those that hold less than their guarantee, where they are
+        ordered by priority (docs/decisions/weights.md)."""
+        for parent in self.tree.values():
+            lifts = [child for child in parent.children if child in plan.min_shares]
+            if lifts and not parent.fixed and self._ordered_by_priority(parent.path):
+                above = max(self._priority(child) for child in parent.children) + 1
+                for child in lifts:
+                    found.put(child, PRIORITY, str(above))
+
+    def _ordered_by_priority(self, path: str) -> bool:
+        """Whether a parent's children are; a parent that does not say so does as the one above it."""
+        text = self.settings.get(f"{PREFIX}{path}.ordering-policy")
+        if text is None and path != ROOT:
+            return self._ordered_by_priority(path.rpartition(".")[0])
+        return (text or "").strip() == "priority-utilization"
+
+    def _priority(self, path: str) -> int:
+        try:
+            return int(self.text(path, PRIORITY) or 0)
+        except ValueError:
+            return 0
 
     def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
         """What a parent is guaranteed of the cluster's memory, MiB, by these capacities."""

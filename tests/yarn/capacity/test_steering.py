@@ -71,3 +71,25 @@ def test_a_minimum_share_is_one_of_what_the_parent_is_guaranteed() -> None:
     assert wanted.values["root.g.x"]["capacity"] == "80"
     assert wanted.values["root.a"]["capacity"] == "1w"
     assert wanted.problems == []
+
+
+ALL = {"root.a": 1.0, "root.g": 1.0, "root.g.x": 1.0, "root.g.y": 1.0}
+LIFT = Plan(weights=ALL, min_shares={"root.g": Resource(100, 1), "root.g.x": Resource(100, 1)})
+
+
+def priorities(settings: dict[str, str]) -> dict[str, str]:
+    values = {**PREFIXED, **{PREFIX + key: value for key, value in settings.items()}}
+    found = Steering(queue_tree(values, source="test"), values, {}, Resource(1000, 10), "test").wanted(LIFT)
+    return {path: texts["priority"] for path, texts in found.values.items() if "priority" in texts}
+
+
+def test_a_lifted_queue_comes_first_where_queues_are_ordered_by_priority() -> None:
+    by_priority = {"root.ordering-policy": "priority-utilization"}
+    assert priorities(by_priority) == {"root.g": "1", "root.g.x": "1"}, "a parent does as the one above it"
+    assert priorities({**by_priority, "root.a.priority": "4"}) == {"root.g": "5", "root.g.x": "1"}
+    assert priorities({**by_priority, "root.g.ordering-policy": "utilization"}) == {"root.g": "1"}
+
+
+@pytest.mark.parametrize("policy", ["utilization", "", None])
+def test_without_that_policy_no_priority_is_written(policy: str | None) -> None:
+    assert priorities({} if policy is None else {"root.ordering-policy": policy}) == {}
