@@ -56,6 +56,7 @@ SIMULATED: dict[str, Recipe] = {
     "outside-hierarchy": _run("outside-hierarchy"),
     "outside-capacity": _run("outside-capacity"),
     "outside-capacity-hierarchy": _run("outside-capacity-hierarchy"),
+    "outside-capacity-priority": _run("outside-capacity-priority"),
     "bound": _study("bound -o {file}"),
     "half-life": _study("half_life -o {file}"),
     "check-power": _study("check_power -o {file}"),
@@ -111,6 +112,7 @@ REAL = (
     *(
         "assessed",
         "assessed-spark",
+        "capacity-times",
         "check-real",
         "cloud-small",
         "control-effect",
@@ -121,7 +123,7 @@ REAL = (
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),
     *("outside-real-short", "real-faults"),
-    *("sim-against-real", "store-writes", "tpch-hive"),
+    *("sim-against-real", "sim-against-real-capacity", "store-writes", "tpch-hive"),
     # Other releases' classes, of jars that no simulated record needs.
     "versions",
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),

@@ -35,7 +35,8 @@ def compare(trace_of: Path, real: Path, folder: Path) -> dict[str, Any]:
     info = read_json(real / "run.json")
     policy = info["policy"]
     name = f"{policy['name']}@outside" if policy["mode"] == "outside" else str(policy["name"])
-    path = write_experiment(read_trace(trace_of / "trace.jsonl"), folder, sample_s=0.5)
+    trace = read_trace(trace_of / "trace.jsonl")
+    path = write_experiment(trace, folder, sample_s=0.5, schedulers=(trace.header.scheduler or "fair",))
     loaded = load_experiment(str(path))
     settings = {key: str(value) for key, value in policy["settings"].items()}
     if "period_s" in policy:

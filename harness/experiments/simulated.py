@@ -37,12 +37,10 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         actuation_delay_s=spec.actuation.delay_s,
         poll_s=spec.actuation.poll_s or (POLL_S if variant.poll else 0.0),
         scheduler=variant.scheduler,
-        capacity={
-            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.capacity.items()
-        },
+        capacity=texts(spec.capacity),
         max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
-        conf=_texts(spec.conf),
+        conf=texts(spec.conf),
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         faults=TaskFaults(**spec.faults.model_dump()),
         resource=spec.resource,
@@ -53,7 +51,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
     )
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
     """Settings as Hadoop writes them."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 

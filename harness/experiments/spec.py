@@ -307,7 +307,7 @@ class Experiment(Strict):
     """`defaultMinSharePreemptionTimeout`: how long a queue below its minimum share waits before containers of others
     are killed for it. Needs `yarn.scheduler.fair.preemption: true` in `conf`; none: never."""
     scheduler: Scheduler = "fair"
-    """`fair` or `capacity`: which of Hadoop's [schedulers](scheduler.md) decides, in the simulator. Policy `fair`
+    """`fair` or `capacity`: which of Hadoop's [schedulers](scheduler.md) decides. Policy `fair`
     needs the one, `capacity` the other; on the Capacity Scheduler every other policy acts from outside, through
     weights."""
     capacity: dict[str, Scalar] = Field(default_factory=dict)

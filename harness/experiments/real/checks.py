@@ -56,9 +56,10 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
             what = "--rm without --allocations: the cluster's queues and policy stay as they are"
             mend = "say where the RM's allocation file lies (a path, sftp:// ...), or use --policy fair"
             raise CallError(what, where=variant.name, mend=mend)
-        if variant.scheduler == "capacity":
-            what = "experiments only bring up clusters with the Fair Scheduler"
-            raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=_SIM)
+        if variant.scheduler == "capacity" and target.rm is not None:
+            what = "queues of a given cluster with the Capacity Scheduler are not set"
+            mend = f"leave out --rm, and the experiment has a cluster of its own, or {_SIM}"
+            raise CallError(what, where=f"{variant.name}: scheduler: capacity", mend=mend)
         if variant.mode == "outside":
             check_counting(make_policy(variant.policy, variant.settings))
     check_inside(variants, backend, target)

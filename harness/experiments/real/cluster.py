@@ -24,10 +24,13 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.experiments.kind import Target
 from harness.experiments.real.abandoned import clean_abandoned, own_folder, runs_folder
 from harness.experiments.real.given import given_file
-from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, nodes_of
+from harness.experiments.simulated import texts
 from harness.jobs.submit import NODE_PROPERTIES
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings
 from harness.sim.attributes import with_attributes
+from harness.sim.capacity.tree import capacity_settings
+from harness.yarn.capacity.convert import render_properties
 from harness.yarn.discover import find_rm
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import render_allocations
@@ -73,7 +76,7 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path) -> ClusterSpec
         raise InputError(
             "nodes with a speed, or that join and leave", where=where, mend="leave that to --backend sim, or remove it"
         )
-    conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spec.conf.items()}
+    conf = texts(spec.conf)
     minimum = conf.get("yarn.scheduler.minimum-allocation-mb", "")
     minimum_mb = int(minimum) if minimum.isdigit() else _MINIMUM_MB
     delays = spec.delays
@@ -127,6 +130,12 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
     return render_allocations(replace(rounded, settings={**rounded.settings, ROOT: root}))
 
 
+def capacity_text(experiment: LoadedExperiment, allocations: AllocationFile) -> str:
+    """The ``capacity-scheduler.xml`` of an experiment: the settings that the simulator has."""
+    settings = capacity_settings(allocations, nodes_of(experiment.spec))
+    return render_properties({**settings, **texts(experiment.spec.capacity)})
+
+
 def check_target(backend: str, target: Target) -> None:
     """Whether the options of a cluster go together. Raises CallError."""
     if target.rm is not None:
@@ -146,11 +155,13 @@ def open_cluster(
     progress: Callable[[str], None] = lambda _: None,
     *,
     inside: Variant | None = None,
+    scheduler: str = "fair",
     node_limit_mb: int | None = None,
 ) -> Iterator[RealCluster]:
     """The cluster on which an experiment runs, for as long as the context lasts.
 
     ``inside``: the variant for which the RM of a cluster of our own has the jar, with the variant's settings.
+    ``scheduler``: of a cluster of our own.
     ``node_limit_mb``: as of harness.clusters.state.ClusterSpec.
     """
     if target.rm is not None:
@@ -163,8 +174,9 @@ def open_cluster(
     state = StateFolder(folder / "cluster")
     folder.mkdir(parents=True, exist_ok=True)
     allocations = folder / "allocations.xml"
-    write(allocations, file_text(allocation_file(experiment.spec)))
-    spec = replace(cluster_spec(experiment, allocations), node_limit_mb=node_limit_mb)
+    queues = allocation_file(experiment.spec)
+    write(allocations, file_text(queues) if scheduler == "fair" else capacity_text(experiment, queues))
+    spec = replace(cluster_spec(experiment, allocations), scheduler=scheduler, node_limit_mb=node_limit_mb)
     if target.inventory is not None:
         hosts = read_inventory(Path(target.inventory))
         if len(hosts.nodes) != spec.nodes:

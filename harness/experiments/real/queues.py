@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.base.errors import InputError
 from harness.clusters import inrm
-from harness.experiments.real.cluster import RealCluster, file_text
+from harness.experiments.real.cluster import RealCluster, capacity_text, file_text
 from harness.experiments.real.start import plan_for
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file
 from harness.model.queues import AllocationFile, QueueTree
@@ -55,6 +55,13 @@ def put_queues(
     tree: QueueTree,
 ) -> Mapping[str, float]:
     """Puts the experiment's queues in force on the ResourceManager; their weights."""
+    weights = {queue.path: queue.weight for queue in tree}
+    wanted = {path: weight for path, weight in weights.items() if path in experiment.weights and path != "root"}
+    if variant.scheduler == "capacity":
+        place.write(capacity_text(experiment, allocations).encode())
+        client.refresh_queues()
+        client.confirm_settings(wanted)
+        return weights
     text = file_text(allocations, root_named=cluster.root_named)
     if variant.in_rm:
         text = inrm.allocations_with(text, variant.policy)
@@ -63,6 +70,5 @@ def put_queues(
     if variant.in_rm:
         own = [path for path, queue in allocations.settings.items() if queue.scheduling_policy is not None]
         inrm.confirm(client.rest, variant.policy, [queue.path for queue in tree if queue.path not in own])
-    weights = {queue.path: queue.weight for queue in tree}
-    client.confirm_weights({p: w for p, w in weights.items() if p in experiment.weights and p != "root"})
+    client.confirm_weights(wanted)
     return weights

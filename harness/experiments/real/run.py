@@ -43,6 +43,7 @@ from harness.results.store import Pace, RunDirectory
 from harness.results.summary import allocations_table, jobs_table, summarise
 from harness.sim.setup import SimResult
 from harness.yarn.answers import FINAL_STATES, AppStatus
+from harness.yarn.capacity.source import FileSource
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 
@@ -166,7 +167,9 @@ class RealRun:
         client = self._closing.enter_context(client_of(self.cluster))
         store = self._closing.enter_context(LedgerStore(ledger))
         policy = make_policy(self.variant.policy, self.variant.settings)
-        controller = Controller(settings, client, self.cluster.place, store, policy, on_tick=self._ticked)
+        place = self.cluster.place
+        kept = FileSource(place) if self.variant.scheduler == "capacity" else place
+        controller = Controller(settings, client, kept, store, policy, on_tick=self._ticked)
         self.controller = threading.Thread(target=controller.run, args=(self.stop,), name="controller", daemon=True)
         self.controller.start()
 
@@ -222,6 +225,7 @@ class RealRun:
             1 if self.load is None else 0,
             nodes=self.nodes,
             given=self.given,
+            scheduler=self.variant.scheduler,
         )
         jobs = run_jobs(self.jobs, self.variant.seed)
         if self.load is not None:

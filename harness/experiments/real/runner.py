@@ -20,8 +20,8 @@ from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.results.store import RunDirectory
 
-#: Brings up a cluster, warm, whose RM has the jar for this variant inside it (None: no jar).
-Opens = Callable[[Variant | None], AbstractContextManager[RealCluster]]
+#: Brings up a cluster, warm, with this scheduler, whose RM has the jar for this variant inside it (None: no jar).
+Opens = Callable[[Variant | None, str], AbstractContextManager[RealCluster]]
 
 
 def _choice(variant: Variant | None) -> tuple[str, Mapping[str, str]] | None:
@@ -32,7 +32,8 @@ class KeptCluster:
     """The cluster of an experiment's runs, kept up from one to the next where the one leaves nothing for the other.
 
     A policy inside the ResourceManager leaves something: its accounts, and its settings, last as long as the RM. So
-    each such run gets an RM that has not had one. As a context: the cluster is down at its end.
+    each such run gets an RM that has not had one, and each scheduler one of its own. As a context: the cluster is down
+    at its end.
     """
 
     def __init__(self, opens: Opens, target: Target, progress: Callable[[str], None]) -> None:
@@ -41,6 +42,7 @@ class KeptCluster:
         self._cluster: RealCluster | None = None
         #: For which policy inside the RM it was brought up, and whether one has run there.
         self._inside: Variant | None = None
+        self._scheduler = "fair"
         self._has_accounts = False
 
     def __enter__(self) -> Self:
@@ -49,15 +51,18 @@ class KeptCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def open(self, inside: Variant | None) -> RealCluster:
+    def open(self, inside: Variant | None, scheduler: str = "fair") -> RealCluster:
         """Brings the cluster up. ``inside``: the variant inside the RM that is to run there, if any."""
-        self._cluster = self._stack.enter_context(self._opens(inside))
-        self._inside, self._has_accounts = inside, False
+        self._cluster = self._stack.enter_context(self._opens(inside, scheduler))
+        self._inside, self._scheduler, self._has_accounts = inside, scheduler, False
         return self._cluster
 
     def cluster_for(self, variant: Variant) -> RealCluster:
         """Where a variant is to run now; raises what bringing up a cluster raises."""
         inside = variant if variant.in_rm else None
+        if self._cluster is not None and variant.scheduler != self._scheduler:
+            self._progress(f"{variant.name}: the other scheduler begins with a ResourceManager of its own")
+            self.close()
         if self._cluster is not None and inside is not None:
             if self._given:
                 if self._inside is not None:
@@ -71,7 +76,7 @@ class KeptCluster:
             elif self._has_accounts or _choice(self._inside) != _choice(inside):
                 self._progress(f"{variant.name}: a policy inside the RM begins with one of its own")
                 self.close()
-        cluster = self._cluster if self._cluster is not None else self.open(inside)
+        cluster = self._cluster if self._cluster is not None else self.open(inside, variant.scheduler)
         self._has_accounts = self._has_accounts or variant.in_rm
         return cluster
 
@@ -101,15 +106,18 @@ def real_runner(
     data = make_data(experiment, progress) if programs_here else {}
 
     @contextlib.contextmanager
-    def opens(inside: Variant | None) -> Iterator[RealCluster]:
-        with open_cluster(experiment, backend, target, progress, inside=inside, node_limit_mb=limit_mb) as cluster:
+    def opens(inside: Variant | None, scheduler: str) -> Iterator[RealCluster]:
+        with open_cluster(
+            experiment, backend, target, progress, inside=inside, scheduler=scheduler, node_limit_mb=limit_mb
+        ) as cluster:
             progress("warming up: one small job")
             warm_up(experiment, cluster)
             yield cluster
 
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(KeptCluster(opens, target, progress))
-        kept.open(next((variant for variant in variants if variant.in_rm), None))
+        inside = next((variant for variant in variants if variant.in_rm), None)
+        kept.open(inside, variants[0].scheduler if inside is None and variants else "fair")
 
         def run(
             experiment: LoadedExperiment,

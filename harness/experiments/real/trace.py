@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from harness.experiments.real.curves import JobRun
 from harness.experiments.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.experiments.resolve import LoadedExperiment
+from harness.experiments.simulated import texts
 from harness.jobs.recorded import DelaysLine, Header, JobLine, NodeLine, QueueLine, job_line
 from harness.jobs.replay import durations_ms, stages_in_order
 
@@ -66,6 +67,7 @@ def run_header(
     *,
     nodes: Sequence[NodeLine],
     given: Mapping[str, str] | None,
+    scheduler: Literal["fair", "capacity"] = "fair",
 ) -> Header:
     """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
 
@@ -83,7 +85,10 @@ def run_header(
             if path != "root"
         },
         max_am_share=spec.max_am_share,
-        conf={key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()},
+        conf=texts(conf),
+        # A trace of the Fair Scheduler says no more than it always did.
+        scheduler=None if scheduler == "fair" else scheduler,
+        capacity=None if scheduler == "fair" else texts(spec.capacity),
         delays=delays_of(experiment, measured, response_heartbeats, given=given),
     )
 

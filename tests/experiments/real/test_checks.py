@@ -18,8 +18,10 @@ from harness.experiments.campaign.clusters import OpenCluster, Place
 from harness.experiments.kind import Target
 from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
+from harness.experiments.real.cluster import capacity_text
 from harness.experiments.real.runner import KeptCluster, real_runner
-from harness.experiments.resolve import LoadedExperiment, Variant, load_experiment, variants_of
+from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, load_experiment, variants_of
+from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.http import HttpOptions
 from tests.yarn.fake_gssapi import FakeGssapi
 
@@ -146,7 +148,7 @@ def kept(target: Target) -> tuple[KeptCluster, list[str], list[str]]:
     clusters: list[str] = []
 
     @contextlib.contextmanager
-    def opens(variant: Variant | None) -> Iterator[Any]:
+    def opens(variant: Variant | None, scheduler: str) -> Iterator[Any]:
         clusters.append(f"up {variant.name if variant else None}")
         yield len(clusters)
         clusters.append("down")
@@ -164,6 +166,42 @@ def test_each_policy_inside_has_an_rm_without_accounts_and_with_its_settings(tmp
             cluster.cluster_for(variant)
     up, down = f"up {ltrf.name}", "down"
     assert events == [up, down, up, down, f"up {five.name}", down, f"up {ten.name}", down]
+
+
+def test_each_scheduler_has_an_rm_of_its_own(tmp_path: Path) -> None:
+    fair = variants_of(load(tmp_path))[0]
+    capacity = replace(fair, policy="capacity", name="capacity,scheduler=capacity", scheduler="capacity")
+    schedulers: list[str] = []
+
+    @contextlib.contextmanager
+    def opens(_: Variant | None, scheduler: str) -> Iterator[Any]:
+        schedulers.append(scheduler)
+        yield object()
+
+    said: list[str] = []
+    with KeptCluster(opens, Target(), said.append) as cluster:
+        for variant in (capacity, replace(capacity, seed=2), fair):
+            cluster.cluster_for(variant)
+    assert schedulers == ["capacity", "fair"]
+    assert "a ResourceManager of its own" in said[0]
+
+
+def test_the_queues_of_a_given_capacity_scheduler_are_not_set(tmp_path: Path) -> None:
+    fair = variants_of(load(tmp_path))[0]
+    capacity = replace(fair, policy="capacity", scheduler="capacity")
+    check_policies([fair, capacity], "local", Target())
+    with pytest.raises(CallError, match="leave out --rm"):
+        check_policies([fair, capacity], "local", GIVEN)
+
+
+def test_the_capacity_schedulers_file_has_what_the_simulator_has() -> None:
+    loaded = load_experiment("outside-capacity-priority")
+    made = parse_configuration(capacity_text(loaded, allocation_file(loaded.spec)).encode(), source="made")
+    values = {name.removeprefix("yarn.scheduler.capacity."): value for name, value in made.values.items()}
+    assert values["root.Group1.Facebook.max-parallel-apps"] == "14"
+    assert values["root.ordering-policy"] == "priority-utilization"
+    assert values["root.Group2.Spark.capacity"] == "1w"
+    assert not [name for name in values if "mapping-rule" in name]
 
 
 def test_the_settings_of_the_call_are_the_jars(tmp_path: Path) -> None:
@@ -200,7 +238,7 @@ def test_a_cell_of_a_campaign_brings_up_its_own_policys_cluster(
     asked: list[object] = []
 
     @contextlib.contextmanager
-    def opened(*_: object, inside: Variant | None, node_limit_mb: int | None) -> Iterator[Any]:
+    def opened(*_: object, inside: Variant | None, scheduler: str, node_limit_mb: int | None) -> Iterator[Any]:
         asked.append(inside)
         yield SimpleNamespace()
 
