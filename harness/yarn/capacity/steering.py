@@ -14,7 +14,7 @@ from harness.model.plan import SchedulingPolicy
 from harness.model.queues import ROOT
 from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.capacity.properties import PREFIX
-from harness.yarn.capacity.queues import Capacity, CapacityQueue, capacities, read_capacity
+from harness.yarn.capacity.queues import PERCENT_UNIT, Capacity, CapacityQueue, capacities, read_capacity
 
 CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
 #: The properties of a queue that a controller may write.
@@ -22,6 +22,8 @@ WRITTEN = (CAPACITY, MAXIMUM, PRIORITY)
 _CALCULATOR = f"{PREFIX}resource-calculator"
 #: Of a parent's share, what queues that no minimum share lifts keep among them at least.
 _ROOM = 0.1
+#: The same where they have minimum shares of next to nothing: one unit of a percentage.
+_LEAST_ROOM = PERCENT_UNIT / 100.0
 
 
 class Steered(Protocol):
@@ -188,7 +190,8 @@ def lifted(weights: Mapping[str, float], least: Mapping[str, float]) -> dict[str
     while short := {path for path in least if path not in lifts and least[path] > parts[path]}:
         lifts |= short
         others = [path for path in weights if path not in lifts]
-        room = min(sum(least.get(path, 0.0) for path in others) or _ROOM, _ROOM) if others else 0.0
+        kept = sum(least.get(path, 0.0) for path in others) or _ROOM
+        room = min(max(kept, _LEAST_ROOM), _ROOM) if others else 0.0
         total = sum(least[path] for path in lifts)
         scale = min(1.0, (1.0 - room) / total) if others else 1.0 / total
         rest, below = 1.0 - scale * total, sum(weights[path] for path in others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.model.plan import Plan
@@ -42,6 +42,7 @@ LEAST = st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 2))
 
 
 @given(SHARES, LEAST)
+@example({"a": 1.0, "b": 1.0}, {"a": 2.0, "b": 5e-324})
 def test_each_has_its_least_part_if_there_is_enough_and_nobody_has_nothing(
     weights: dict[str, float], least: dict[str, float]
 ) -> None:
