@@ -164,16 +164,16 @@ def _document(found: Checked) -> dict[str, Any]:
 
 def _lines(found: Checked, only: Only) -> list[str]:
     """Failures, what is accepted, and unless only the worse was asked for, what is better or changed for good."""
-    from harness.results.judged import failures
+    from harness.results.judged import failures, good_lines
 
     out = []
     for failure in failures(found):
         out += failure.lines
     for held in found.held:
-        good = held.verdict == "better" or (not held.alarm and held.words.startswith("changed from"))
-        if held.verdict == "acknowledged" or (good and only != "worse"):
+        if held.verdict == "acknowledged":
             who = f"{held.experiment}, {held.variant}"
             out.append(f"{held.verdict:>12}  {who}: {held.key.title()}: {held.words}")
+    out += good_lines(found) if only != "worse" else []
     out += [f"{'invalid':>12}  {run}: {why}" for run, _, why in found.invalid]
     counts: dict[str, int] = {}
     for held in found.held:

@@ -107,7 +107,7 @@ def _row(row: Row, own: Contender) -> list[str]:
         interval = f"{low} to {high}"
     p = "-" if own.p_adjusted is None else "<0.001" if own.p_adjusted < 0.001 else f"{own.p_adjusted:.3f}"
     figures = (
-        f"{number_text(row.median, metric.digits):>10}{number_text(own.median, metric.digits):>10}{interval:>20}  {p}"
+        f"{number_text(row.median, metric.digits):>10}{number_text(own.median, metric.digits):>10}  {interval:>18}  {p}"
     )
     named = [f"{title:<{NAME}}{figures}"] if len(title) <= NAME else [title, f"{'':<{NAME}}{figures}"]
     return [*named, f"    {own.words}"]

@@ -192,7 +192,7 @@ def _words(metric: Metric, own: Contender) -> str:
             favour = ", better" if (own.difference > 0) == (metric.better == "higher") else ", worse"
         return f"{by}{favour} in one run each: not tested"
     if own.verdict == "too few repeats":
-        return f"{by}, but so few repeats cannot tell it from chance"
+        return f"{by}, but in too few runs to tell it from chance"
     if own.verdict == "no difference shown":
         return f"no difference shown ({by})"
     return f"{own.verdict} by {by}"
@@ -255,11 +255,13 @@ def _row_document(row: Row) -> dict[str, Any]:
 #: Metrics of a verdict that are named, those that answer most first.
 _NAMED = 3
 _FIRST = ("sharing_loss_integral", "makespan_s", "queues.mean_completion_s")
+#: Runs of a group that are advised.
+_ENOUGH = 12
 #: What a verdict says of metrics in which nothing is shown: of one, of several.
 _UNSHOWN: tuple[tuple[Verdict, str, str], ...] = (
     ("no difference shown", "shows no difference", "show no difference"),
     ("equal", "is equal in every run", "are equal in every run"),
-    ("too few repeats", "has too few repeats to tell", "have too few repeats to tell"),
+    ("too few repeats", "differs in too few runs to tell", "differ in too few runs to tell"),
     ("not tested", "is not tested", "are not tested"),
 )
 
@@ -309,5 +311,6 @@ def _unshown(of: dict[str, list[tuple[Key, Contender]]], total: int) -> str:
     ]
     if not parts:
         return f"All {total} metrics differ by more than chance."
-    unsure = "too few repeats" in of or "not tested" in of
-    return f"Of {total} metrics {', '.join(parts)}{': take more seeds (`--seed 1-12`)' if unsure else ''}."
+    few = [own for verdict in ("too few repeats", "not tested") for _, own in of.get(verdict, ()) if own.n < _ENOUGH]
+    more_seeds = f": take more seeds (`--seed 1-{_ENOUGH}`)" if few else ""
+    return f"Of {total} metrics {', '.join(parts)}{more_seeds}."

@@ -65,6 +65,23 @@ def _worst(alarms: Sequence[Held]) -> str:
     return alarms[0].words + (f" (the worst of {len(alarms)} runs)" if len(alarms) > 1 else "")
 
 
+def good_lines(found: Checked) -> list[str]:
+    """What is better or has changed for good, a line a metric, five of a variant at most."""
+    by_title: dict[str, dict[str, list[Held]]] = {}
+    for one in found.held:
+        if one.verdict == "better" or (not one.alarm and one.words.startswith("changed from")):
+            by_key = by_title.setdefault(f"{one.experiment}, {one.variant}", {})
+            by_key.setdefault(one.key.text(), []).append(one)
+    out = []
+    for title, by_key in by_title.items():
+        for first, *others in list(by_key.values())[:NAMED]:
+            runs = f" (in {len(others) + 1} runs)" if others else ""
+            out.append(f"{first.verdict:>12}  {title}: {first.key.title()}: {first.words}{runs}")
+        if len(by_key) > NAMED:
+            out.append(f"{'':>12}  {title}: {len(by_key) - NAMED} more metric(s) that are no failure")
+    return out
+
+
 def failures(found: Checked) -> list[Failure]:
     """The alarms by variant, the worst variant first."""
     groups: dict[tuple[str, str], list[Held]] = {}
@@ -74,11 +91,11 @@ def failures(found: Checked) -> list[Failure]:
     return sorted(made, key=lambda failure: _severity(failure.alarms[0]), reverse=True)
 
 
-def _severity(held: Held) -> float:
-    """How far a value lies from what is recorded, in proportion; what is missing, and a change from 0, before all."""
-    if held.value is None or not held.recorded:
-        return math.inf
-    return abs(math.log(held.value / held.recorded)) if held.value / held.recorded > 0 else math.inf
+def _severity(held: Held) -> tuple[bool, float]:
+    """The worse before changes of metrics without a better side; then how far a value lies from what is recorded, in
+    proportion. What is missing, and a change from 0, is farthest."""
+    apart = held.value / held.recorded if held.value is not None and held.recorded else 0.0
+    return held.verdict != "changed", abs(math.log(apart)) if apart > 0 else math.inf
 
 
 def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 0.0, only: Only = "change") -> Checked:
@@ -99,7 +116,7 @@ def unfitting(found: Checked, patterns: Sequence[str]) -> list[tuple[str, list[s
 
 def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
     """Names that contain the pattern's text come first, then those spelt much like it."""
-    word = pattern.strip("*?").lower()
+    word = pattern.removeprefix("queues.").strip("*?").lower()  # as the reference has a queue's metric
     within = [name for name in names if word and word in name.lower()]
     return list(dict.fromkeys([*within, *get_close_matches(word[:100], names, 3)]))[:3]
 

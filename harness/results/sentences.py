@@ -11,7 +11,9 @@ from typing import Any
 
 #: A mean completion or an end that differs by less than this part is called the same.
 SAME = 0.02
-#: A sharing loss that falls by less than this part has not changed enough to speak of.
+#: A sharing loss that differs by less than this part is about the same.
+ABOUT = 0.1
+#: A sharing loss that falls by less than this part has not fallen enough to recommend a policy for it.
 LESS = 0.2
 #: Below this mean sharing loss a load leaves sharing over time nothing to mend (the threshold of ``last_loss_s``).
 LITTLE_LOSS = 0.01
@@ -117,9 +119,9 @@ def _changed(without: Ran, with_memory: Ran, faster: Sequence[str]) -> str:
     pair = f"{before:,.1f} to {after:,.1f} s"
     if before < float("inf") and after < float("inf"):
         part = (after / before - 1) if before > 0 else 0.0
-        if part < -LESS:
+        if part < -ABOUT:
             loss = f"cuts the sharing loss from {pair} ({percent(part)})"
-        elif part > LESS:
+        elif part > ABOUT:
             loss = f"raises the sharing loss from {pair} (+{percent(part)})"
         else:
             loss = f"leaves the sharing loss about as it was ({pair})"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from harness.base.errors import CallError, InputError
+from harness.cli.compare import _row
 from harness.results.catalogue import Key
 from harness.results.compare import Comparison, Contender, Row, Verdict, compare, verdict_sentences
 from harness.results.runs import Group, groups
@@ -148,7 +149,24 @@ def test_a_verdict_says_what_is_missing_for_one(
     pool(write, "old", 1.0, count=3)
     pool(write, "new", 1.5, count=3)
     out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new")[1].split())
-    assert "1 has too few repeats to tell: take more seeds" in out
+    assert "1 differs in too few runs to tell: take more seeds" in out
+
+
+def test_enough_runs_are_not_asked_for_again(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve pairs, two of which differ: no number of seeds that is like these would tell."""
+    for seed in range(12):
+        write(f"old/{seed}", seed=seed, makespan_s=1000.0)
+        write(f"new/{seed}", seed=seed, makespan_s=1000.0 + (seed < 2))
+    out = " ".join(call(capsys, "compare", tmp_path / "old", tmp_path / "new")[1].split())
+    assert "1 differs in too few runs to tell" in out
+    assert "take more seeds" not in out
+    assert "in too few runs to tell it from chance" in out
+
+
+def test_a_wide_interval_stands_apart_from_the_median() -> None:
+    own = Contender("b", 9, 0.999, -2e-5, 0.0, (-4.75e-5, -9.93e-6), 9, "t", 0.2, 0.2, "no difference shown", "", 0)
+    line = _row(Row(Key("utilisation.memory", None), 9, 0.999, (own,)), own)[0]
+    assert "0.999  -4.8e-05 to -9.9e-06  0.200" in line
 
 
 def test_what_answers_most_is_named_first() -> None:

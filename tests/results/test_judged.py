@@ -11,7 +11,7 @@ import pytest
 
 from harness.results.catalogue import key_of
 from harness.results.check import Checked, Held
-from harness.results.judged import NAMED, code_quality, failures, github, judged, narrowed, unfitting
+from harness.results.judged import NAMED, code_quality, failures, github, good_lines, judged, narrowed, unfitting
 from tests.results.conftest import Write, call
 
 KEYS = ("makespan_s", "sharing_loss_integral", "last_loss_s", "sharing_benefit", "mean_completion_s[root.a]",
@@ -49,6 +49,11 @@ def test_a_metric_that_is_worse_in_several_runs_is_one_line_with_its_worst_run()
 def test_the_worst_variant_comes_first_and_what_is_missing_before_all() -> None:
     found = Checked([*slow("a"), *slow("b", 1.5), held("makespan_s", None, 1.0, "missing", "c")])
     assert [one.variant for one in failures(found)] == ["c", "b", "a"]
+
+
+def test_the_worse_comes_before_what_has_only_changed() -> None:
+    (failure,) = failures(Checked([held("events", 9000.0, 1.0, "changed"), held("makespan_s", 110.0, 100.0)]))
+    assert [one.key.text() for one in failure.alarms] == ["makespan_s", "events"]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +139,15 @@ def test_a_pattern_without_a_metric_names_the_nearest() -> None:
     assert unfitting(found, ["makespan", "?"]) == [("makespan", ["makespan_s"]), ("?", [])]
     assert unfitting(found, ["maekspan_s"])[0][1][0] == "makespan_s"
     assert "mean_slowdown[root.a]" in unfitting(found, ["mean_slow*[root.b]"])[0][1]
+    assert "mean_slowdown[root.a]" in unfitting(found, ["queues.mean_slowdown"])[0][1], "as the reference has it"
+
+
+def test_what_is_better_is_a_line_a_metric_and_five_at_most() -> None:
+    better = [held(key, 1.0, 2.0, "better") for _ in range(3) for key in KEYS]
+    lines = good_lines(Checked(better))
+    assert lines[0] == f"      better  x, ltrf: {key_of(KEYS[0]).title()}: is 1.0 (in 3 runs)"
+    assert len(lines) == NAMED + 1
+    assert lines[-1].endswith(f"x, ltrf: {len(KEYS) - NAMED} more metric(s) that are no failure")
 
 
 def test_only_the_worse_is_printed_where_only_the_worse_was_asked_for(
