@@ -173,3 +173,18 @@ def test_the_page_of_a_comparison_in_a_browser(
         browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
         assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(18, 22, 27)"
         assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
+
+
+def test_the_bar_of_times_covers_nothing_where_no_chart_is(three_policies: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    render_report(three_policies, page)
+    shown = "getComputedStyle(document.querySelector('.times')).visibility"
+    with chromium(tmp_path / "profile") as browser:
+        browser.open(f"file://{page}", 400)
+        browser.until("document.readyState === 'complete' && !!document.querySelector('.times')")
+        assert browser.run(shown) == "hidden"
+        browser.run("document.querySelector('svg[data-t]').scrollIntoView()")
+        browser.until(f"{shown} === 'visible'")
+        browser.run("scrollTo(0, 0)")
+        browser.until(f"{shown} === 'hidden'")
+        assert browser.console == []
