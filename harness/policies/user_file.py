@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.base.errors import InputError, YarnfairError
 
-#: The files that were imported here.
-_IMPORTED: set[str] = set()
+#: The files that were imported here: as Python names them (absolute) -> as the user does.
+_IMPORTED: dict[str, str] = {}
 
 
 def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
@@ -32,7 +32,7 @@ def from_user_file(path: Path, attribute: str, *, what: str, mend: str) -> Any:
     except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
         del sys.modules[module_name]
         raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
-    _IMPORTED.add(str(path))
+    _IMPORTED[str(spec.origin)] = str(path)
     if not hasattr(module, attribute):
         raise InputError(f"has no {what} {attribute}", where=str(path))
     return getattr(module, attribute)
@@ -50,4 +50,5 @@ def users_mistakes() -> Iterator[None]:
         if not own:
             raise
         what = f"{own[-1].name} raises {type(error).__name__}: {error}"
-        raise InputError(what, where=f"{own[-1].filename}:{own[-1].lineno}", mend="mend the file") from error
+        where = f"{_IMPORTED[own[-1].filename]}:{own[-1].lineno}"
+        raise InputError(what, where=where, mend="mend the file") from error

@@ -38,6 +38,27 @@ def test_a_policy_that_raises_is_one_line_with_its_own_file_and_line(
     assert line.startswith(f"yarnfair: {mine}:11: helper raises KeyError: 'nothing'; ")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("allocate", "ltyarn-table-1", "--policy", "mine.py:Mine"),
+        ("run", "demo", "--policy", "mine.py:Mine@outside", "--out", "runs"),
+        ("run", "demo", "--policy", "fair,./mine.py:Mine", "--out", "runs"),
+    ],
+)
+def test_the_file_is_named_as_the_user_names_it(
+    call: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path from where the user stands, as the tutorials write it: it was a traceback of ours."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(POLICY)
+    with pytest.raises(SystemExit) as caught:
+        main(list(call))
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert caught.value.code == 1
+    assert line.startswith("yarnfair: mine.py:11: helper raises KeyError: 'nothing'; ")
+
+
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("from harness.base.errors import InputError\ndef f(error):\n    raise error\n")
