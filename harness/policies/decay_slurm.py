@@ -7,14 +7,18 @@ children merged before these are sorted; a leaf equal to a parent has the rank o
 
 Fairshare=parent (setting ``parent``): the children of such a parent queue compete beside its siblings, by their own
 shares and their part of the grandparent's usage; such a leaf has no shares of its own and comes first (LF infinite).
+
+Discrete decay (setting ``calc_period``): Slurm adds up usage, lets it fade and ranks once every PriorityCalcPeriod;
+between, all stand still. 0, the default, does so whenever it is asked.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar
 
 from harness.base.errors import CallError
 from harness.model.snapshot import Snapshot
@@ -28,6 +32,9 @@ from harness.policies.tree import Tree
 class SlurmSettings(DecaySettings):
     half_life: float = number(7 * DAY_S, above=0, doc="PriorityDecayHalfLife")
     parent: str = text("", doc="full names of queues with Fairshare=parent, commas between them")
+    calc_period: float = number(
+        0, at_least=0, doc="PriorityCalcPeriod: usage and ranks change at its multiples only (Slurm: 300); 0: at once"
+    )
 
 
 class DecaySlurm(DecayPolicy):
@@ -41,6 +48,20 @@ class DecaySlurm(DecayPolicy):
     #: Ranks are of all leaves together: those of tied parents stand between each other.
     flat: ClassVar[bool] = True
     settings: SlurmSettings
+
+    def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
+        super().__init__(settings, exact)
+        #: Usage by queue as of a multiple of ``calc_period``, and which.
+        self._period, self._stands = -1, dict[str, float]()
+
+    def _as_calculated(self, tree: Tree, time_s: float, counted: Sequence[float]) -> Sequence[float]:
+        """Usage as the latest calculation has it: that of the first look in each period."""
+        if self.settings.calc_period == 0:
+            return counted
+        period = math.floor(time_s / self.settings.calc_period)
+        if period != self._period:
+            self._period, self._stands = period, dict(zip(tree.names, counted, strict=True))
+        return [self._stands.get(name, 0.0) for name in tree.names]
 
     def _through(self, tree: Tree) -> frozenset[int]:
         """The queues with Fairshare=parent."""
@@ -59,6 +80,7 @@ class DecaySlurm(DecayPolicy):
             if asks[leaf]:
                 for q in tree.path(leaf):
                     asks[q] = True
+        counted = self._as_calculated(tree, snapshot.time_s, counted)
         return by_ranks(tree, asking_ranks(tree, [-lf for lf in self._level_fs(tree, counted)], asks))
 
     def _level_fs(self, tree: Tree, counted: Sequence[float]) -> list[float]:
@@ -72,6 +94,7 @@ class DecaySlurm(DecayPolicy):
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
         keys = [math.inf] * len(tree.names)
+        counted = self._as_calculated(tree, snapshot.time_s, counted)
         for leaf, rank in fair_tree(tree, counted, self._through(tree)).items():
             keys[leaf] = float(rank)
         return keys

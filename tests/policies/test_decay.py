@@ -218,6 +218,33 @@ def test_groups_that_used_the_same_tie_whatever_the_rounding(faded: float) -> No
     assert by_name == {"root.g.b": 0, "root.h.d": 1, "root.h.c": 2, "root.g.a": 3}
 
 
+def test_slurms_ranks_stand_still_between_two_calculations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """PriorityCalcPeriod of four steps: nobody's usage is known before step 5; then B comes first for four steps."""
+    text = "capacity: 10\nqueues: {A: {}, B: {}}\narrivals: [{A: 200, B: 200}]\nsteps: 12\n"
+    pair = ("--policy", "decay-slurm", "--set", "half_life=1000000")
+    at_once = [step["A"] for step in allocated(tmp_path, capsys, text, *pair)["steps"]]
+    assert at_once == [10, 0] * 6
+    stepwise = [step["A"] for step in allocated(tmp_path, capsys, text, *pair, "--set", "calc_period=4")["steps"]]
+    assert stepwise == [10] * 4 + [0] * 4 + [10] * 4
+
+    policy = make_policy("decay-slurm", {"calc_period": 300})
+    asking = {f"root_{q}": {"demand": Resource(1024, 1), "pending_containers": 1} for q in "ab"}
+
+    def first(time_s: float, a: float, b: float) -> bool:
+        weights = policy.plan(
+            view({"root.a": 1.0, "root.b": 1.0}, time_s, **asking), CountedLedger({"root.a": a, "root.b": b})
+        ).weights
+        return weights["root.a"] > weights["root.b"]
+
+    assert [first(0.0, 5, 9), first(299.0, 50, 9), first(300.0, 50, 9), first(599.0, 50, 99)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert first(601.0, 50, 99), "what had come by the next calculation counts"
+
+
 def test_level_fairshare_is_shares_over_usage() -> None:
     tree = tree_of(view({"root.a": 3.0, "root.b": 1.0, "root.c": 4.0}))
     used = tree.sum_up([{"root.a": 30.0, "root.b": 10.0}.get(n, 0.0) for n in tree.names])
