@@ -4,8 +4,9 @@
     python -m studies.real_faults measure FOLDER -o docs/records/real-faults.json
 
 `run` goes on until so many hours have been run in all, in pieces that each end with the accounts; SIGTERM or Ctrl-C
-ends the piece early. Called again it goes on with the same folder: ResourceManagers' state, ledgers and hours.
-`--only PIECES` stops after so many pieces. It needs Java and the right to mount a tmpfs.
+ends the piece early. Called again it goes on with the same folder: ResourceManagers' state, ledgers and hours. A new
+folder is another run: `measure` adds it to those that the record has. `--only PIECES` stops after so many pieces. It
+needs Java and the right to mount a tmpfs; with an sshd every other piece has the allocation file behind SFTP.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,7 +25,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.base.files import read_json, write_json
 from studies.real_faults.load import Used
-from studies.real_faults.measured import measured
+from studies.real_faults.measured import measured, run_of
 from studies.real_faults.piece import Piece
 from studies.result import in_one_line, write
 
@@ -41,7 +43,9 @@ def run(folder: Path, hours: float, seed: int, piece_minutes: float, only: int) 
 
 def _pieces(folder: Path, hours: float, seed: int, piece_minutes: float, only: int) -> None:
     kept = folder / "state.json"
-    state: dict[str, Any] = read_json(kept) if kept.exists() else {"seed": seed, "seconds": 0.0, "pieces": []}
+    state: dict[str, Any] = (
+        read_json(kept) if kept.exists() else {"seed": seed, "commit": _commit(), "seconds": 0.0, "pieces": []}
+    )
     stop = False
     while state["seconds"] < 3600 * hours and not stop and only:
         only -= 1
@@ -77,6 +81,12 @@ def _pieces(folder: Path, hours: float, seed: int, piece_minutes: float, only: i
         )
 
 
+def _commit() -> str:
+    """The commit that runs; "" outside a repository."""
+    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)
+    return told.stdout.strip()
+
+
 @in_one_line("real_faults")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
@@ -87,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of a new folder's faults [1]")
     parser.add_argument("--piece-minutes", type=float, default=30.0, help="how long a piece is [30]")
     parser.add_argument("--only", type=int, default=-1, metavar="PIECES", help="end after so many [never]")
+    parser.add_argument("--anew", action="store_true", help="forget the other runs that the record holds")
     parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
     folder = given.folder.resolve()
@@ -94,8 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(folder, given.hours, given.seed, given.piece_minutes, given.only)
     else:
         state = read_json(folder / "state.json", mend="run it first")
+        kept = given.out is not None and given.out.exists() and not given.anew
+        before = read_json(given.out)["values"]["runs"] if kept else []
         commands = [f"python -m studies.real_faults {what} runs/real-faults" for what in ("run", "measure")]
-        write(given.out, "; ".join(commands), measured(state, given.hours))
+        write(given.out, "; ".join(commands), measured(run_of(state), given.hours, before))
     return 0
 
 

@@ -23,11 +23,18 @@ MOMENTS = frozenset({"rm", "foreign", "note"})
 
 
 class Controller:
-    """One controller with its configuration, log (both in a folder) and ledger. ``mark``: its cluster's."""
+    """One controller with its configuration, log (both in a folder) and ledger. ``more``: of its environment."""
 
-    def __init__(self, name: str, folder: Path, ledger: Path, config: Mapping[str, Any], mark: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        ledger: Path,
+        config: Mapping[str, Any],
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._mark = mark
+        self._more = dict(more or {})
         self.name, self.ledger = name, ledger
         self.config, self.log = folder / f"{name}.yaml", folder / f"{name}.log"
         write_text(self.config, yaml.safe_dump({**config, "ledger": str(ledger)}))
@@ -54,7 +61,7 @@ class Controller:
         if self.running:
             return
         command = [sys.executable, "-m", "harness", "enforce", "--config", str(self.config), "--log-format", "json"]
-        environment = {**os.environ, processes.MARK: self._mark}
+        environment = {**os.environ, **self._more}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.frozen = self.begun = False
@@ -139,6 +146,6 @@ class Controller:
         self.events()
         words = f"{self.name} ended with {self.process.returncode}: {self._last[-400:]}"
         # A record says nothing of where on a machine it was made.
-        words = words.replace(f"{self.ledger.parent}/", "")
+        words = words.replace(str(self.ledger.parent.parent), "")
         self.process = None
         return words

@@ -297,3 +297,41 @@ def _network(mode: str) -> None:
 
 for _mode in MODES:
     _network(_mode)
+
+
+# --- SFTP between the controllers and the file, in the pieces that have it ---
+
+
+def _sftp_network(mode: str) -> None:
+    @_kind(f"sftp-{mode}", 0.5, part="sftp")
+    def begin(parts: Parts, rng: random.Random) -> Begun | None:
+        relay = parts.sftp_relay
+        if relay is None:
+            return None
+        relay.mode = mode
+
+        def end() -> None:
+            relay.mode = ""
+
+        return Begun("sftp", rng.uniform(2.0, 40.0), end)
+
+
+for _mode in MODES:
+    _sftp_network(_mode)
+
+
+@_kind("sftp-killed", part="sftp")
+def _sftp_killed(parts: Parts, rng: random.Random) -> Begun | None:
+    """The server dies with its connections, wherever a write stands."""
+    if (sftp := parts.sftp) is None:
+        return None
+    sftp.signal(signal.SIGKILL)
+    return Begun("sftp", rng.uniform(0.0, 30.0), sftp.start)
+
+
+@_kind("sftp-frozen", part="sftp")
+def _sftp_frozen(parts: Parts, rng: random.Random) -> Begun | None:
+    if (sftp := parts.sftp) is None:
+        return None
+    sftp.signal(signal.SIGSTOP)
+    return Begun("sftp", rng.uniform(2.0, 40.0), lambda: sftp.signal(signal.SIGCONT))

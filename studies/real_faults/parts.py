@@ -24,6 +24,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmClient
 from studies.pair import Pair, recovery
+from studies.real_faults import server
 from studies.real_faults.controllers import Controller
 from studies.real_faults.disk import Disk
 from studies.real_faults.guard import Guard
@@ -40,6 +41,8 @@ THEIRS = b"""<?xml version="1.0"?>
 </allocations>
 """
 PERIOD_S, LEASE_S = 5.0, 15.0
+#: How controllers reach the allocation file, by pieces in turn.
+PLACES = ("file", "sftp")
 NODES, _NODE_MB = 2, 2048
 _OPTIONS = HttpOptions(attempts=1, connect_timeout_s=1.0, read_timeout_s=4.0, deadline_s=8.0)
 
@@ -58,6 +61,7 @@ class Told:
     samples: list[dict[str, Any]] = field(default_factory=list)
     accounts: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     released: bool = False
+    place: str = "file"
     seconds: float = 0.0
 
 
@@ -71,6 +75,10 @@ class Parts:
         self, folder: Path, seed: int, number: int, known: dict[str, Used], say: Callable[[str], None]
     ) -> None:
         self.folder, self.rng, self._say = folder, random.Random(f"{seed} {number}"), say
+        #: How controllers reach the allocation file.
+        self.place = PLACES[(number - 1) % len(PLACES)] if server.installed() else "file"
+        self.sftp: server.SftpServer | None = None
+        self.sftp_relay: Relay | None = None
         self.told = Told()
         self.file_disk = Disk(folder / "scheduler", folder / "kept" / "scheduler", 1024)
         self.ledger_disk = Disk(folder / "ledgers", folder / "kept" / "ledgers", 24 * 1024)
@@ -142,7 +150,7 @@ class Parts:
         stack.callback(self.guard.end)
         config = {
             "policy": "ltrf",
-            "allocation_file": str(self.file),
+            "allocation_file": self._sftp() if self.place == "sftp" else str(self.file),
             "period_s": PERIOD_S,
             "lease_s": LEASE_S,
             "rms": [
@@ -151,7 +159,13 @@ class Parts:
             ],
         }
         self.controllers = [
-            Controller(name, folder / "controllers", self.ledger_disk.folder / f"{name}.db", config, self.pair.mark)
+            Controller(
+                name,
+                folder / "controllers",
+                self.ledger_disk.folder / f"{name}.db",
+                config,
+                {processes.MARK: self.pair.mark, **({"HOME": str(self.sftp.home)} if self.sftp else {})},
+            )
             for name in ("one", "two")
         ]
         for one in self.controllers:
@@ -161,6 +175,16 @@ class Parts:
         self._until(lambda: all(self._looked(one) for one in self.controllers), 120.0, "the controllers look")
         self.load.begin()
         stack.callback(self.load.end)
+
+    def _sftp(self) -> str:
+        """The allocation file's name over SFTP, by way of a relay."""
+        self.sftp = server.SftpServer(self.folder / "sftp", self.pair.mark)
+        self._stack.callback(self.sftp.stop)
+        self.sftp.start()
+        self.sftp_relay = Relay(self.sftp.port, self.rng.randrange(2**31))
+        self._stack.callback(self.sftp_relay.close)
+        self.sftp.known_at(self.sftp_relay.port)
+        return self.sftp.place(self.sftp_relay.port, self.file)
 
     def _relays(self) -> None:
         self.relays: dict[str, dict[str, Relay]] = {}
@@ -210,6 +234,7 @@ class Parts:
 
     def violated(self, text: str) -> None:
         """Something that must hold does not."""
+        text = text.replace(str(self.folder), "")  # a record says nothing of where on a machine it was made
         if len(self.told.violations) < 200:
             self.told.violations.append(f"round {self.told.rounds}: {text}")
         self._say(f"VIOLATED: {text}")

@@ -55,7 +55,7 @@ class Piece(Parts):
             self._calm()
             self._sample(time.monotonic() - begun)
         self._wind_up()
-        self.told.replaced = self.guard.replaced
+        self.told.replaced, self.told.place = self.guard.replaced, self.place
         self.told.seconds = round(time.monotonic() - begun, 1)
         return self.told
 
@@ -113,6 +113,8 @@ class Piece(Parts):
             disk.empty()
         for name in self.pair.parts:
             self.up(name)
+        if self.sftp is not None:
+            self.sftp.start()
         for one in self.controllers:
             one.go_on()
             one.start()

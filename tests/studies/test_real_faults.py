@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from studies.real_faults import faults
+from harness.base.errors import YarnfairError
+from harness.clusters import processes
+from harness.yarn.errors import Unreachable
+from harness.yarn.places import open_place
+from studies.real_faults import faults, server
 from studies.real_faults.controllers import Controller
 from studies.real_faults.guard import Guard
-from studies.real_faults.measured import TABLES, measured
+from studies.real_faults.measured import TABLES, measured, run_of
 from studies.real_faults.parts import THEIRS
 from studies.real_faults.piece import beyond
 from studies.real_faults.relay import Relay
@@ -44,6 +49,12 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def suppressed(read: Callable[[], bytes]) -> bytes:
+    with suppress(YarnfairError):
+        return read()
+    return b""
 
 
 def count_reads(guard: Guard) -> list[bytes | None]:
@@ -242,23 +253,68 @@ def test_a_record_adds_the_pieces_up() -> None:
             "faults": dict(Counter({"rm-killed": 1, kind: 2})),
             "violations": violations,
             "calm_after_s": [10.0, 20.0],
-            "ended": [],
+            "ended": ["words"],
             "replaced": 5,
+            "begun": "2026-11-24T12:45:00+00:00",
+            "place": "file",
             "released": not violations,
             "samples": [sample(0, 80.0), sample(60, 81.0), sample(1700, None), sample(1800, 82.0)],
             "accounts": {"one": account, "two": account},
             "seconds": 1800.0,
         }
 
-    state = {"seed": 3, "seconds": 3600.0, "pieces": [piece("node-killed", ["x"], 500.0), piece("a", [], 1001.0)]}
-    values = measured(state, 8.0)
-    assert values["hours"] == 1.0
-    assert values["faults"] == {"a": 2, "node-killed": 2, "rm-killed": 2}
-    assert (values["fault_count"], values["violation_count"], values["released_pieces"]) == (6, 1, 1)
-    assert [found["hours"] for found in values["samples"]] == [0.0, 0.5, 1.0], (
+    def state(*pieces: dict[str, Any]) -> dict[str, Any]:
+        return {"seed": 3, "commit": "0123456789", "seconds": 1800.0 * len(pieces), "pieces": list(pieces)}
+
+    run = run_of(state(piece("node-killed", ["x"], 500.0), piece("a", [], 1001.0)))
+    assert run["faults"] == {"a": 2, "node-killed": 2, "rm-killed": 2}
+    assert (run["hours"], run["released_pieces"], run["ended"]) == (1.0, 1, {"words": 2})
+    assert [found["hours"] for found in run["samples"]] == [0.0, 0.5, 1.0], (
         "at most so many; none while one of them was beginning"
     )
+    values = measured(run, 8.0)
+    assert (values["hours"], values["fault_count"], values["violation_count"]) == (1.0, 6, 1)
     tables = {name: make(values) for name, (_, make) in TABLES.items()}
     assert "| one | `root.a` | 1,001 | 900 | 1,000 | +0.10 % |" in tables["real-faults-accounts"]
     assert "| 0.50 | 82 | 82 | 200 | 210 | 2 | 2 | 4 | 4 | 7 |" in tables["real-faults-sizes"]
-    assert "| 1.0 of 8 | 2 | 6 | 1 | 20 s | 10 | 1 of 2 |" in tables["real-faults-sum"]
+    row = "| 2026-11-24, `0123456` | 1.0 of 8 | 2 | 6 | 1 | 20 s | 10 | 1 of 2 | 1, 1 |"
+    assert row in tables["real-faults-sum"]
+
+    other = {**run_of(state(piece("b", [], 990.0))), "begun": "2026-11-25"}
+    both = measured(other, 8.0, values["runs"])
+    assert (both["hours"], both["fault_count"], both["violation_count"]) == (1.5, 9, 1)
+    tables = {name: make(both) for name, (_, make) in TABLES.items()}
+    assert row.replace(" of 8", "") in tables["real-faults-sum"]
+    assert "| all | 1.5 of 8 | 3 | 9 | 1 | 20 s | 15 | 2 of 3 |  |" in tables["real-faults-sum"]
+    assert "| one | `root.a` | 1,991 | 1,800 | 2,000 | +0.10 % |" in tables["real-faults-accounts"]
+    assert "| 1.50 | 82 |" in tables["real-faults-sizes"]
+    assert tables["real-faults"] == "`a` 2, `b` 2, `node-killed` 2, `rm-killed` 3"
+
+    went_on = run_of(state(*[piece("a", [], 990.0)] * 3))
+    assert measured(went_on, 8.0, both["runs"])["hours"] == 2.0, "a run that went on is not counted twice"
+
+
+@pytest.mark.sshd
+def test_the_file_is_behind_sftp_which_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "fair-scheduler.xml"
+    file.write_bytes(THEIRS)
+    made = server.SftpServer(tmp_path / "sftp", f"test-{tmp_path}")
+    with closing(Relay(made.port, 1)) as relay:
+        made.known_at(relay.port)
+        made.start()
+        try:
+            monkeypatch.setenv("HOME", str(made.home))
+            place = open_place(made.place(relay.port, file))
+            until(lambda: suppressed(place.read) == THEIRS)
+            made.signal(signal.SIGKILL)
+            with pytest.raises(Unreachable):
+                place.read()
+            made.start()
+            until(lambda: suppressed(place.read) == THEIRS)
+            relay.mode = "cut"
+            with pytest.raises(Unreachable):
+                place.write(b"<allocations/>", before=THEIRS)
+            assert file.read_bytes() == THEIRS
+        finally:
+            made.stop()
+    assert processes.marked(made.mark) == []
