@@ -70,13 +70,17 @@ def _samples(pieces: list[dict[str, Any]], every_h: float) -> list[dict[str, Any
 
 def total(values: Values) -> str:
     """How much has been run, and what came of it: a row for each run, and their sum."""
-    rows = [_row(f"{one['begun'][:10]}, `{one['commit'][:7]}`", [one]) for one in values["runs"]]
+    rows = [_row(_name(one), [one]) for one in values["runs"]]
     if len(rows) > 1:
         rows.append(_row("all", values["runs"]))
     row = rows[-1]
     rows[-1] = (row[0], f"{row[1]} of {values['of_hours']:g}", *row[2:])
     head = ("begun, commit", "hours", "pieces", "faults", "violations", "all well after at most", "files written")
     return markdown((*head, "given back", "load average, median and greatest"), rows)
+
+
+def _name(run: Values) -> str:
+    return run["begun"][:10] + (f", `{run['commit'][:7]}`" if run["commit"] else "")
 
 
 def _row(name: str, runs: Sequence[Values]) -> tuple[Any, ...]:
