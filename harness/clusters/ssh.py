@@ -12,7 +12,7 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ from harness.clusters.shared import SharedFolder
 from harness.clusters.state import ClusterSpec, ClusterState, not_ended
 from harness.clusters.status import ClusterStatus, Part, last_words, look, scheduler_of, wait_for_nodes
 from harness.yarn.errors import reason
-from harness.yarn.files import MAX_BYTES, AllocationPlace
+from harness.yarn.files import MAX_BYTES, AllocationPlace, always
 from harness.yarn.rmclient import RmAddress
 
 #: What an adopted cluster's allocation file held, in the state folder.
@@ -71,7 +71,8 @@ class RemotePlace(AllocationPlace):
         with Remote(self.host) as remote:
             return remote.read(self.path, MAX_BYTES)
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        still()
         with Remote(self.host) as remote:
             remote.put({self.path: data}, keep=True)
 

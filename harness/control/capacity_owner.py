@@ -24,7 +24,7 @@ from harness.yarn.capacity.source import Configuration, ConfigurationSource, Fil
 from harness.yarn.capacity.steering import CAPACITY, MAXIMUM, PRIORITY, WRITTEN, Steering
 from harness.yarn.capacity.traps import Trap, find_traps
 from harness.yarn.errors import Refused
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, always
 from harness.yarn.rmclient import RmClient
 
 
@@ -156,12 +156,13 @@ class CapacityOwner:
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         return PreparedCapacities(before, after, AllocationFile(), in_force, changes=changes)
 
-    def write(self, prepared: Prepared) -> None:
-        """Sets prepared properties, unless somebody else was faster (FileChanged). Raises InputError."""
+    def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
+        """Sets prepared properties, unless somebody else was faster (FileChanged). ``still``: as for
+        `AllocationPlace.write`. Raises InputError."""
         assert isinstance(prepared, PreparedCapacities)
         if prepared.changed:
             try:
-                self._now = self.source.write(prepared.changes, self._configuration())
+                self._now = self.source.write(prepared.changes, self._configuration(), still)
             except InputError:
                 # Whatever is there now is looked at anew.
                 self._now = None

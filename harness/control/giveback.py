@@ -16,6 +16,7 @@ from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
 from harness.yarn.errors import Unreachable
+from harness.yarn.files import always
 from harness.yarn.rmclient import RmClient
 
 _BY_ITSELF = "when the ResourceManager looks at the file next (10 to 20 s)"
@@ -38,7 +39,7 @@ def give_back(
     prepared = owner.original()
     if lease is not None:
         lease.keep(owner.document(), released)
-    owner.write(prepared)
+    owner.write(prepared, lease.lasts if lease is not None else always)
     owner.forget()
     store.commit(documents=owner.document() | _given_back(store))
     clear(owner, lease)

@@ -132,6 +132,18 @@ class Lease:
             self.said, self.said_by, self.released = json.loads(json.dumps(dict(said))), self.owner, new
             self._silent = False
             self._renew(self._clock())
+        elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
+            # What is written next is to be over before the lease is.
+            self._renew(self._clock())
+
+    def lasts(self) -> None:
+        """InputError where the lease may be over by now: what is under way took too long."""
+        if self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s:
+            raise InputError(
+                f"not written: it took longer than the lease lasts ({self.lease_s:g} s)",
+                where=self.place.name,
+                mend="the next round tries it again; where this lasts, make lease_s longer",
+            )
 
     def _renew(self, now: float) -> None:
         self._count += 1

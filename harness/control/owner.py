@@ -34,7 +34,7 @@ from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.fair.render import resource_text
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, always
 from harness.yarn.rmclient import RmClient
 
 #: A queue that the controller has named is taken out of the file when it has had no application for so long, seconds.
@@ -341,10 +341,11 @@ class FileOwner:
         for path in edited.opened:
             self.texts.setdefault(path, {})[OPENED] = None
 
-    def write(self, prepared: Prepared) -> None:
-        """Puts a prepared file in its place, unless somebody else was faster (FileChanged). Raises InputError."""
+    def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
+        """Puts a prepared file in its place, unless somebody else was faster (FileChanged). ``still``: as for
+        `AllocationPlace.write`. Raises InputError."""
         if prepared.changed:
-            self.place.write(prepared.after, before=prepared.before)
+            self.place.write(prepared.after, before=prepared.before, still=still)
             self._data, self._file, self._drafted = prepared.after, prepared.says, None
             while self._leaving:
                 self._forget(self._leaving.pop())

@@ -49,7 +49,7 @@ from harness.model.snapshot import Snapshot
 from harness.policies.base import Policy
 from harness.yarn.capacity.source import ConfigurationSource
 from harness.yarn.capacity.traps import Trap
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, always
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.rmclient import NotEffective, RmClient
 
@@ -289,7 +289,7 @@ class Controller(Tenure):
                 return self._handle(Actuated(self.clock(), ok=False, reason="not written: the ledger cannot be kept"))
             if self._lease is not None and not self._told(self._lease):
                 return self._passive()
-            self.owner.write(prepared)
+            self.owner.write(prepared, self._lease.lasts if self._lease is not None else always)
             tick.wrote = prepared.changed
             self._in_force, self._written_s = prepared.in_force, self.clock()
             if self.settings.refresh == "rpc":

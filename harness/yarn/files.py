@@ -13,6 +13,7 @@ import pwd
 import stat
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,10 @@ class FileChanged(InputError):
     """The file is not the one that was read before: somebody else has written it since."""
 
 
+def always() -> None:
+    """Nothing keeps a file from being replaced."""
+
+
 class AllocationPlace(ABC):
     """A place where one allocation file lies. `name` is how messages call it."""
 
@@ -46,27 +51,32 @@ class AllocationPlace(ABC):
         """The file's bytes. InputError (no such file, no permission, too large) or Unreachable."""
 
     @abstractmethod
-    def _put(self, data: bytes) -> None:
-        """Puts these bytes in the file's place in one step."""
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        """Puts these bytes in the file's place in one step. ``still`` is called just before that; what it raises keeps
+        the old file there."""
 
-    def write(self, data: bytes, *, before: bytes | None = None) -> None:
+    def write(self, data: bytes, *, before: bytes | None = None, still: Callable[[], None] = always) -> None:
         """Replaces the file and reads it back.
 
         With `before` only when the file still has those bytes (FileChanged otherwise; where two names cannot be
-        exchanged, between the look and the rename lies a moment). InputError or Unreachable: then the old file is
-        there, whole.
+        exchanged, between the look and the rename lies a moment). `still` is called just before the file is replaced,
+        and raises where it must not be any more. InputError or Unreachable: then the old file is there, whole.
         """
         if len(data) > MAX_BYTES:
             raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
-        if before is not None and self.read() != before:
-            raise self._changed()
-        self._put_over(data, before)
+        self._put_over(data, before, still)
         if self.read() != data:
             raise FileChanged("another writer replaced the file at the same moment", where=self.name)
 
-    def _put_over(self, data: bytes, before: bytes | None) -> None:
-        """`_put`; a place that can tell at the very moment whether the file still has ``before`` raises FileChanged."""
-        self._put(data)
+    def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
+        """`_put`, unless the file has no longer the bytes ``before`` when the new one lies beside it."""
+
+        def last() -> None:
+            if before is not None and self.read() != before:
+                raise self._changed()
+            still()
+
+        self._put(data, last)
 
     def _changed(self) -> FileChanged:
         return FileChanged(
@@ -207,10 +217,12 @@ class LocalPlace(AllocationPlace):
             mend = "check the path, and who may read it"
             raise InputError(f"cannot be read: {reason(error)}", where=self.name, mend=mend) from None
 
-    def _put(self, data: bytes) -> None:
-        self._put_over(data, None)
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        self._put_over(data, None, still)
 
-    def _put_over(self, data: bytes, before: bytes | None) -> None:
+    def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
+        if before is not None and self.read() != before:
+            raise self._changed()
         try:
             target = Path(os.path.realpath(self.path))
             handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}{TEMPORARY}")
@@ -228,6 +240,7 @@ class LocalPlace(AllocationPlace):
                     self._become(out.fileno(), old, acl_of(target))
                 out.flush()
                 os.fsync(out.fileno())
+            still()
             if before is None or not exchange(temporary, target):
                 os.replace(temporary, target)
             elif read_whole(temporary, MAX_BYTES) != before:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from harness.base.errors import CallError
 from harness.yarn.errors import Refused
-from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, left_by
+from harness.yarn.files import TEMPORARY, AllocationPlace, LocalPlace, always, left_by
 from harness.yarn.http import HttpOptions
 from harness.yarn.sftp import SftpPlace
 from harness.yarn.webhdfs import WebHdfs
@@ -42,11 +43,11 @@ class WebHdfsPlace(AllocationPlace):
     def read(self) -> bytes:
         return self._hdfs.call("GET", self.path, "OPEN")
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         before = None
         with contextlib.suppress(Refused):
             before = self._hdfs.status(self.path)
-        self._hdfs.write(self.path, data, like=before, temporary=TEMPORARY)
+        self._hdfs.write(self.path, data, like=before, temporary=TEMPORARY, still=still)
 
     def remove(self) -> None:
         self._hdfs.delete(self.path)

@@ -8,14 +8,14 @@ import posixpath
 import shlex
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import InputError
 from harness.yarn.errors import Refused, Unreachable, reason
-from harness.yarn.files import MAX_BYTES, TEMPORARY, AllocationPlace, Readers, left_by, unreadable
+from harness.yarn.files import MAX_BYTES, TEMPORARY, AllocationPlace, Readers, always, left_by, unreadable
 from harness.yarn.ssh_proxy import Proxy, proxy_command
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class SftpPlace(AllocationPlace):
             raise InputError("too large for an allocation file", where=self.name)
         return data
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         with self._session() as session:
             target, old = old_over_sftp(session, self.path)
             folder, last = posixpath.split(target)
@@ -142,6 +142,7 @@ class SftpPlace(AllocationPlace):
                 become_over_sftp(session, temporary, old, self.name)
                 if old is not None:
                     _keep_acl_over_ssh(session, target, temporary, self.name, self.timeout_s)
+                still()
                 # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
                 session.posix_rename(temporary, target)
             except BaseException:

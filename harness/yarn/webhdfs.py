@@ -11,7 +11,7 @@ import http.client
 import io
 import posixpath
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -215,12 +215,14 @@ class WebHdfs:
         permission: str = "644",
         like: HdfsStatus | None = None,
         temporary: str = ".",
+        still: Callable[[], None] | None = None,
     ) -> None:
         """Puts a file there whole or not at all: written beside it, then renamed over what was there.
 
         like : the file that is replaced: its permission, owner, group and ACL stay. InputError where they cannot, and
             somebody could not read the new file.
         temporary : what stands between the name and the random end of the temporary file's.
+        still : called when all is ready for the rename; what it raises keeps the old file there.
         """
         folder, last = posixpath.split(path)
         new = posixpath.join(folder, f".{last}{temporary}{uuid.uuid4().hex[:12]}")
@@ -229,6 +231,8 @@ class WebHdfs:
             self.call("PUT", new, "CREATE", data, overwrite="false", permission=permission)
             if like is not None and like.owner:
                 self._become(new, path, like)
+            if still is not None:
+                still()
             told = self._document("PUT", new, "RENAME", destination=path, renameoptions="OVERWRITE")
             if told is not None and told != {"boolean": True}:
                 raise Refused(f"WebHDFS RENAME: {told}", where=f"{self.base}{path}")

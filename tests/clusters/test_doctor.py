@@ -295,7 +295,7 @@ class FarPlace(AllocationPlace):
             raise Unreachable("no connection", where=self.name)
         return self.data
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, last: object = None) -> None:
         raise AssertionError("the doctor writes nothing")
 
 

@@ -6,7 +6,7 @@ no stand-in for a real RM (those tests are in tests/cluster); it is there to cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ from harness.yarn.answers import AppList, AppStatus, ClusterInfo
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.parse import parse_allocations
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, always
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 from harness.yarn.rmclient import NotEffective
 
@@ -92,7 +92,8 @@ class MemoryPlace(AllocationPlace):
     def remove(self) -> None:
         self.data = b""
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        still()
         if self.fail is not None:
             raise self.fail
         self.data = data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,53 @@ def test_an_edit_that_a_holder_has_not_seen_before_it_hands_over_is_no_entitleme
         assert spare.owner.configured_weights() == {"root.a": 2.0, "root.b": 1.0}
         spare.release()
         assert parse_allocations(rm.place.data).settings["root.a"].weight == 2.0
+
+
+def test_a_write_that_takes_longer_than_the_lease_replaces_nothing(
+    tmp_path: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file lies behind a slow network: a spare may have taken over before the new one is there."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    put = rm.place._put
+    with leased(rm, tmp_path, beside, clock) as holder:
+        for _ in range(10):
+            rm.start("x")
+        holder.tick()
+        rm.now_s += 60.0
+        clock[0] += 15.0
+        before = rm.place.data
+
+        def slowly(data: bytes, still: Callable[[], None]) -> None:
+            clock[0] += 31.0
+            put(data, still)
+
+        monkeypatch.setattr(rm.place, "_put", slowly)
+        report = holder.tick()
+        assert not report.wrote
+        assert [alarm.text for alarm in report.alarms if alarm.kind == "actuation"] == [
+            f"{beside.name}: not written: it took longer than the lease lasts (30 s); "
+            "the next round tries it again; where this lasts, make lease_s longer"
+        ]
+        assert rm.place.data == before
+
+
+def test_a_look_that_takes_longer_than_the_lease_keeps_nobody_from_writing(tmp_path: Path, clock: list[float]) -> None:
+    """Nobody has taken over: the lease is renewed before the file is written."""
+    rm, beside = rm_with_load(TWO_TO_ONE), MemoryPlace(b"")
+    with leased(rm, tmp_path, beside, clock) as only:
+        for _ in range(10):
+            rm.start("x")
+        only.tick()
+        rm.now_s += 60.0
+        clock[0] += 15.0
+        look = only._look.look
+
+        def slowly(*given: Any, **named: Any) -> Any:
+            clock[0] += 45.0
+            return look(*given, **named)
+
+        only._look.look = slowly  # type: ignore[method-assign]
+        assert only.tick().wrote
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -239,17 +240,30 @@ def test_what_is_no_place(text: str) -> None:
         open_place(text)
 
 
+def test_what_must_not_be_replaced_any_more_stays(tmp_path: Path) -> None:
+    path = tmp_path / "f.xml"
+    path.write_bytes(OLD)
+
+    def over() -> None:
+        raise InputError("the lease is over")
+
+    for before in (OLD, None):
+        with pytest.raises(InputError, match="the lease is over"):
+            LocalPlace(path).write(NEW, before=before, still=over)
+        assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [("f.xml", OLD)]
+
+
 class Racing(LocalPlace):
     """Somebody replaces the file after it was looked at, at the last moment."""
 
     theirs: tuple[bytes, ...] = ()
 
-    def _put_over(self, data: bytes, before: bytes | None) -> None:
+    def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
         for content in self.theirs:
             other = self.path.with_name("other")
             other.write_bytes(content)
             other.replace(self.path)
-        super()._put_over(data, before)
+        super()._put_over(data, before, still)
 
 
 def test_an_edit_between_the_look_and_the_rename_is_found_and_stays(tmp_path: Path) -> None:

@@ -147,6 +147,21 @@ def test_over_sftp_the_file_is_replaced_and_keeps_its_mode(sftp: SftpPlace) -> N
     assert [item.name for item in path.parent.iterdir()] == ["f.xml"]
 
 
+def test_over_sftp_an_edit_while_the_new_file_is_on_its_way_is_found_and_stays(
+    sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, chattr = Folder.root / "etc" / "f.xml", Folder.chattr
+
+    def meanwhile(self: Folder, name: str, attr: paramiko.SFTPAttributes) -> int:
+        path.write_bytes(b"theirs")
+        return chattr(self, name, attr)
+
+    monkeypatch.setattr(Folder, "chattr", meanwhile)
+    with pytest.raises(FileChanged):
+        sftp.write(NEW, before=OLD)
+    assert [(item.name, item.read_bytes()) for item in path.parent.iterdir()] == [("f.xml", b"theirs")]
+
+
 @as_root
 def test_over_sftp_owner_and_group_stay_or_the_file_is_not_replaced(
     sftp: SftpPlace, monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from pathlib import Path
 from harness.base.errors import InputError, YarnfairError
 from harness.clusters import processes
 from harness.yarn.errors import reason
-from harness.yarn.files import AllocationPlace
+from harness.yarn.files import AllocationPlace, always
 from harness.yarn.http import HttpOptions
 from harness.yarn.places import open_place
 
@@ -118,9 +118,9 @@ class _GivenPlace(AllocationPlace):
     def read(self) -> bytes:
         return self._place.read()
 
-    def _put(self, data: bytes) -> None:
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         self._kept.note(data)
-        self._place._put(data)
+        self._place._put(data, still)
 
 
 def _kept_folders(root: Path) -> list[_Kept]:

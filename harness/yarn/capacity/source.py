@@ -8,7 +8,7 @@ somebody else's change since that mark. A file is replaced whole or not at all; 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.yarn.answers import Fields
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
 from harness.yarn.errors import BadAnswer, Refused
-from harness.yarn.files import AllocationPlace, FileChanged
+from harness.yarn.files import AllocationPlace, FileChanged, always
 from harness.yarn.http import HttpClient
 from harness.yarn.rmclient import RmClient
 
@@ -43,9 +43,12 @@ class ConfigurationSource(ABC):
         """All properties. InputError, Unreachable."""
 
     @abstractmethod
-    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+    def write(
+        self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
+    ) -> Configuration:
         """Sets these properties (None: removes) if nobody has changed anything since ``before``; what is there then.
 
+        ``still`` is called just before, and raises where they must not be set any more.
         FileChanged where somebody has, Refused where the RM refuses: nothing is changed then. InputError, Unreachable.
         """
 
@@ -68,11 +71,13 @@ class FileSource(ConfigurationSource):
         data = self.place.read()
         return Configuration(parse_configuration(data, source=self.name).values, data)
 
-    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+    def write(
+        self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
+    ) -> Configuration:
         file = parse_configuration(before.mark, source=self.name)
         after = file.edited(changes)
         if after != before.mark:
-            self.place.write(after, before=before.mark)
+            self.place.write(after, before=before.mark, still=still)
         return Configuration(parse_configuration(after, source=self.name).values, after)
 
     def load(self, client: RmClient) -> None:
@@ -115,7 +120,9 @@ class StoreSource(ConfigurationSource):
             raise
         return int(Fields(answer.document, answer.url, "answer").text("versionID"))
 
-    def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+    def write(
+        self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
+    ) -> Configuration:
         wanted = {name: value for name, value in changes.items() if before.values.get(name) != value}
         if not wanted:
             return before
@@ -123,6 +130,7 @@ class StoreSource(ConfigurationSource):
         now = before if before.mark is not None and self._version() == before.mark else self.read()
         if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):
             raise self._changed("since it was read; the next round starts from it")
+        still()
         answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True)
         if "successfully" not in str(answer.document):
             raise BadAnswer(f"not taken: {str(answer.document)[:200]!r}", where=answer.url)
