@@ -97,7 +97,8 @@ class Ticks:
         written, edited = controller.core.written, world.file.edits != process.begun_edits
         if written is None or not controller.holds or controller.shadow or world.writer != process.name:
             return
-        if world.broken or edited or "file" in kinds or world.ad_hoc_seen:
+        # What it could not write it says: of a queue that an RM with an older configuration does not show, above all.
+        if world.broken or edited or kinds & {"file", "ad-hoc"} or world.ad_hoc_seen:
             return
         if world.plan.capacity and written.min_shares:
             return  # capacities are larger by them
