@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import posixpath
 import shlex
@@ -20,6 +21,9 @@ from harness.yarn.ssh_proxy import Proxy, proxy_command
 
 if TYPE_CHECKING:
     import paramiko
+
+# What goes wrong is told by our errors; paramiko's threads would print tracebacks into a service's log.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)

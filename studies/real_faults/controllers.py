@@ -44,6 +44,8 @@ class Controller:
         self.begun = False
         #: Alarms that last, by kind, as the log tells.
         self.alarms: dict[str, str] = {}
+        #: Lines of its log that no log should have.
+        self.tracebacks: list[str] = []
         self._read_to = self.log.stat().st_size if self.log.exists() else 0
         self._last = ""
 
@@ -124,6 +126,10 @@ class Controller:
         found = []
         for line in whole.decode(errors="replace").splitlines():
             self._last = line
+            if line.startswith("Traceback"):
+                self.tracebacks.append(line)
+            if "{" not in line:
+                continue
             with suppress(ValueError):
                 event = json.loads(line[line.find("{") :])
                 found.append(event)

@@ -80,7 +80,8 @@ def total(values: Values) -> str:
 
 
 def _name(run: Values) -> str:
-    return run["begun"][:10] + (f", `{run['commit'][:7]}`" if run["commit"] else "")
+    commit = f", `{run['commit'][:7]}`" if run["commit"] else ""
+    return f"{run['begun'][:10]}{commit}"
 
 
 def _row(name: str, runs: Sequence[Values]) -> tuple[Any, ...]:

@@ -220,7 +220,9 @@ def test_a_log_tells_which_alarms_last(tmp_path: Path) -> None:
     assert one.alarms == {"lease": "another one"}
     log('{"half a li')
     assert one.events() == []
-    log("ne\n")
+    log("ne\nTraceback (most recent call last):\nException (client): 5\n")
+    assert one.events() == []
+    assert one.tracebacks == ["Traceback (most recent call last):"]
     log("", level="info", event="lease", text="mended")
     assert len(one.events()) == 1
     assert one.alarms == {}

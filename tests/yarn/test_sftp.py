@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -268,6 +269,20 @@ def test_over_sftp_through_other_hosts(sftp: SftpPlace, tmp_path: Path, monkeypa
     ssh_config(tmp_path, "Host rm1\n HostName 127.0.0.1\n ProxyJump me@gate:2200\n")
     assert replace(sftp, host="rm1").read() == OLD
     assert call.read_text().split()[-4:] == ["-W", f"127.0.0.1:{sftp.port}", "--", "ssh://me@gate:2200"]
+
+
+def test_over_sftp_a_connection_that_breaks_prints_no_traceback(tmp_path: Path) -> None:
+    """Where no log is set up, as in a service."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60.0)
+        threading.Thread(target=lambda: server.accept()[0].close(), daemon=True).start()
+        place = f"sftp://yarn@127.0.0.1:{server.getsockname()[1]}/f.xml"
+        code = f"from harness.yarn.places import open_place; open_place({place!r}).read()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True
+        )
+    assert "no SFTP: Error reading SSH protocol banner" in done.stderr.splitlines()[-1]
+    assert "Exception (client)" not in done.stderr
 
 
 def test_over_sftp_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
