@@ -197,7 +197,9 @@ def test_a_store_that_began_to_count_anew_is_read_though_its_version_is_the_same
         def read(self) -> Configuration:
             return self.now
 
-        def write(self, changes: Mapping[str, str | None], before: Configuration) -> Configuration:
+        def write(
+            self, changes: Mapping[str, str | None], before: Configuration, still: object = None
+        ) -> Configuration:
             self.now = Configuration({**self.now.values, **{k: v for k, v in changes.items() if v}}, 3)
             return self.now
 
