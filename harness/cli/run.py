@@ -34,7 +34,7 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
     from harness.sim.compiled import is_compiled
 
     if not all(is_compiled(scheduler) for scheduler in schedulers):
-        text = "the simulator is compiled first, once after an installation or a change of it: a minute or two"
+        text = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
         click.echo(text, err=True)
 
 

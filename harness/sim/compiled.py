@@ -72,40 +72,40 @@ def keep_compiled_code() -> None:
 
 # --- all of it at once ---
 
-#: What a run calls, for each scheduler in two halves that share little, and what needs both; numba keeps each function
-#: on disk as soon as it is compiled, so that what one half has finished the other takes from there. (module, function,
-#: types of its arguments: s the scheduler's state, w the world, i an integer, I and F tables of integers and reals.)
-_HEARTBEATS = (("loop", "_beat", "swii"), ("loop", "_happens", "swii"))
-_WORLD = (
-    ("loop", "take_sample", "swi"),
-    ("loop", "rebuild_ring", "wi"),
-    ("spark", "executor_up", "wiii"),
-    ("quantum", "cross", "swi"),
-    ("apps", "restart_lost", "swi"),
-)
-_PARTS: dict[str, tuple[tuple[tuple[str, str, str], ...], ...]] = {
+#: What a run calls, for each scheduler in two halves that share little, and what needs both. Each kernel is on disk as
+#: soon as it is compiled: what one half has finished the other takes from there. (module, function, types of its
+#: arguments: s the scheduler's state, w the world, i an integer, I and F tables of integers and reals.) With a ``!``
+#: Python calls it: machine code with all that it calls; without, other kernels do.
+_Kernels = tuple[tuple[str, str, str], ...]
+_HEARTBEATS: _Kernels = (("loop", "_beat", "swii"), ("loop", "_happens", "swii"), ("loop", "_run", "sw"))
+_WORLD: _Kernels = (("apps", "arrive", "swii"), ("apps", "act", "swii"))
+_CALLED: _Kernels = (("loop", "take_sample!", "swi"), ("events", "push!", "wiiii"))
+_PARTS: dict[str, tuple[_Kernels, _Kernels, _Kernels]] = {
     "fair": (
         (("fair.nodes", "heartbeat", "sii"), *_HEARTBEATS),
         (
-            ("fair.shares", "update", "si"),
-            ("fair.shares", "reweigh", "iF"),
-            ("observe", "look_at", "iiIFi"),
             *_WORLD,
             ("fair.preempt", "preempt_pass", "si"),
-            ("fair.preempt", "run_kills", "si"),
+            ("fair.shares", "update", "si"),
+            ("observe", "look_at!", "iiIFi"),
+            ("fair.shares", "reweigh!", "iF"),
+            ("fair.turns", "seat_all!", "s"),
+            ("fair.nodes", "cluster_changed!", "s"),
+            *_CALLED,
         ),
-        (("loop", "run_at", "ii"),),
+        (("loop", "run_at!", "ii"),),
     ),
     "capacity": (
         (("capacity.nodes", "heartbeat", "sii"), *_HEARTBEATS),
         (
-            ("capacity.capacities", "refresh", "si"),
-            ("capacity.capacities", "configured", "s"),
-            ("capacity.nodes", "refresh_room", "si"),
-            ("observe", "look_at_capacity", "iiIFi"),
             *_WORLD,
+            ("capacity.capacities", "refresh!", "si"),
+            ("capacity.capacities", "configured!", "s"),
+            ("capacity.nodes", "refresh_room!", "si"),
+            ("observe", "look_at_capacity!", "iiIFi"),
+            *_CALLED,
         ),
-        (("loop", "run_capacity_at", "ii"),),
+        (("loop", "run_capacity_at!", "ii"),),
     ),
 }
 
@@ -124,9 +124,10 @@ def compile_part(scheduler: str, which: int) -> None:
         "I": types.Array(types.int64, 2, "C"),
         "F": types.Array(types.float64, 2, "C"),
     }
-    for module, function, arguments in _PARTS[scheduler][which]:
-        compiled = getattr(importlib.import_module(f"harness.sim.{module}"), function)
-        compiled.compile(tuple(kinds[kind] for kind in arguments))
+    for module, name, arguments in _PARTS[scheduler][which]:
+        compiled = getattr(importlib.import_module(f"harness.sim.{module}"), name.rstrip("!"))
+        wanted = compiled if name.endswith("!") else getattr(compiled, "part", compiled)
+        wanted.compile(tuple(kinds[kind] for kind in arguments))
 
 
 def _compile_all(scheduler: str) -> None:
@@ -138,8 +139,6 @@ def _compile_all(scheduler: str) -> None:
             helper = subprocess.Popen([sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet)
     try:
         compile_part(scheduler, 0)
-        if helper is None:
-            compile_part(scheduler, 1)
     except BaseException:
         if helper is not None:
             helper.kill()
@@ -147,7 +146,9 @@ def _compile_all(scheduler: str) -> None:
     finally:
         if helper is not None:
             helper.wait()
-    compile_part(scheduler, 2)  # and whatever a helper that failed has left undone
+    if helper is None or helper.returncode != 0:
+        compile_part(scheduler, 1)
+    compile_part(scheduler, 2)
 
 
 def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:

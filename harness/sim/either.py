@@ -4,14 +4,9 @@ Which one is called is settled when the caller is compiled; at run time that cos
 own kernels: these here are for compiled code alone. Where the two differ in arguments the Fair Scheduler's hold.
 """
 
-# numba's own extension functions are untyped.
-# mypy: disallow-untyped-calls=False
-
 from __future__ import annotations
 
 from typing import Any
-
-from numba.extending import overload
 
 from harness.sim.capacity import apps as cs_apps
 from harness.sim.capacity import nodes as cs_nodes
@@ -21,25 +16,11 @@ from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
-
-#: No kernel allocates memory (harness.sim.kernel).
-_OPTIONS: Any = {"_nrt": False}
+from harness.sim.kernel import either
 
 
 def _either(fair: Any, capacity: Any) -> Any:
-    def stub(*args: Any) -> Any:
-        raise NotImplementedError("only compiled code calls this")
-
-    def choose(s, *args):  # type: ignore[no-untyped-def]
-        kernel = capacity if s == CapacityState.compiled_type() else fair
-
-        def chosen(s, *args):  # type: ignore[no-untyped-def]
-            return kernel(s, *args)
-
-        return chosen
-
-    overload(stub, strict=False, jit_options=_OPTIONS)(choose)
-    return stub
+    return either(lambda state: capacity if state == CapacityState.compiled_type() else fair)
 
 
 add_node = _either(fs_nodes.add_node, cs_nodes.add_node)

@@ -8,12 +8,19 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core import types
 
+try:
+    from harness.sim import whole
+except ImportError:  # a numba of another build: see there
+    whole = None  # type: ignore[assignment]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: The type of a constant, without its value.
 _unliteral: Callable[[Any], Any] = types.unliteral
 
 _OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True, "_nrt": False}
+if whole is not None:
+    _OPTIONS["pipeline_class"] = whole.WholeCompiler
 
 
 def kernel(function: F) -> F:
@@ -25,6 +32,9 @@ def kernel(function: F) -> F:
     compiled: Any = njit(**_OPTIONS)(function)
     generic = getattr(compiled, "get_call_template", None)
     if generic is not None:  # None: compilation is switched off
+        if whole is not None:
+            part: Any = whole.PartDispatcher(function, {**compiled.targetoptions, "no_cpython_wrapper": True})
+            compiled.part, compiled.get_overload, generic = part, part.get_overload, part.get_call_template
 
         def of_types(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
             return generic(tuple(_unliteral(arg) for arg in args), {name: _unliteral(arg) for name, arg in kws.items()})
@@ -32,3 +42,16 @@ def kernel(function: F) -> F:
         compiled.get_call_template = of_types
     plain: F = compiled
     return plain
+
+
+def either(choose: Callable[[Any], Any]) -> Any:
+    """A name for one of several kernels: which, the type of the first argument says, when a caller is compiled."""
+
+    def stub(*args: Any) -> Any:
+        raise NotImplementedError("only compiled code calls this")
+
+    compiled: Any = njit(stub)
+    if compiled is not stub:
+        compiled.get_call_template = lambda args, kws: choose(_unliteral(args[0])).get_call_template(args, kws)
+        compiled.get_overload = lambda sig: choose(_unliteral(sig[0])).get_overload(sig)
+    return compiled

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,6 +69,24 @@ def test_the_extra_for_kerberos_is_pinned_and_built_with_pinned_tools() -> None:
     pins = (ROOT / "requirements.txt").read_text()
     assert "\ncython==" in pins
     assert "\nsetuptools==" in pins
+
+
+def test_make_run_installs_what_the_product_needs_and_no_tools_of_its_development() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / ".ci" / "needed", ROOT / "requirements.txt"], capture_output=True, text=True, check=True
+    )
+    names = {line.split("==")[0] for line in done.stdout.splitlines() if line[0] not in "# "}
+    waiting, below = {"yarnfair", "hatchling", "editables"}, set[str]()
+    while waiting:
+        name = waiting.pop()
+        below.add(name)
+        for text in metadata.requires(name) or []:
+            wanted = Requirement(text)
+            if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+                waiting |= {canonicalize_name(wanted.name)} - below
+    assert below - {"yarnfair"} <= names
+    assert not names & {"pytest", "mypy", "ruff", "matplotlib", "distributed", "hypothesis", "cython"}
+    assert len(names) < 60
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -14,16 +14,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba.extending import overload
-
 from harness.sim.durations import exp_portable
 from harness.sim.fair.longstate import DOMINANT, MEMORY
 from harness.sim.fair.turns import seat_counted
-from harness.sim.kernel import kernel
+from harness.sim.kernel import either, kernel
 
 _LN2 = math.log(2.0)
-#: No kernel allocates memory (harness.sim.kernel).
-_OPTIONS: Any = {"_nrt": False}
 
 
 @kernel
@@ -136,22 +132,20 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
     x.counted = max(total - s.win[leaf, (x.win_at + 1) % ring] * min(max(into, 0.0), 1.0), 0.0)
 
 
-def _follow(s: Any, leaf: int) -> Any:
-    """Tell the queues' order how a leaf's key moves from here on."""
-    raise NotImplementedError("only compiled code calls this")
+@kernel
+def _told(s: Any, leaf: int) -> None:
+    if s.g[0].moving == 1:
+        x = s.x[leaf]
+        seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
 
 
-@overload(_follow, jit_options=_OPTIONS)
-def _follow_of(s: Any, leaf: int) -> Any:
-    def told(s: Any, leaf: int) -> Any:
-        if s.g[0].moving == 1:
-            x = s.x[leaf]
-            seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
+@kernel
+def _nobody(s: Any, leaf: int) -> None:
+    """The Capacity Scheduler's queues are not ordered by it."""
 
-    def nobody(s: Any, leaf: int) -> Any:
-        pass
 
-    return told if "seat" in s.arrays else nobody  # the Capacity Scheduler's queues are not ordered by it
+#: Tell the queues' order how a leaf's key moves from here on.
+_follow = either(lambda state: _told if "seat" in state.arrays else _nobody)
 
 
 @kernel

@@ -1,0 +1,223 @@
+"""How kernels become machine code: each by itself once, and what Python calls put together, optimised as a whole.
+
+numba by itself puts all that a function calls into its code, optimises that and makes machine code of it; so a kernel
+below ten others is optimised eleven times. Here a kernel has two sides. What other kernels call (`Part`) is its own
+code alone, not optimised. What Python calls (`Whole`) has the parts below it, each once. Both are kept on disk.
+
+This stands on parts of numba that are not its public face. Where they are not there (ImportError), kernels are compiled
+as numba does it, with the same results, in twice the time.
+"""
+
+# numba's classes are untyped.
+# mypy: disallow-any-unimported=False, disallow-untyped-calls=False, disallow-subclassing-any=False
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import llvmlite.binding as ll  # type: ignore[import-untyped]
+from llvmlite import ir
+from numba.core import compiler
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_machinery import register_pass
+from numba.core.environment import lookup_environment
+from numba.core.registry import CPUDispatcher
+from numba.core.typed_passes import NativeLowering
+
+if not hasattr(JITCodeLibrary, "_get_module_for_linking"):
+    raise ImportError("another numba")
+
+_ENVIRONMENT = "_ZN08NumbaEnv"
+#: A named tuple, of a subclass that takes the same fields.
+_CompileResult: Any = compiler.CompileResult
+#: Parts by module and name: what a part on disk calls is found here.
+_parts: dict[tuple[str, str], PartDispatcher] = {}
+
+
+def _below(libraries: list[Any]) -> Iterator[Any]:
+    """These libraries and all that they call, each once."""
+    seen: set[Any] = set()
+    waiting = list(libraries)
+    while waiting:
+        library = waiting.pop()
+        if library in seen:
+            continue
+        seen.add(library)
+        yield library
+        if isinstance(library, Part):
+            waiting += library._linking_libraries
+
+
+class Part(JITCodeLibrary):
+    """One kernel's own code, and which others it calls. There is no machine code of it."""
+
+    #: The kernel: module, name, types of its arguments.
+    of: tuple[str, str, tuple[Any, ...]]
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        foreign = [library for library in self._linking_libraries if not isinstance(library, Part)]
+        for library in dict.fromkeys(foreign):  # numba's own helpers
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._linking_libraries = list(dict.fromkeys(x for x in self._linking_libraries if isinstance(x, Part)))
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def alone(self) -> Any:
+        """This kernel's code, to be linked into others."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """With all below it: a function that is no kernel calls it."""
+        module = self._final_module.clone()
+        for library in _below(self._linking_libraries):
+            module.link_in(_code_of(library), preserve=True)
+        for function in module.functions:
+            if not function.is_declaration and function.linkage == ll.Linkage.external:
+                function.linkage = ll.Linkage.linkonce_odr
+        return module
+
+
+def _code_of(library: Any) -> Any:
+    return library.alone() if isinstance(library, Part) else library._get_module_for_linking()
+
+
+class Whole(JITCodeLibrary):
+    """What Python calls, with all that it calls."""
+
+    def finalize(self) -> None:
+        for library in _below(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(_code_of(library), preserve=True)
+        self._linking_libraries = []
+        super().finalize()
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith(_ENVIRONMENT) and (found := lookup_environment(variable.name)) is not None:
+                self.codegen.set_env(variable.name, found)
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Machine code; of the rest only the names, since nobody links a whole into another."""
+        self._ensure_finalized()
+        names = self.codegen._create_empty_module(self.name)
+        nothing = ir.FunctionType(ir.VoidType(), [])
+        for function in self._final_module.functions:
+            if not function.is_declaration:
+                body = ir.IRBuilder(ir.Function(names, nothing, function.name).append_basic_block())
+                body.ret_void()
+        return self.name, "object", (self._get_compiled_object(), ll.parse_assembly(str(names)).as_bitcode())
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerPart(NativeLowering):
+    _name = "kernel_part"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.of = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
+        # Part of the name in the code. numba counts in each process; here two processes have to find the same.
+        state.func_id.unique_id = state.func_id.func.__code__.co_firstlineno
+        super().run_pass(state)
+        state.library._ensure_finalized()
+        state.cr = state.cr._replace(cfunc=state.library)
+        state.targetctx.insert_user_function(state.library, state.cr.fndesc, [state.library])
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerWhole(NativeLowering):
+    _name = "kernel_whole"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = Whole(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+def _pipeline(state: Any, lower: type) -> list[Any]:
+    made = compiler.DefaultPassBuilder.define_nopython_pipeline(state)
+    made.passes = [(lower, text) if found is NativeLowering else (found, text) for found, text in made.passes]
+    made.finalize()
+    return [made]
+
+
+class PartCompiler(compiler.CompilerBase):
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any) -> None:
+        flags.no_compile = True
+        super().__init__(typing, target, library, args, result, flags, names)
+
+    def define_pipelines(self) -> list[Any]:
+        return _pipeline(self.state, _LowerPart)
+
+
+class WholeCompiler(compiler.CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        return _pipeline(self.state, _LowerWhole)
+
+
+class _PartOnDisk(CompileResultCacheImpl):
+    """A part as a file: its code, and the names of those that it calls."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return f"{super().get_filename_base(fullname, abiflags)}.part"
+
+    def reduce(self, made: Any) -> tuple[Any, ...]:
+        made.fndesc.typemap = made.fndesc.calltypes = None
+        calls = [library.of for library in made.library._linking_libraries]
+        code = made.library._final_module.as_bitcode()
+        return made.library.of, code, calls, made.fndesc, made.environment, made.signature, made.reload_init
+
+    def rebuild(self, target_context: Any, kept: tuple[Any, ...]) -> Any:
+        of, code, calls, fndesc, environment, signature, reload_init = kept
+        for again in reload_init:
+            again()
+        library = Part(target_context.codegen(), of[1])
+        library.of = of
+        library._final_module = ll.parse_bitcode(code)
+        library._linking_libraries = [_part_of(*called) for called in calls]
+        library._finalized = True
+        return _CompileResult(
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=library,
+            environment=environment,
+            entry_point=library,
+            fndesc=fndesc,
+            type_annotation="",
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            typing_error=None,
+            call_helper=None,
+            metadata=None,
+            reload_init=reload_init,
+            referenced_envs=[environment],
+        )
+
+
+def _part_of(module: str, name: str, args: tuple[Any, ...]) -> Part:
+    importlib.import_module(module)
+    part = _parts[module, name]
+    part.compile(args)
+    made: Any = part.overloads[args]
+    found: Part = made.library
+    return found
+
+
+class _PartCache(FunctionCache):
+    _impl_class = _PartOnDisk
+
+
+class PartDispatcher(CPUDispatcher):
+    """Compiles the part of a kernel; Python cannot call it."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions=options, pipeline_class=PartCompiler)
+        self._cache = _PartCache(function)
+        _parts[function.__module__, function.__qualname__] = self
+
+    def add_overload(self, made: Any) -> None:
+        self.overloads[tuple(made.signature.args)] = made

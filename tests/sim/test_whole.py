@@ -1,0 +1,92 @@
+"""Kernels are compiled once each, and put together for Python: from memory, from disk, by several processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+KERNELS = """
+import numba
+from harness.sim.kernel import either, kernel
+
+@kernel
+def low(x, y):
+    return x // y
+
+@kernel
+def high(x, y):
+    return x + y
+
+lower = either(lambda kind: high if kind == numba.types.boolean else low)
+
+@kernel
+def middle(x, y):
+    return low(x, y) + lower(x, y) + lower(True, 7)
+
+@kernel
+def top(n, y):
+    total = 0
+    for i in range(n):
+        total += middle(i, y) - min(i, 3)
+    return total
+
+@kernel
+def other(x):
+    return x
+
+@numba.njit
+def plain(n, y):
+    return top(n, y) + middle(n, y)
+"""
+TYPES = "import kernels as k; from numba import int64 as i; "
+
+
+def python(folder: Path, code: str) -> str:
+    (folder / "kernels.py").write_text(KERNELS)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kept"), "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def expected(n: int, y: int) -> int:
+    return sum(2 * (i // y) + 8 - min(i, 3) for i in range(n))
+
+
+def test_what_python_calls_has_all_that_it_calls_and_is_taken_from_disk(tmp_path: Path) -> None:
+    code = TYPES + "print(k.top(20, 3), sum(k.top.stats.cache_hits.values()), len(k.middle.part.overloads))"
+    assert python(tmp_path, code) == f"{expected(20, 3)} 0 1"
+    assert python(tmp_path, code) == f"{expected(20, 3)} 1 0"  # no part was looked at
+
+
+def test_an_error_far_below_is_raised(tmp_path: Path) -> None:
+    code = TYPES + (
+        "\ntry: k.top(3, 0)\nexcept ZeroDivisionError as error: print(error)\nprint(k.top(3, 1), k.plain(3, 1))"
+    )
+    for _ in range(2):
+        assert python(tmp_path, code).split("\n") == [
+            "integer division by zero",
+            f"{expected(3, 1)} {expected(3, 1) + 14}",
+        ]
+
+
+def test_parts_that_processes_compiled_in_different_orders_fit_together(tmp_path: Path) -> None:
+    python(tmp_path, TYPES + "k.middle.part.compile((i, i))")
+    for file in (tmp_path / "kept").rglob("kernels.low-*"):
+        file.unlink()
+    python(
+        tmp_path,
+        TYPES + "k.other.part.compile((i,)); k.other.part.compile((k.numba.float64,)); k.low.part.compile((i, i))",
+    )
+    assert python(tmp_path, TYPES + "print(k.top(20, 3))") == str(expected(20, 3))
+
+
+def test_with_another_numba_kernels_are_compiled_as_numba_does_it(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['harness.sim.whole'] = None\n" + TYPES
+    assert python(tmp_path, without + "print(k.top(20, 3), k.plain(3, 1), hasattr(k.top, 'part'))") == (
+        f"{expected(20, 3)} {expected(3, 1) + 14} False"
+    )
