@@ -5,6 +5,7 @@ Where the two differ on purpose is written here, case by case; anything else tha
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -17,6 +18,8 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.clusters.jars import find
+from harness.experiments.real.cluster import file_text
+from harness.experiments.resolve import allocation_file, load_experiment
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, AllocationFile
 from harness.model.resources import Resource
 from harness.sim.capacity.conf import PREFIX
@@ -30,8 +33,7 @@ pytestmark = pytest.mark.java
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.converter.Fs2cs"
-#: The project's own allocation files.
-FILES = [ROOT / "docker" / "scheduler" / "fair-scheduler.xml"]
+DOCKERS = ROOT / "docker" / "scheduler" / "fair-scheduler.xml"
 #: What ours says and fs2cs does not: applications are limited by number, not by share.
 OURS_ALONE = {"global-queue-max-application"}
 
@@ -152,9 +154,20 @@ def converted(xml: str) -> tuple[AllocationFile, Conversion] | None:
         return None
 
 
-def test_random_files_convert_as_hadoop_converts_them() -> None:
+def own_files() -> list[str]:
+    """The project's own allocation files: Docker's, and those of the experiments, as real clusters get them."""
+    found = {DOCKERS.read_text()}
+    for path in sorted((ROOT / "experiments").glob("*.yaml")):
+        with contextlib.suppress(InputError):  # another kind of experiment has no queues
+            found.add(file_text(allocation_file(load_experiment(str(path)).spec)))
+    return sorted(found)
+
+
+def test_the_projects_own_files_and_random_ones_convert_as_hadoop_converts_them() -> None:
     rng = random.Random(301)
-    files = [random_file(rng, depth=2) for _ in range(150)] + [path.read_text() for path in FILES]
+    own = own_files()
+    assert len(own) >= 15
+    files = [random_file(rng, depth=2) for _ in range(150)] + own
     answers = fs2cs(files)
     reasons: Counter[str] = Counter()
     compared = 0
