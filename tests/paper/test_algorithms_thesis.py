@@ -245,3 +245,76 @@ def test_pi_dhsa_on_one_tasktracker() -> None:
         result = run_slots(SlotRun(cluster, tuple(jobs), rules))
         found = {job.id: job.finished_ms for job in result.jobs}
         assert found == pi_dhsa(jobs, maps, reduces, lend), (seed, maps, reduces, lend)
+
+
+def pd_dhsa(
+    jobs: list[SlotJob], maps: int, reduces: int, weights: dict[str, Fraction], least: dict[str, tuple[int, int]]
+) -> dict[str, int]:
+    """Algorithm 7 on one tasktracker that reports at every start and end, jobs of a pool by submission; the end of each
+    job, milliseconds. Every map is local. Reduces ask once all maps of their job have ended (slow start 1)."""
+    pending = {job.id: (list(job.maps_ms), list(job.reduces_ms)) for job in jobs}
+    running: list[tuple[int, SlotJob, int, int]] = []  # (end, job, kind, slots of which kind)
+    open_maps = {job.id: len(job.maps_ms) for job in jobs}
+    ends: dict[str, int] = {job.id: job.submit_ms for job in jobs}
+    now = 0
+
+    def asking(pool: str, kind: int) -> list[SlotJob]:
+        own = [job for job in jobs if job.pool == pool and job.submit_ms <= now]
+        return [job for job in own if pending[job.id][kind] and (kind == 0 or not open_maps[job.id])]
+
+    def distance(pool: str) -> tuple[bool, Fraction, str]:
+        """Line 7: below the minimum first, by the part of it that there is; then by slots over weight."""
+        own = [sum(one[1].pool == pool and one[2] == kind for one in running) for kind in (0, 1)]
+        wants = [own[kind] + sum(len(pending[job.id][kind]) for job in asking(pool, kind)) for kind in (0, 1)]
+        minimum = sum(min(least.get(pool, (0, 0))[kind], wants[kind]) for kind in (0, 1))
+        if sum(own) < minimum:
+            return False, Fraction(sum(own), minimum), pool
+        return True, sum(own) / weights[pool], pool
+
+    while True:
+        for one in [one for one in running if one[0] <= now]:
+            running.remove(one)
+            ends[one[1].id] = max(ends[one[1].id], one[0])
+            if one[2] == 0:
+                open_maps[one[1].id] -= 1
+        pools = sorted(weights)
+        demand = len(running) + sum(len(pending[j.id][k]) for pool in pools for k in (0, 1) for j in asking(pool, k))
+        capacity = math.ceil((maps + reduces) * min(Fraction(demand, maps + reduces), Fraction(1)))
+        for _ in range(capacity - len(running)):
+            idle = [slots - sum(one[3] == kind for one in running) for kind, slots in enumerate((maps, reduces))]
+            for pool, (kind, slots_of) in itertools.product(
+                sorted(pools, key=distance), ((0, 0), (1, 1), (0, 1), (1, 0))
+            ):  # cases 1 to 4
+                if idle[slots_of] and (there := asking(pool, kind)):
+                    job = min(there, key=lambda job: job.submit_ms)
+                    running.append((now + pending[job.id][kind].pop(0), job, kind, slots_of))
+                    break
+        later = [one[0] for one in running] + [job.submit_ms for job in jobs if job.submit_ms > now]
+        if not later:
+            return ends
+        now = min(later)
+
+
+def test_pd_dhsa_on_one_tasktracker() -> None:
+    for seed in range(300):
+        draw = random.Random(f"pd{seed}")
+        weights = {pool: Fraction(draw.choice([1, 1, 2, 5])) for pool in "abc"[: draw.randint(1, 3)]}
+        least = {pool: (draw.randint(0, 4), draw.randint(0, 3)) for pool in weights if draw.random() < 0.5}
+        jobs = [
+            SlotJob(
+                f"j{number}",
+                draw.choice(sorted(weights)),
+                tuple(draw.randint(1, 30) * 100 for _ in range(draw.randint(1, 14))),
+                tuple(draw.randint(1, 30) * 100 for _ in range(draw.randint(0, 9))),
+                number * draw.choice([0, 700, 3100]),
+                slow_start=1.0,
+            )
+            for number in range(draw.randint(1, 6))
+        ]
+        jobs.sort(key=lambda job: job.submit_ms)
+        maps, reduces = draw.randint(1, 6), draw.randint(1, 4)
+        rules = Rules(sharing="dependent", weights=weights, minimums=least, fifo_pools=frozenset(weights))
+        cluster = SlotCluster((SlotNode("n", maps, reduces),), replicas=0)
+        result = run_slots(SlotRun(cluster, tuple(jobs), rules, pools=tuple(weights)))
+        found = {job.id: job.finished_ms for job in result.jobs}
+        assert found == pd_dhsa(jobs, maps, reduces, weights, least), (seed, maps, reduces, weights, least)
