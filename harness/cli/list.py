@@ -16,7 +16,7 @@ WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
 _LINE = 120
 
 
-@click.command("list", short_help="List experiments, policies, workloads, scenarios or jobs.")
+@click.command("list", short_help="List experiments, policies, workloads, scenarios or jobs.", no_args_is_help=True)
 @click.argument("what", type=click.Choice(WHAT))
 @json_option
 def list_(what: str, as_json: bool) -> None:

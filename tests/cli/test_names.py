@@ -25,7 +25,7 @@ def call(*arguments: str) -> int:
     return caught.value.code
 
 
-@pytest.mark.parametrize("group", [(), ("campaign",), ("cluster",), ("sim",), ("data",), ("job",)])
+@pytest.mark.parametrize("group", [(), ("campaign",), ("cluster",), ("sim",), ("data",), ("job",), ("list",)])
 def test_a_bare_call_prints_help_as_help(group: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert call(*group) == 0
     bare = capsys.readouterr()
