@@ -140,6 +140,7 @@ def test_a_single_run_s_page_says_which_run_it_is(
     assert "One run: ltrf from outside, horizon_s 80, seed 1, simulated." in text
     assert '<body class="single">' in text
     assert "policies compared" not in text
+    assert "these runs" not in text
     assert "Comparison" not in text
     both = render_report(three_policies[:2], tmp_path / "page.html").path.read_text(encoding="utf-8")
     assert "2 runs: static, fair." in both
