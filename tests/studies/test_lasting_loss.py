@@ -14,7 +14,7 @@ from harness.experiments.resolve import jobs_of, load_experiment
 from harness.results.metrics import expected_s
 from studies import lasting_loss
 from studies.lasting_loss import Search, figure
-from studies.lasting_loss_points import CHECKS, SPACE, Point, around, distances, jobs_at, met, spread
+from studies.lasting_loss_points import CHECKS, SPACE, Point, around, distances, jobs_at, measure, met, spread
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -167,6 +167,17 @@ def test_the_page_says_what_the_record_says() -> None:
     assert f"{-best['fair_sharing_loss']:.3f} against {-best['ltyarn_sharing_loss']:.3f}" in page
     assert f"At {values['unfinished']} points" in page
     assert values["checks"]["fair: Facebook, Purdue 14 to 19 % faster"] == 0
+
+
+def test_points_without_an_end_have_no_room_for_tasks_beside_facebooks_masters() -> None:
+    """Of the search's first 40 points 18 have no room for one, of which one ends: its jobs never run all at once."""
+    experiment = load_experiment("ltyarn")
+    part_mb = 59 * 4096 // 4
+    full = [p for p in map(spread, range(1, 41)) if part_mb - p.facebook_apps * p.container_mb < p.container_mb]
+    assert len(full) == 18
+    assert [at for at, point in enumerate(full) if measure(experiment, point, 1) is not None] == [4]
+    page = " ".join((ROOT / "docs" / "decisions" / "where-it-matters.md").read_text(encoding="utf-8").split())
+    assert "Of the first 40 points of the search these are 17" in page
 
 
 def test_the_table_of_the_page_is_the_map_by_the_ratio_of_its_task_times() -> None:
