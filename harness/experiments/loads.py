@@ -48,19 +48,11 @@ def _file_hash(path: Path) -> str:
 
 
 def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
-    document = spec.model_dump(mode="json", exclude={"policies", "seed", "workloads", "period_s"})
-    if spec.slots is None:
-        del document["slots"]  # experiments on containers are what they were before there were slots
-    if spec.actuation.task_lengths == "work":
-        del document["actuation"]["task_lengths"]  # what it was before it could be chosen
-    if spec.scheduler == "fair" and not spec.capacity:
-        del document["scheduler"], document["capacity"]  # what it was before there was another scheduler
-    if spec.actuation.max_ratio is None:
-        del document["actuation"]["max_ratio"]  # the same
-    _without_own_orders(document["queues"])
-    for group in document["cluster"]["nodes"]:
-        if group["price_hour"] is None:
-            del group["price_hour"]  # nodes without a price are what they were before there were prices
+    """All that an experiment's figures depend on but policies and seeds. A key that is absent or null is left out, so
+    that a new one that may be absent changes no hash.
+    """
+    left_out = {"policies", "seed", "workloads", "period_s"}
+    document = spec.model_dump(mode="json", exclude=left_out, exclude_none=True)
     document["workloads"] = {}
     for load in loads:
         trace = load.workload.trace()
@@ -71,13 +63,3 @@ def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str,
             **({"trace_sha256": _file_hash(trace)} if trace is not None else {}),
         }
     return document
-
-
-def _without_own_orders(queues: dict[str, Any]) -> None:
-    """Queues without a quantum, rounds or weights of their own are what they were before there were such."""
-    for queue in queues.values():
-        if queue is not None:
-            for name in ("quantum_s", "round_s", "application_weights"):
-                if queue[name] is None or queue[name] == {}:
-                    del queue[name]
-            _without_own_orders(queue["children"] or {})

@@ -109,8 +109,12 @@ def test_the_hash_is_of_what_is_run_and_of_nothing_else(tmp_path: Path) -> None:
     one = load(tmp_path)
     assert one.hash == load(tmp_path, policies=["static"], seed=[1, 2]).hash, "policies and seeds are the variants'"
     assert one.hash == load(tmp_path, sample_s=1.0).hash, "a default that is written out changes nothing"
+    assert one.hash == load(tmp_path, scheduler="fair").hash
+    assert one.hash == load(tmp_path, slots=None).hash, "nor does a key that says null"
+    assert list(load(tmp_path, queues={"a": {"weight": 2}, "b": None}).resolved["queues"]) == ["a", "b"]
     assert one.hash != load(tmp_path, sample_s=2.0).hash
     assert one.hash != load(tmp_path, queues={"a": {"weight": 3}}).hash
+    assert one.hash != load(tmp_path, scheduler="capacity", policies=["capacity"]).hash
     assert one.resolved["workloads"]["root.a"]["workload"]["rounds"] == 2
 
 
@@ -315,9 +319,3 @@ def test_the_stock_policies_need_their_own_schedulers(tmp_path: Path) -> None:
     assert "take policy capacity" in caught.value.line()
     with pytest.raises(CallError, match="policy capacity runs on the Capacity Scheduler"):
         variants_of(load(tmp_path), policies=["capacity"])
-
-
-def test_an_experiment_on_the_fair_scheduler_is_what_it_was(tmp_path: Path) -> None:
-    assert "scheduler" not in load(tmp_path).resolved
-    assert load(tmp_path, scheduler="capacity", policies=["capacity"]).resolved["scheduler"] == "capacity"
-    assert load(tmp_path, scheduler="fair").hash == load(tmp_path).hash
