@@ -14,7 +14,7 @@ import importlib.util
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,6 +119,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"CI=true: {len(skipped)} skipped test(s) count as a failure", red=True)
     elif skipped:
         terminalreporter.write_line(f"left out on this machine: {len(skipped)} test(s), reasons above")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_run_at_a_time() -> Iterator[None]:
+    """Runs go one at a time, in the test's own process, where a test does not say ``--jobs``: each process more takes
+    over a second of computing before it runs anything."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "cpu_count", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session")

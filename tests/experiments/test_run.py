@@ -214,7 +214,7 @@ def test_a_wrong_call_leaves_nothing_behind(tmp_path: Path) -> None:
 @contextmanager
 def long_run(folder: Path, jobs: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """A run that takes long enough to be interrupted, as soon as its first directory is there; its folder of runs."""
-    inline = {**EXPERIMENT["workloads"]["b"]["inline"], "rounds": 100_000}  # type: ignore[index]
+    inline = {**EXPERIMENT["workloads"]["b"]["inline"], "rounds": 20_000}  # type: ignore[index]
     path = write(folder, workloads={"b": {"inline": inline}}, limits={"time_limit_s": 1e8}, sample_s=100.0)
     out = folder / "out"
     command = [sys.executable, "-m", "harness", "run", path, "--policy", "fair", "--policy", "ltrf", "--jobs", jobs,
@@ -231,6 +231,22 @@ def long_run(folder: Path, jobs: str) -> Iterator[tuple[subprocess.Popen[bytes],
         finally:
             process.kill()
             process.wait(60)
+
+
+@pytest.mark.parametrize(("jobs", "room"), [((), 3), (("--jobs", "2"), 2)])
+def test_as_many_run_side_by_side_as_there_are_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: tuple[str, ...], room: int
+) -> None:
+    asked: list[int] = []
+
+    def processes(count: int) -> None:
+        asked.append(count)
+        raise RunInvalid("seen")
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr("harness.experiments.run.Processes", processes)
+    call(write(tmp_path), "--out", str(tmp_path / "out"), "--no-report", *jobs)
+    assert asked == [room]
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

@@ -6,8 +6,6 @@ That they equal Hadoop's is tested in tests/oracle, and against recorded answers
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.base.errors import InputError
+from harness.cli import main
 from harness.model.resources import Resource
 from harness.sim.shares import fair_shares
 from harness.yarn.fair.manager import queue_tree
@@ -99,32 +98,32 @@ def test_sensible_weights_share_out_the_cluster_in_proportion(weights: list[floa
         assert abs(share - memory_mb * weight / sum(weights)) <= slack
 
 
-def yarnfair(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "harness", "shares", *map(str, arguments)], capture_output=True, text=True, timeout=120
-    )
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def yarnfair(*arguments: str | Path) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(["shares", *map(str, arguments)])
+        assert isinstance(caught.value.code, int)
+        return caught.value.code, *capsys.readouterr()
 
-
-def test_the_command(tmp_path: Path) -> None:
     file = tmp_path / "fs.xml"
     file.write_text(
         "<allocations><defaultQueueSchedulingPolicy>drf</defaultQueueSchedulingPolicy>"
         '<queue name="a"/><queue name="b"/></allocations>'
     )
     size = ("--memory-mb", "1000", "--vcores", "10")
-    done = yarnfair(file, *size, "--active", "a", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    answer = json.loads(done.stdout)
+    code, out, err = yarnfair(file, *size, "--active", "a", "--json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
     assert answer["root.a"] == {
         "steady": {"memory_mb": 500, "vcores": 5},
         "instantaneous": {"memory_mb": 1000, "vcores": 10},
     }
     assert answer["root.b"]["instantaneous"] == {"memory_mb": 0, "vcores": 0}
     # An application that names no queue may make root.default.
-    answer = json.loads(yarnfair(file, *size, "--active", "root.default,b", "--json").stdout)
+    answer = json.loads(yarnfair(file, *size, "--active", "root.default,b", "--json")[1])
     assert answer["root.default"]["instantaneous"] == {"memory_mb": 500, "vcores": 5}
-    done = yarnfair(file, *size, "--active", "c")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("yarnfair: --active names 'c', which is not a leaf queue")
-    done = yarnfair(tmp_path / "none.xml", *size)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    code, out, err = yarnfair(file, *size, "--active", "c")
+    assert (code, out) == (2, "")
+    assert err.startswith("yarnfair: --active names 'c', which is not a leaf queue")
+    code, _, err = yarnfair(tmp_path / "none.xml", *size)
+    assert (code, err.count("\n")) == (1, 1)

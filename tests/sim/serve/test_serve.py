@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import InputError
+from harness.cli import main
 from harness.model.resources import Resource
 from harness.sim.shares import fair_shares
 from harness.yarn import rpc
@@ -296,10 +297,13 @@ def test_a_load_of_given_size_is_served_and_interrupted() -> None:
         (("outside", "--allocations", "pyproject.toml"), 1, "pyproject.toml"),
     ],
 )
-def test_wrong_calls_are_one_line(arguments: tuple[str, ...], code: int, said: str) -> None:
-    with start(*arguments, *(FREE if "--speed" not in arguments else ())) as process:
-        out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (code, "")
+def test_wrong_calls_are_one_line(
+    arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["sim", "serve", *arguments, *(FREE if "--speed" not in arguments else ())])
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out) == (code, "")
     assert said in err
     assert len(err.strip().splitlines()) == 1
 
