@@ -65,8 +65,10 @@ test: setup
 	$(MAKE) --no-print-directory -j2 lint engine
 	$(PYTEST) -m "not long" tests
 
+# Beside it, once, what the workers of the tests would each compile.
 engine: setup
-	@$(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")'
+	@$(BIN)/python -m tests.prepared & \
+	  $(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")' && wait $$!
 
 # The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
 test-bare: engine

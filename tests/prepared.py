@@ -1,0 +1,38 @@
+"""``python -m tests.prepared``: compiles once what is no part of the engine but tests of several workers call.
+
+numba's folder has no lock: workers that come to it at the same time would each compile it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from harness.model.resources import Resource
+from harness.model.snapshot import QueueView, Snapshot
+from harness.policies.ordering.jobs import MapReduceJob, Slots
+from harness.policies.tree import tree_of
+from harness.policies.weights import compiled_shares
+from harness.sim.vector import VectorLoad, simulate
+
+
+def main() -> None:
+    # After the simulator, which says where compiled code is kept.
+    from harness.policies.ordering.search import optimal
+
+    jobs = [MapReduceJob(str(i), 3 + i, Fraction(2 + i % 3), 1 + i % 2, Fraction(3)) for i in range(8)]
+    optimal(jobs, Slots(2, 2), "makespan")
+    optimal(jobs, Slots(2, 2), "tct")
+    queues = {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)}
+    tree = tree_of(Snapshot(0.0, Resource(1, 1), queues))
+    compiled_shares(tree, [0.0, 0.0], 1.0, 1.0, 0.3, [1.0, 1.0], [True, True])
+    one = np.zeros(1, np.int64)
+    task = np.ones((1, 1))
+    simulate(
+        VectorLoad(servers=task, weights=np.ones(1), user=one, submit_ms=one, duration_ms=one + 1, demand=task), "drf"
+    )
+
+
+if __name__ == "__main__":
+    main()
