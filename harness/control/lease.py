@@ -275,7 +275,7 @@ class Lease:
         return self._stood is not None and not self.heard
 
     def _take_words(self, found: Mapping[str, Any]) -> None:
-        """What stands there is what is said of the file. Not to its holder, who says it: it may be anybody's."""
+        """Take over what the lease says of the file. Not for its holder: somebody else may have written it."""
         said, by = found.get("said"), found.get("said_by")
         self.heard = isinstance(said, dict) and isinstance(by, str) and by != ""
         if isinstance(said, dict) and isinstance(by, str):

@@ -1,7 +1,7 @@
 """The performance figures of one machine: the engine under load, a day of Facebook, growth, decisions of policies.
 
-Each measurement runs in a process of its own, so that its peak memory is its own; what is measured and how is said in
-docs/reference/bench.md. The engine that is timed here is the one that the oracle compares.
+Each measurement runs in a process of its own, so that its peak memory is its own. docs/reference/bench.md says what is
+measured and how. The engine that is timed here is the one that the oracle compares.
 """
 
 from __future__ import annotations

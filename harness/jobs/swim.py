@@ -1,7 +1,7 @@
 """SWIM's Facebook trace (FB-2009, one row a job): strict loading, row by row, and the whole trace as MapReduce jobs.
 
-The trace has bytes and submission times, no task durations and no numbers of reduces; what stands in for them is said
-in `swim_jobs`. Which trace a workload uses, and which part of it, is harness.jobs.workloads's business.
+The trace has bytes and submission times, no task durations and no numbers of reduces: `swim_jobs` says what it takes
+instead. Which trace a workload uses, and which part of it, is harness.jobs.workloads's business.
 """
 
 from __future__ import annotations

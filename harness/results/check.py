@@ -172,7 +172,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline) -> Checked:
 
 
 def _lost_jobs(run: RunRecord) -> str | None:
-    """Jobs that neither ended nor failed, of a run that is said to have ended."""
+    """Whether an ended run has jobs that neither ended nor failed, in words."""
     if run.summary.get("finished") is False and not _cut(run):
         return "jobs neither ended nor failed"
     return None

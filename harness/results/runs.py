@@ -244,7 +244,7 @@ def groups(arguments: Sequence[str], reference: str | None = None) -> Chosen:
     arguments with labels or folders, these are what is compared, variant by variant where they hold several; with one
     folder its variants are compared with each other. Runs given one by one are grouped by variant.
 
-    Raises CallError when there is nothing to compare, InputError for what is not there.
+    Raises CallError when there is nothing to compare, InputError for a missing run.
     """
     sources: dict[str, list[RunRecord]] = {}
     singles: list[RunRecord] = []

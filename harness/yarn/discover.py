@@ -61,7 +61,7 @@ def allocation_file(rest: str, options: HttpOptions) -> str | None:
 
 
 def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
-    """Why not all of these RMs may read the file at `place`, in words; None where nothing speaks for that.
+    """Why not all of these RMs may read the file at `place`, in words; None where they seem to.
 
     A path without a scheme is a file of the RM's own machine. Whether it lies in a folder that they share, only the
     administrator knows.
@@ -85,7 +85,7 @@ def file_of_each(rms: Sequence[RmAddress], place: AllocationPlace, options: Http
 def another_file(rms: Sequence[RmAddress], place: AllocationPlace, options: HttpOptions) -> str | None:
     """Why the RM does not seem to read the file at `place`, in words; None where it does, or does not tell.
 
-    Names are compared, and of a local file what it is: a folder that is mounted under another name is said as well.
+    Compares names, and of a local file what it is: so it also tells of a folder that is mounted under another name.
     """
     for rm in rms:
         try:

@@ -1,7 +1,6 @@
 """The way to an SSH host that ~/.ssh/config sends through another program (ProxyCommand) or other hosts (ProxyJump).
 
-As OpenSSH does it: a program whose standard input and output are the connection. What is said over it is
-harness.yarn.files' business.
+As OpenSSH does it: a program whose standard input and output are the connection. harness.yarn.files speaks over it.
 """
 
 from __future__ import annotations

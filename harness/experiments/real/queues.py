@@ -32,8 +32,8 @@ def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Res
 
 
 def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bool) -> Mapping[str, float]:
-    """The experiment's queues stay as they are on the cluster; the weights that the run is said to have, which the RM
-    does not tell. InputError where one is missing, unless ``any_queue``."""
+    """The experiment's queues stay as they are on the cluster. Returns the weights that go into the run's record: the
+    RM does not tell them. InputError where a queue is missing, unless ``any_queue``."""
     there = client.rest.scheduler().queues
     missing = [path for path in experiment.weights if path not in there]
     if missing and not any_queue:

@@ -101,7 +101,7 @@ class MapReduce(Engine):
         places = (*site.data.values(), site.output)
         if not all(isinstance(one, Path) for one in places):
             raise InputError(
-                "a Docker cluster's programs read and write folders of this machine, which are copied, not HDFS",
+                "programs on a Docker cluster use folders of this machine, copied in and out, not HDFS",
                 where=job.application,
                 mend="give folders",
             )

@@ -40,7 +40,7 @@ def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
     if limit_mb is not None and at_once_mb + NODE_MB > limit_mb:
         raise InputError(
             f"memory is short: {at_once_mb} MB of containers and the NodeManager may be on one node, whose container "
-            f"is held to {limit_mb} MB",
+            f"is limited to {limit_mb} MB",
             where=where,
             mend=f"bring the cluster up with NM_MEM_LIMIT={at_once_mb + NODE_MB}m in the environment, or with nodes "
             "that offer less memory",

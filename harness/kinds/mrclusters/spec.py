@@ -285,7 +285,7 @@ def read_applications(name: str | None, document: YamlDocument) -> Applications:
 
 
 def check_applications(known: Applications, submits: Mapping[str, list[SubmitSpec]], document: YamlDocument) -> None:
-    """InputError for an application that nobody knows."""
+    """InputError for an unknown application."""
     for where, uses in submits.items():
         for use in uses:
             if use.application not in known.applications:

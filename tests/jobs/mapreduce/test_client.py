@@ -84,7 +84,7 @@ def test_data_without_a_manifest_is_refused_where_it_has_to_be_copied(tmp_path: 
     with pytest.raises(InputError, match=r"no manifest\.json.*data generate text"):
         engine.MapReduce().load(site, [job])
     hdfs = HdfsTarget(cast(Any, SimpleNamespace(base="webhdfs://n:1")), "/words")
-    with pytest.raises(InputError, match="read and write folders of this machine"):
+    with pytest.raises(InputError, match="use folders of this machine"):
         engine.MapReduce().load(replace(site, data={job.inputs[0]: hdfs}), [job])
 
 

@@ -217,8 +217,8 @@ def test_memory_is_refused_before_it_starts(tmp_path: Path) -> None:
         client(Rest(), tmp_path).check_room(sizes)
     with pytest.raises(InputError, match=r"hold the application master of 1024 MB and 1 executor\(s\).*not 2"):
         client(Rest(Resource(2048, 4)), tmp_path).check_room(sizes)
-    # 3 containers of 1024 MB may be on one node of 4096 MB, which is held to less.
-    with pytest.raises(InputError, match=r"held to 1536 MB; .*NM_MEM_LIMIT=3372m"):
+    # 3 containers of 1024 MB may be on one node of 4096 MB, which is limited to less.
+    with pytest.raises(InputError, match=r"limited to 1536 MB; .*NM_MEM_LIMIT=3372m"):
         client(Rest(Resource(4096, 4)), tmp_path, 1536).check_room(sizes)
     client(Rest(Resource(4096, 4)), tmp_path, 3372).check_room(sizes)
     with pytest.raises(InputError, match=r"this machine has [0-9]+ MB left"):
