@@ -32,6 +32,16 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(stop.value.code or 0), out.out, out.err
 
 
+def test_a_long_name_is_whole_and_has_a_line_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = "{policy: progress-share, settings: {guarantee: true}}"
+    (tmp_path / "small.yaml").write_text(RATES.replace("[fair, progress-share]", f"[fair, {policy}]"))
+    code, out, _ = call(capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "runs"), "--no-report")
+    lines = out.splitlines()
+    at = lines.index("two,progress-share,guarantee=True")
+    assert (code, lines[at + 1].startswith(" " * 30), len(lines[at + 1].split())) == (0, True, 3)
+    assert all(len(line) <= 80 for line in lines)
+
+
 def test_progress_share_is_sooner_where_node_types_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.yaml").write_text(RATES)
     code, out, _ = call(capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "runs"), "--json")

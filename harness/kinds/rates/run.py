@@ -173,7 +173,7 @@ class ComputingRates(Kind):
         for name, runs in groups.items():
             makespan = math.fsum(run["makespan_s"] for run in runs) / len(runs)
             cells = [math.fsum(run["queues"][job]["mean_completion_s"] for run in runs) / len(runs) for job in jobs]
-            lines.append(f"{_short(name, 30):<30}{makespan:14,.1f}" + "".join(f"{cell:17,.1f}" for cell in cells))
+            lines += _named(name, 30, f"{makespan:14,.1f}" + "".join(f"{cell:17,.1f}" for cell in cells))
         lines.append("")
         lines.append(f"{'part of the contended time below its share':<44}" + "".join(f"{job[:12]:>12}" for job in jobs))
         for name, runs in groups.items():
@@ -182,7 +182,7 @@ class ComputingRates(Kind):
                 values = [run["queues"][job]["progress_share"]["below_share"] for run in runs]
                 known = [value for value in values if value is not None]
                 texts.append(f"{100 * sum(known) / len(known):.1f} %" if known else "-")
-            lines.append(f"{_short(name, 44):<44}" + "".join(f"{text:>12}" for text in texts))
+            lines += _named(name, 44, "".join(f"{text:>12}" for text in texts))
         return lines
 
     def content(self, runs: Sequence[Run]) -> Content:
@@ -199,5 +199,6 @@ class ComputingRates(Kind):
 KIND = ComputingRates()
 
 
-def _short(name: str, width: int) -> str:
-    return name if len(name) < width else name[: width - 4] + "..."
+def _named(name: str, width: int, figures: str) -> list[str]:
+    """A row; a name that is too long for it has a line of its own."""
+    return [f"{name:<{width}}{figures}"] if len(name) < width else [name, f"{'':<{width}}{figures}"]
