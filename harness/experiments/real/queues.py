@@ -12,6 +12,9 @@ from harness.experiments.resolve import LoadedExperiment, Variant, allocation_fi
 from harness.model.queues import AllocationFile, QueueTree
 from harness.model.resources import Resource
 from harness.sim.attributes import with_attributes
+from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.queues import queue_tree as capacity_tree
+from harness.yarn.capacity.traps import find_traps
 from harness.yarn.files import AllocationPlace
 from harness.yarn.rmclient import RmClient
 
@@ -45,6 +48,16 @@ def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bo
     return experiment.weights
 
 
+def check_traps(settings: bytes, client: RmClient, where: str) -> None:
+    """Whether a controller would write there at all (`harness.yarn.capacity.traps`). Raises InputError."""
+    values = parse_configuration(settings, source="capacity").values
+    tree = capacity_tree(values, source="capacity")
+    for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):
+        if trap.blocking:
+            what = f"a controller writes nothing there: {trap.name}: {trap.what}"
+            raise InputError(what, where=where, mend=f"{trap.mend} (`capacity`, `conf`)")
+
+
 def put_queues(
     client: RmClient,
     cluster: RealCluster,
@@ -58,7 +71,10 @@ def put_queues(
     weights = {queue.path: queue.weight for queue in tree}
     wanted = {path: weight for path, weight in weights.items() if path in experiment.weights and path != "root"}
     if variant.scheduler == "capacity":
-        place.write(capacity_text(experiment, allocations).encode())
+        settings = capacity_text(experiment, allocations).encode()
+        if variant.mode == "outside":
+            check_traps(settings, client, variant.name)
+        place.write(settings)
         client.refresh_queues()
         client.confirm_settings(wanted)
         return weights

@@ -19,6 +19,7 @@ from harness.experiments.kind import Target
 from harness.experiments.real import runner as real
 from harness.experiments.real.checks import check_experiment, check_inside, check_policies
 from harness.experiments.real.cluster import capacity_text
+from harness.experiments.real.queues import check_traps
 from harness.experiments.real.runner import KeptCluster, real_runner
 from harness.experiments.resolve import LoadedExperiment, Variant, allocation_file, load_experiment, variants_of
 from harness.yarn.capacity.properties import parse_configuration
@@ -202,6 +203,19 @@ def test_the_capacity_schedulers_file_has_what_the_simulator_has() -> None:
     assert values["root.ordering-policy"] == "priority-utilization"
     assert values["root.Group2.Spark.capacity"] == "1w"
     assert not [name for name in values if "mapping-rule" in name]
+
+
+def test_a_run_from_outside_that_no_controller_would_write_in_is_refused() -> None:
+    loaded = load_experiment("outside-capacity-priority")
+    made = capacity_text(loaded, allocation_file(loaded.spec)).encode()
+    properties = {"yarn.admin.acl": "*"}
+    rest = SimpleNamespace(properties=lambda: properties, info=lambda: SimpleNamespace(hadoop=(3, 4)))
+    client: Any = SimpleNamespace(rest=rest)
+    check_traps(made, client, "ltrf@outside")
+    properties["yarn.resourcemanager.scheduler.monitor.enable"] = "true"
+    with pytest.raises(InputError, match="a controller writes nothing there: preemption") as found:
+        check_traps(made, client, "ltrf@outside")
+    assert "set yarn.resourcemanager.scheduler.monitor.enable to false" in found.value.line()
 
 
 def test_the_settings_of_the_call_are_the_jars(tmp_path: Path) -> None:
