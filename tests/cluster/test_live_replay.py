@@ -122,6 +122,22 @@ def check_run(path: Path, folder: Path) -> None:
     assert root["allocated_mb"].max() <= 16384
 
 
+def test_on_the_capacity_scheduler_too(tmp_path: Path) -> None:
+    path = experiment(tmp_path, rounds=1)
+    variants = ("capacity,scheduler=capacity", "ltrf@outside,scheduler=capacity")
+    uses = "[{policy: capacity, scheduler: capacity}, {policy: ltrf, mode: outside, scheduler: capacity}]"
+    path.write_text(path.read_text().replace("policies: [fair]", f"policies: {uses}"))
+    ran = call("run", str(path), "--backend", "local", "--no-report", "--out", str(tmp_path / "out"))
+    assert ran.returncode == 0, ran.stderr
+    for variant in variants:
+        check_run(path, tmp_path / "out" / variant)
+        header = read_trace(tmp_path / "out" / variant / "trace.jsonl").header
+        assert (header.scheduler, header.capacity) == ("capacity", {})
+    decisions = _lines(tmp_path / "out" / variants[1] / "decisions.jsonl")
+    assert [found for found in decisions if "weights" in found]
+    assert not [found for found in decisions if found.get("alarm") in ("trap", "not-in-force")]
+
+
 def test_the_same_experiment_on_real_containers(given: Given, tmp_path: Path) -> None:
     path, before = experiment(tmp_path), given.file.read_bytes()
     ran = call(
