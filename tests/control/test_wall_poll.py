@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ class Polling:
         self.loads = 0
         put = rm.place._put
 
-        def timed(data: bytes) -> None:
-            put(data)
+        def timed(data: bytes, still: Callable[[], None]) -> None:
+            put(data, still)
             self.modified_s = rm.now_s
 
         rm.place._put = timed  # type: ignore[method-assign]
