@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from harness.control.settings import MAX_RATIO
 from harness.experiments.assessing.playing import BUDGET_S, Candidate, player
+from harness.experiments.assessing.steadiness import Steadiness, steadiness
 from harness.experiments.assessing.verdict import Evidence, Played, Verdict, best_of, judge
 from harness.experiments.replaying import write_experiment
 from harness.jobs.recorded import JobLine, Trace
@@ -101,6 +102,7 @@ def assess(
             span_s=span_s,
             real_wait_s=_mean([max((job.started_s or job.submit_s) - job.submit_s, 0.0) for job in ended]),
             missing=missing,
+            steady=_steadiness(trace.jobs),
         )
         first = judge(evidence)
         if first.early:
@@ -130,9 +132,22 @@ def _known(jobs: Sequence[JobLine]) -> float:
     """The part of the work (memory-seconds of tasks) whose tasks are known."""
     work = {"tasks": 0.0, "integrals": 0.0}
     for job in jobs:
-        work[job.detail] += math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
-        if job.executors is not None:
-            held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
-            work[job.detail] += job.executors.count * job.executors.memory_mb * held
+        work[job.detail] += _work(job)
     total = sum(work.values())
     return work["tasks"] / total if total else 1.0
+
+
+def _work(job: JobLine) -> float:
+    """Memory-seconds of its tasks, or of its executors as long as it ran."""
+    work = math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
+    if job.executors is not None:
+        held = max((job.finished_s or 0.0) - (job.started_s or 0.0), 0.0)
+        work += job.executors.count * job.executors.memory_mb * held
+    return work
+
+
+def _steadiness(jobs: Sequence[JobLine]) -> Steadiness | None:
+    """None where applications follow others: when those were submitted the trace does not say."""
+    if any(job.after_job is not None for job in jobs):
+        return None
+    return steadiness((job.submit_s, job.queue, _work(job)) for job in jobs)

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from harness.experiments.assessing.steadiness import Steadiness
+
 Answer = Literal["yes", "no", "unsure"]
 
 #: Above this reproduction error no verdict is given: it is what a prediction may be off by.
@@ -106,6 +108,7 @@ class Evidence:
     known : the part of the work (memory-seconds) that is known task by task.
     span_s : how long the recording is.
     missing : what else would be wanted, in words.
+    steady : how the recording's halves differ; None where that cannot be told.
     """
 
     real_s: Mapping[str, float]
@@ -116,6 +119,7 @@ class Evidence:
     span_s: float = 0.0
     real_wait_s: float = 0.0
     missing: Sequence[str] = ()
+    steady: Steadiness | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,8 @@ def judge(evidence: Evidence) -> Verdict:
         lines += [f"Missing: {'; '.join(lacks or ['a longer recording, or what else ran on the cluster'])}."]
         lines += [f"Queues were short of their share in {_percent(contended)} of the time."]
         return Verdict("unsure", why, lines, error, early=True)
+    if evidence.steady is not None and evidence.steady.changed:
+        return _unsteady(evidence.steady, contended, basis, error)
     floor = max(NOTICEABLE, error / 2)
     best = best_of(present, evidence.candidates)
     if best is None:
@@ -198,6 +204,16 @@ def judge(evidence: Evidence) -> Verdict:
     gains = _gains(changes, floor)
     losses = {queue: change for queue, change in changes.items() if change.low > 0 and change.mean >= floor}
     less = best.less_loss(present)
+    if less.low <= 0 and less.high >= LEAST_LESS_LOSS:
+        why = f"it hangs on chance whether {best.name} lessens the sharing loss {_range(less)}"
+        lines = [
+            f"unsure: {why}: phases of heartbeats and control disagree.",
+            f"Queues were short of their share in {_percent(contended)} of the time.",
+            *_dear(evidence, floor),
+            basis,
+            "Record for longer: yarnfair record --follow FILE.",
+        ]
+        return Verdict("unsure", why, lines, error, changes=changes)
     if less.low <= 0 or less.mean < LEAST_LESS_LOSS or not gains:
         if less.low <= 0 or less.mean < LEAST_LESS_LOSS:
             why = f"the best candidate ({best.name}) lessens the sharing loss by {_percent(less.mean)} {_range(less)}"
@@ -221,6 +237,20 @@ def judge(evidence: Evidence) -> Verdict:
         f"Settings: {_settings(best)}; begin in mode shadow.",
     ]
     return Verdict("yes", why, lines, error, best, changes=changes)
+
+
+def _unsteady(steady: Steadiness, contended: float, basis: str, error: float) -> Verdict:
+    """Of a load that became another one while it was recorded, nobody can say how it goes on."""
+    queue = steady.queue.removeprefix("root.")
+    was, became = _percent(steady.before), _percent(steady.after)
+    why = f"the load changed while it was recorded: {queue} had {was} of the work in the first half, then {became}"
+    lines = [
+        f"unsure: {why}.",
+        f"Queues were short of their share in {_percent(contended)} of the time.",
+        basis,
+        "Record for longer, or from the change on: in each half the load should be as it will be.",
+    ]
+    return Verdict("unsure", why, lines, error, early=True)
 
 
 def _changes(played: Played, evidence: Evidence) -> dict[str, Band]:
@@ -249,7 +279,7 @@ def _basis(evidence: Evidence, error: float | None) -> str:
     span = f"{evidence.span_s / 3600:.1f} h" if evidence.span_s >= 5400 else f"{evidence.span_s / 60:.0f} min"
     return (
         f"How sure: the replay of the present policy {off} (mean completion by queue; {sum(evidence.jobs.values())} "
-        f"applications, {span}), {len(evidence.present.outcomes)} phases."
+        f"applications, {span}), {len(evidence.present.outcomes)} phases. It holds for a load like the recorded one."
     )
 
 

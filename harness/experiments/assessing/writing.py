@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def write_config(path: Path, text: str) -> None:
 
 def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
     """The answer of ``--json``, but for where things lie."""
-    verdict, best = found.verdict, found.verdict.best
+    verdict, best, steady = found.verdict, found.verdict.best, found.evidence.steady
     recommended: dict[str, Any] = {}
     if best is not None:
         recommended = {
@@ -73,6 +74,7 @@ def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
         "why": verdict.why,
         "lines": list(verdict.lines),
         "reproduction_error": verdict.reproduction_error,
+        "steadiness": None if steady is None else {**asdict(steady), "changed": steady.changed},
         "policies": {played.name: _policy(found, played) for played in found.played},
         "recommended": recommended,
     }
