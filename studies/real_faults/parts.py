@@ -20,6 +20,7 @@ from harness.base.errors import YarnfairError
 from harness.clusters import processes
 from harness.control.settings import MAX_RATIO
 from harness.ledger.store import read_documents
+from harness.yarn.errors import Unreachable
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmClient
@@ -373,21 +374,24 @@ class Parts:
         if self.pair.alive(partner) and self._is_active(partner, otherwise=False):
             self.note(f"{partner} is active and {wanted} is to be: {partner} is killed")
             self.pair.signal(partner, signal.SIGKILL)
-        self._failed += 1
-        if self._failed > MOST_TRIES:
+        try:
+            self.pair.switch(self._rm(wanted), active=True, timeout_s=30.0)
+        except Unreachable:
+            return  # it is not up yet
+        except YarnfairError as error:
             # An RM (3.4.2) that failed to become active once, say because a port was taken, has registered its queues'
             # metrics, and fails at each further try: an administrator begins it again.
-            self.note(f"{wanted} does not become active: it is killed")
-            self.told.ended.append(f"{wanted} did not become active")
-            self.pair.signal(wanted, signal.SIGKILL)
-            self._failed = 0
+            self._failed += 1
+            if self._failed > MOST_TRIES:
+                self.note(f"{wanted} does not become active ({error.line()[:200]}): it is killed")
+                self.told.ended.append(f"{wanted} did not become active")
+                self.pair.signal(wanted, signal.SIGKILL)
+                self._failed = 0
             return
-        with suppress(YarnfairError):
-            self.pair.switch(self._rm(wanted), active=True, timeout_s=30.0)
-            self._failed = 0
-            with self._lock:
-                if self.active == wanted and self.pair.processes.get(wanted) == process:
-                    self._made_active = process
+        self._failed = 0
+        with self._lock:
+            if self.active == wanted and self.pair.processes.get(wanted) == process:
+                self._made_active = process
 
     def _is_active(self, name: str, *, otherwise: bool = True) -> bool:
         """Whether it says so; ``otherwise``: what is taken of one that does not answer."""

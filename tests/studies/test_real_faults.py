@@ -12,19 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.base.errors import YarnfairError
 from harness.clusters import processes
-from harness.yarn.errors import Unreachable
+from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.places import open_place
 from studies.real_faults import faults, server
 from studies.real_faults.controllers import Controller
 from studies.real_faults.guard import Guard
 from studies.real_faults.measured import TABLES, measured, run_of
-from studies.real_faults.parts import THEIRS
+from studies.real_faults.parts import MOST_TRIES, THEIRS, Parts
 from studies.real_faults.piece import beyond
 from studies.real_faults.relay import Relay
 
@@ -320,3 +321,29 @@ def test_the_file_is_behind_sftp_which_breaks(tmp_path: Path, monkeypatch: pytes
         finally:
             made.stop()
     assert processes.marked(made.mark) == []
+
+
+@pytest.mark.parametrize(("error", "killed"), [(Refused("it failed"), 1), (Unreachable("it begins"), 0)])
+def test_an_rm_that_answers_and_does_not_become_active_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: YarnfairError, killed: int
+) -> None:
+    """Hadoop's fails for ever once it has failed; one that only starts is left alone."""
+    said: list[str] = []
+    parts = Parts(tmp_path, 1, 1, {}, said.append)
+    signals: list[str] = []
+
+    def switch(*_: object, **__: object) -> None:
+        raise error
+
+    parts.pair = SimpleNamespace(  # type: ignore[assignment]
+        processes={"rm1": SimpleNamespace(alive=True)},
+        rms=(None, None),
+        alive=lambda name: name == "rm1",
+        signal=lambda name, _number: signals.append(name),
+        switch=switch,
+    )
+    for _ in range(MOST_TRIES + 1):
+        assert signals == []
+        parts._make_active()
+    assert signals == ["rm1"] * killed
+    assert len(said) == killed
