@@ -15,6 +15,7 @@ from harness.base.errors import InputError
 from harness.policies.slots import Late, Rules
 from harness.sim.slots.engine import Engine, run_slots
 from harness.sim.slots.model import Faults, Shuffle, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
+from harness.sim.slots.report import figures
 from harness.sim.slots.shuffle import Network
 from harness.sim.slots.state import Attempt
 
@@ -209,6 +210,9 @@ def test_delay_scheduling_trades_time_for_locality() -> None:
     none, some, long = local(0), local(450), local(20_000)
     assert none.counts.node_local < some.counts.node_local < long.counts.node_local == 80
     assert local(450, delay_scheduling=False).counts == none.counts
+    # Where a map starts, it starts once: at its data's node, in its rack, or elsewhere.
+    assert none.counts.rack_local > 0
+    assert [figures(run)["maps_started"] for run in (none, some, long)] == [80, 80, 80]
     assert long.makespan_ms > none.makespan_ms  # all the same, tasks do not take longer elsewhere
 
 

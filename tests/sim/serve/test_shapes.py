@@ -133,6 +133,8 @@ def test_applications_in_each_state(served: Served) -> None:
         "NEW_SAVING": 0,
         "ACCEPTED": 2,
     }
+    of_no_such_type = get("/appstatistics?applicationTypes=unheard-of")["appStatInfo"]["statItem"]
+    assert {(item["type"], item["count"]) for item in of_no_such_type} == {("unheard-of", 0)}
     served.later(200)
     finished = get(f"/apps/{running}")
     same("app-finished", finished, without=MASTERS_OWN | label)
