@@ -82,7 +82,7 @@ test-long: lint
 
 bench-check: setup
 	@mkdir -p build
-	$(BIN)/yarnfair baseline docs/records/bench.json -o build/bench-baseline.json
+	$(BIN)/yarnfair baseline docs/records/bench-engine.json -o build/bench-baseline.json
 	$(BIN)/yarnfair bench --engine --json > build/bench.json
 	$(BIN)/yarnfair check build/bench.json --baseline build/bench-baseline.json
 

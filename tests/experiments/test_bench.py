@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from harness.base.errors import YarnfairError
 from harness.cli.bench import table
 from harness.experiments import bench
+from harness.experiments.bench_calibration import ratios
 
 
 @pytest.mark.parametrize("policy", ["fair", "ltrf", "user_policy", "capacity"])
@@ -17,6 +20,16 @@ def test_the_engine_is_measured_under_load(policy: str) -> None:
     assert figures["pending_applications"] >= 100
     assert figures["events"] >= 4000
     assert figures["events_per_s"] > 1000
+    for name in ("calibration", "core"):
+        low, high = figures[f"{name}_quartiles"]
+        assert 0 < low <= figures[f"{name}_ratio"] <= high
+
+
+def test_a_ratio_is_to_the_loops_beside_a_stretch_whatever_the_machines_speed_does() -> None:
+    speeds = [4e6, 12e6, 12e6, 3e6, 1e6, 30e6]
+    took = [1 / before + 1 / after for before, after in pairwise(speeds)]
+    found = ratios([0.25 * 2 / both for both in took], {"core": speeds})
+    assert found == {"core_steps_per_s": 8_000_000, "core_ratio": 0.25, "core_quartiles": [0.25, 0.25]}
 
 
 def test_the_day_loads_its_cluster_by_90_per_cent() -> None:
@@ -53,7 +66,7 @@ def test_a_control_tick_grows_in_proportion_to_the_queues() -> None:
 
 
 def test_the_table_fits_80_columns() -> None:
-    engine = {"events_per_s": 1_234_567, "calibration_ratio": 0.123456, "load": 0.95}
+    engine = {"events_per_s": 1_234_567, "calibration_ratio": 0.123456, "core_ratio": 0.0123456, "load": 0.95}
     run = {
         "nodes": 6000,
         "days": 10.0,

@@ -45,7 +45,7 @@ def test_units_and_directions() -> None:
     unknown = metric_of("queues.p99_wait_s")
     assert (unknown.unit, unknown.better, unknown.title) == ("s", "neither", "p99 wait")
     assert not metric_of("wall_s").deterministic
-    assert metric_of("engine.fair.calibration_ratio").better == "higher"
+    assert metric_of("engine.fair.core_ratio").better == "higher"
 
 
 def test_no_key_twice() -> None:
