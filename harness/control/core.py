@@ -10,7 +10,10 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from harness.control.bound import bounded
 from harness.control.events import (
@@ -32,7 +35,7 @@ from harness.control.events import (
 from harness.ledger import Ledger, Usage
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings
 from harness.model.resources import ZERO
-from harness.model.snapshot import Snapshot
+from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, Policy
 from harness.policies.tree import leaf_weights
 
@@ -85,7 +88,16 @@ class ControlCore:
         self.observing_since_s: float | None = None
         #: Since when a Write has not been answered (None: none outstanding).
         self.actuating_since_s: float | None = None
+        #: What the counters of leaves that have gone showed last.
         self._consumed: dict[str, Usage] = {}
+        #: The ledger's leaves, a row each of what their counters showed last, and whether they showed anything yet.
+        self._leaves: tuple[str, ...] = ()
+        self._last: Any = np.zeros((0, 2))
+        self._shown_once: Any = None
+        #: Shape and capacity of the last look whose like `decide` may answer.
+        self._like: tuple[Any, Any] | None = None
+        #: `written` and its weights in the order of that shape (None: it has more than weights).
+        self._in_order: tuple[Attributes | None, Any] = (None, None)
         #: An earlier controller's ledger and counters, until a look shows how the policy counts (`resume`).
         self._kept: tuple[Mapping[str, Any], Mapping[str, Sequence[float]]] | None = None
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
@@ -110,7 +122,35 @@ class ControlCore:
 
     def consumed(self) -> Mapping[str, Usage]:
         """What each leaf's counter showed when it was last accounted for; `resume` takes it."""
-        return self._consumed
+        rows = zip(self._leaves, self._last.tolist(), strict=True)
+        known = [True] * len(self._leaves) if self._shown_once is None else self._shown_once.tolist()
+        present = {leaf: Usage(*row) for (leaf, row), shown in zip(rows, known, strict=True) if shown}
+        return {**self._consumed, **present}
+
+    def decide(self, figures: Figures) -> list[Action] | None:
+        """What `handle` answers to an `Observed` of a simulation's figures, without views of the queues.
+
+        None: `handle` has to be asked. Either way the look is accounted for.
+        """
+        ledger, like = self.ledger, self._like
+        if ledger is None or like is None or like[0] is not figures.shape or like[1] is not figures.capacity:
+            return None
+        now = figures.counters()
+        ledger.observe_columns(figures.time_s, now - self._last, checked=True)
+        self._last = now
+        if self._in_order[0] is not self.written:
+            self._in_order = self.written, _in_order(self.written, figures)
+        before = self._in_order[1]
+        found = None if before is None else self.policy.weigh(figures, ledger.columns, before, self.period_s)
+        if found is None:
+            return None
+        now_s = figures.time_s
+        if found is before or now_s - self.last_write_s < self.write_gap_s:
+            return []
+        weights = dict(zip(figures.shape[0][1:], found[1:].tolist(), strict=True))
+        actions = self._write(Attributes(weights), now_s, ledger.counted(), {})
+        self._in_order = self.written, found.copy()
+        return actions
 
     def resume(self, state: Mapping[str, Any], consumed: Mapping[str, Sequence[float]]) -> None:
         """Go on with an earlier controller's accounts, from the first observation on. What is in force is not known.
@@ -180,9 +220,14 @@ class ControlCore:
             return [*alarms, RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
         if sound == before:
             return alarms
-        self.written, self.last_write_s, self.actuating_since_s = sound, now, now
-        record = Record(now, sound, _changed(before, sound), counted.by_leaf, plan.reasons)
-        return [*alarms, Write(sound), Refresh(), record]
+        return [*alarms, *self._write(sound, now, counted.by_leaf, plan.reasons)]
+
+    def _write(
+        self, wanted: Attributes, now_s: float, counted: Mapping[str, float], reasons: Mapping[str, str]
+    ) -> list[Action]:
+        record = Record(now_s, wanted, _changed(self.written, wanted), counted, reasons)
+        self.written, self.last_write_s, self.actuating_since_s = wanted, now_s, now_s
+        return [Write(wanted), Refresh(), record]
 
     def _failed(self, error: Exception) -> RaiseAlarm:
         return RaiseAlarm("policy", f"{self.policy.name}: {type(error).__name__}: {error}")
@@ -246,27 +291,9 @@ class ControlCore:
             return str(error)
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
-        used: dict[str, tuple[float, float]] = {}
-        last = self._consumed
-        for leaf, _ in weights:
-            now = consumed.get(leaf)
-            if now is None:
-                continue
-            memory, vcores = now
-            before = last.get(leaf)
-            if before is None:
-                used[leaf] = (memory, vcores)
-            else:
-                memory_before, vcores_before = before
-                if memory < memory_before or vcores < vcores_before:
-                    # The RM has forgotten applications: what they used since the last look is lost.
-                    used[leaf] = (0.0, 0.0)
-                else:
-                    used[leaf] = (memory - memory_before, vcores - vcores_before)
-            last[leaf] = now
         try:
             due = self._due(snapshot, ledger) if ledger.settings.count_due else None
-            ledger.observe(snapshot.time_s, used, event.active, due)
+            ledger.observe_columns(snapshot.time_s, self._used(consumed, ledger.leaves), event.active, due)
         except ValueError as error:
             return str(error)
         if snapshot.capacity is not self._capacity:
@@ -274,10 +301,43 @@ class ControlCore:
             self._capacity = snapshot.capacity
         if event.assumed is not None:
             ledger.assume(event.assumed)
+        shape, settings = getattr(snapshot.queues, "shape", None), ledger.settings
+        told = shape is not None and self.max_ratio is None and not (settings.count_due or settings.pseudo)
+        self._like = (shape, snapshot.capacity) if told and event.assumed is None else None
         return ""
 
-    def _due(self, snapshot: Snapshot, ledger: Ledger) -> dict[str, float]:
-        """Leaf -> integral of min(d_i, S_i) since the last look, as if it had changed evenly in between."""
+    def _used(self, consumed: Mapping[str, Usage], leaves: tuple[str, ...]) -> Any:
+        """(leaves, 2): what each leaf has used since its counter was last seen."""
+        if leaves is not self._leaves:
+            self._consumed = dict(self.consumed())
+            seen = [self._consumed.pop(leaf, None) for leaf in leaves]
+            self._leaves = leaves
+            self._last = np.array([used or (0.0, 0.0) for used in seen], np.float64).reshape(-1, 2)
+            self._shown_once = np.array([used is not None for used in seen], np.bool_)
+        shown = [consumed.get(leaf) for leaf in leaves]
+        here = None
+        if None in shown:
+            here = np.array([used is not None for used in shown], np.bool_)
+            shown = [used or (0.0, 0.0) for used in shown]
+        now = np.fromiter(chain.from_iterable(shown), np.float64, 2 * len(leaves)).reshape(-1, 2)
+        before, known = self._last, self._shown_once
+        used = now - before
+        back = (used < 0.0).any(axis=1)
+        if back.any():
+            # The RM has forgotten applications: what they used since the last look is lost.
+            used[back if known is None else back & known] = 0.0
+        if here is not None:
+            used[~here] = 0.0
+            now[~here] = before[~here]
+            if known is not None:
+                self._shown_once = known | here
+        elif known is not None:
+            self._shown_once = None
+        self._last = now
+        return used
+
+    def _due(self, snapshot: Snapshot, ledger: Ledger) -> Any:
+        """(leaves,): integral of min(d_i, S_i) since the last look, as if it had changed evenly in between."""
         seconds = snapshot.time_s - ledger.time_s
         resource, capacity = ledger.settings.resource, snapshot.capacity
         claims: dict[str, float] = {}
@@ -291,7 +351,7 @@ class ControlCore:
                 wanted = demand.dominant_share(capacity)
             claims[leaf] = min(wanted, ledger.share(leaf))
         before, self._claims = self._claims, claims
-        return {leaf: (claim + before.get(leaf, claim)) / 2 * seconds for leaf, claim in claims.items()}
+        return np.array([(claim + before.get(leaf, claim)) / 2 * seconds for leaf, claim in claims.items()])
 
 
 def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
@@ -304,6 +364,15 @@ def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
     # The ledger itself knows which settings it cannot count by.
     Ledger(settings, {}, ZERO)
     return settings
+
+
+def _in_order(written: Attributes | None, figures: Figures) -> Any:
+    """The weights in the order of the figures' shape, the root's 1 first; None where that is not all there is."""
+    if written is None or written.min_shares or written.max_shares or written.scheduling_policies:
+        return None
+    if tuple(written.weights) != figures.shape[0][1:]:
+        return None
+    return np.array([1.0, *written.weights.values()])
 
 
 def _sound(wanted: Attributes, snapshot: Snapshot) -> tuple[Attributes, str]:

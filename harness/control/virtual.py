@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.control.core import ControlCore
-from harness.control.events import Actuated, Attributes, Observed, RaiseAlarm, Record, Write
+from harness.control.events import Action, Actuated, Attributes, Observed, RaiseAlarm, Record, Write
 from harness.control.look import Lengths
 from harness.control.poll import STILL_S, write_gap_s
 from harness.model.snapshot import Snapshot
@@ -52,6 +52,9 @@ class VirtualDriver:
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
         self._looks = 0
+        #: Whether the core may decide by figures, and does.
+        self._tells = not (self._lengths or self._pseudo or self._quantum)
+        self._by_figures = False
         simulation.world.g["next_tick_ms"] = self._next_ms
 
     def tick(self, now_ms: int) -> None:
@@ -71,7 +74,16 @@ class VirtualDriver:
         self._looks += 1
         if self._looks == (1 if len(sim.order) > MANY_QUEUES else MANY_LOOKS):
             use_compiled()
-        snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
+            self._by_figures = self._tells
+        if self._by_figures:
+            figures = sim.observer.look(sim.scheduler.S, sim.world, now_ms)
+            actions = self.core.decide(figures)
+            if actions is not None:
+                self._carry_out(actions, now_ms)
+                return
+            snapshot, rows, reals = sim.observer.seen(figures, self.core.period_s)
+        else:
+            snapshot, rows, reals = sim.observer.snapshot(sim.scheduler.S, sim.world, now_ms, self.core.period_s)
         if self._lengths:
             snapshot = self._with_lengths(snapshot, now_ms)
         consumed: dict[str, Any] = sim.observer.consumed(rows)
@@ -79,7 +91,11 @@ class VirtualDriver:
             [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
         )
         assumed = sim.observer.ahead(reals) if self._quantum else None
-        for action in self.core.handle(Observed(snapshot, consumed, active, assumed)):
+        self._carry_out(self.core.handle(Observed(snapshot, consumed, active, assumed)), now_ms)
+
+    def _carry_out(self, actions: list[Action], now_ms: int) -> None:
+        sim = self.simulation
+        for action in actions:
             if isinstance(action, Write):
                 if self._poll_ms:
                     self._pending = [(now_ms, action.attributes)]

@@ -32,6 +32,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from harness.base.sums import added
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
@@ -45,8 +47,14 @@ class Usage(NamedTuple):
     vcore_s: float = 0.0
 
 
+#: Rows of a ledger's columns, a column a leaf: see `_Account`.
+COUNTED, PSEUDO, ASSUMED, PLAIN, SURPLUS = range(5)
+
+
 @dataclass(slots=True)
 class _Account:
+    """One leaf's account, where it is not a column: of a leaf that has gone, or as it is kept on disk."""
+
     counted: float = 0.0  # integral of g' since the round began
     pseudo: float = 0.0  # phi, fixed at the round arrival
     arrived: bool = False  # active at some moment of this round
@@ -104,7 +112,7 @@ class Ledger:
         self._capacity = capacity
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
-        self._accounts = {leaf: self._new_account() for leaf in weights}
+        self._hold({leaf: self._new_account() for leaf in weights})
         #: Whether leaves that go keep their account for when they come back (until the round ends).
         self.remember = False
         self._departed: dict[str, _Account] = {}
@@ -116,6 +124,25 @@ class Ledger:
         if self.settings.window_s is not None:
             account.window = SlidingWindow(self.settings.window_s, self.time_s)
         return account
+
+    def _hold(self, accounts: Mapping[str, _Account]) -> None:
+        """These are the leaves and their accounts from now on."""
+        held = list(accounts.values())
+        self.leaves = tuple(accounts)
+        self._place = {leaf: k for k, leaf in enumerate(accounts)}
+        #: The figures, a row each (COUNTED ...), a column a leaf in the order of ``leaves``. Written in place.
+        self.columns = np.array([[a.counted, a.pseudo, a.assumed, a.plain, a.surplus] for a in held]).reshape(-1, 5).T
+        self.columns = np.ascontiguousarray(self.columns, dtype=np.float64)
+        self._arrived, self._late = [a.arrived for a in held], [a.late for a in held]
+        self._windows = [a.window for a in held]
+
+    def _held(self) -> dict[str, _Account]:
+        """The accounts of the present leaves, one by one."""
+        rows = zip(self.leaves, self.columns.T.tolist(), self._arrived, self._windows, self._late, strict=True)
+        return {
+            leaf: _Account(counted, pseudo, arrived, assumed, plain, surplus, window, late)
+            for leaf, (counted, pseudo, assumed, plain, surplus), arrived, window, late in rows
+        }
 
     def _newcomer(self) -> _Account:
         account = self._new_account()
@@ -135,8 +162,8 @@ class Ledger:
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = added(self._weights.values())
-        before, departed = self._accounts, self._departed
-        self._accounts = {leaf: before.get(leaf) or departed.pop(leaf, None) or self._newcomer() for leaf in weights}
+        before, departed = self._held(), self._departed
+        self._hold({leaf: before.get(leaf) or departed.pop(leaf, None) or self._newcomer() for leaf in weights})
         if self.remember:
             departed.update({leaf: account for leaf, account in before.items() if leaf not in weights})
 
@@ -157,9 +184,40 @@ class Ledger:
         active : leaves with pending or running tasks at ``time_s``; only ``pseudo`` needs them.
         due : leaf -> integral of min(d_i, S_i) over the interval, resource-seconds (None: dues are not counted).
         """
+        usage = np.zeros((len(self.leaves), 2))
+        place = self._place
+        for leaf, amounts in used.items():
+            if leaf not in place:
+                raise ValueError(f"{leaf} is not a leaf of this ledger")
+            usage[place[leaf]] = amounts
+        owed = None
+        if due is not None:
+            owed = np.full(len(self.leaves), math.nan)
+            for leaf, amount in due.items():
+                owed[place[leaf]] = amount
+        self.observe_columns(time_s, usage, active, owed)
+
+    def observe_columns(
+        self,
+        time_s: float,
+        usage: Any,
+        active: Collection[str] = (),
+        due: Any = None,
+        *,
+        checked: bool = False,
+    ) -> None:
+        """`observe` with the usage as (leaves, 2) numbers in the order of ``leaves``, 0 where a leaf used nothing.
+
+        ``due``: a number a leaf (NaN: its due is not known). ``checked``: every amount is known to be finite and not
+        below 0.
+        """
         interval = time_s - self.time_s
         if not interval >= 0:
             raise ValueError(f"time went back from {self.time_s} s to {time_s} s")
+        amounts = None
+        if interval > 0:
+            # Before anything is changed: what is out of range is refused as a whole.
+            amounts = self._measured(usage, checked)
         length = self.settings.round_s
         fraction = 1.0
         if length is not None:
@@ -167,88 +225,86 @@ class Ledger:
             if current > self._round:
                 self._round = current
                 began = self._start_s + current * length
-                for account in (*self._accounts.values(), *self._departed.values()):
+                self.columns[[COUNTED, PSEUDO, SURPLUS]] = 0.0
+                self._arrived, self._late = [False] * len(self.leaves), [False] * len(self.leaves)
+                for account in self._departed.values():
                     account.counted, account.pseudo, account.arrived, account.surplus = 0.0, 0.0, False, 0.0
                     account.late = False
                 fraction = (time_s - began) / interval if interval > 0 else 1.0
-        if interval > 0:
-            self._add(time_s, used, interval * fraction, fraction)
+        if amounts is not None:
+            self._add(time_s, amounts, interval * fraction, fraction)
             if due is not None:
-                self._owe(due, used, interval, fraction)
+                self._owe(due, amounts, interval, fraction)
         self.time_s = time_s
         if active:
             self._join(active)
             if self.settings.pseudo:
                 self._arrive(active)
 
-    def _add(self, time_s: float, used: Mapping[str, tuple[float, float]], counted_s: float, fraction: float) -> None:
+    def _add(self, time_s: float, amounts: Any, counted_s: float, fraction: float) -> None:
         """Add what was used to the accounts; the last ``counted_s`` of it, a ``fraction``, lie in this round."""
-        settings, accounts = self.settings, self._accounts
-        discounts = settings.discount != 1.0
-        window, half_life = settings.window_s is not None, settings.half_life_s
-        beta = 1.0 if half_life is None else half_life_factor(counted_s, half_life)
-        measure, memory_alone = self._measure, settings.resource == "memory"
-        for leaf, usage in used.items():
-            account = accounts.get(leaf)
-            if account is None:
-                raise ValueError(f"{leaf} is not a leaf of this ledger")
-            plainly = memory_alone and 0 <= usage[0] < math.inf and 0 <= usage[1] < math.inf
-            amount = usage[0] if plainly else measure(usage)
-            account.plain += amount
-            counted = amount * fraction
-            if discounts:
-                # Of the mean rate: exact while the allocation is constant.
-                counted = self._discounted(counted, self._due(leaf) * counted_s)
-            if half_life is None and not window:
-                account.counted += counted
-            elif counted_s > 0:
-                self._fade(account, time_s, counted_s, counted, beta)
-        if (window or half_life is not None) and counted_s > 0:
-            absent = [account for leaf, account in accounts.items() if leaf not in used]
-            for account in (*absent, *[account for leaf, account in self._departed.items() if leaf not in used]):
-                self._fade(account, time_s, counted_s, 0.0, beta)
+        settings, columns = self.settings, self.columns
+        columns[PLAIN] += amounts
+        if fraction != 1.0:
+            amounts = amounts * fraction
+        if settings.discount != 1.0:
+            # Of the mean rate: exact while the allocation is constant.
+            dues = np.array([self._due(leaf) for leaf in self.leaves]) * counted_s
+            beyond = dues + (amounts - dues) * settings.discount
+            amounts = np.where(amounts <= dues, amounts, beyond)
+        if settings.half_life_s is None and settings.window_s is None:
+            columns[COUNTED] += amounts
+        elif counted_s > 0:
+            self._fade(time_s, counted_s, amounts)
 
-    def _owe(
-        self, due: Mapping[str, float], used: Mapping[str, tuple[float, float]], interval_s: float, fraction: float
-    ) -> None:
+    def _owe(self, due: Any, amounts: Any, interval_s: float, fraction: float) -> None:
         """Add what each leaf got beyond its due in an interval, of which ``fraction`` lies in this round."""
         half_life = self.settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
-        for leaf, amount in due.items():
-            account = self._accounts[leaf]
-            got = self._measure(used[leaf]) if leaf in used else 0.0
-            account.surplus = account.surplus * beta + (got - amount) * fraction
+        surplus = self.columns[SURPLUS]
+        self.columns[SURPLUS] = np.where(np.isnan(due), surplus, surplus * beta + (amounts - due) * fraction)
 
-    def _fade(self, account: _Account, now_s: float, interval_s: float, amount: float, beta: float) -> None:
-        """Let an account's memory fade over an interval in which ``amount`` was added at a constant rate.
-
-        ``beta``: what a half-life leaves over the interval.
-        """
-        if account.window is not None:
-            account.window.add(now_s, amount / interval_s)
-            account.counted = account.window.amount()
+    def _fade(self, now_s: float, interval_s: float, amounts: Any) -> None:
+        """Let memory fade over an interval in which ``amounts`` were added at a constant rate."""
+        columns, departed = self.columns, self._departed.values()
+        if self.settings.window_s is not None:
+            windows = [*self._windows, *[account.window for account in departed]]
+            rates = [*(amounts / interval_s).tolist(), *[0.0] * len(departed)]
+            left = []
+            for window, rate in zip(windows, rates, strict=True):
+                assert window is not None
+                window.add(now_s, rate)
+                left.append(window.amount())
+            columns[COUNTED] = left[: len(self.leaves)]
+            for account, amount in zip(departed, left[len(self.leaves) :], strict=True):
+                account.counted = amount
             return
         half_life = self.settings.half_life_s
         assert half_life is not None
-        account.counted = account.counted * beta + amount / interval_s * (1.0 - beta) * half_life / LN2
-        account.pseudo *= beta
+        beta = half_life_factor(interval_s, half_life)
+        columns[COUNTED] = columns[COUNTED] * beta + amounts / interval_s * (1.0 - beta) * half_life / LN2
+        columns[PSEUDO] *= beta
+        for account in departed:
+            account.counted *= beta
+            account.pseudo *= beta
 
     def assume(self, assumed: Mapping[str, float]) -> None:
         """What running tasks are assumed to use yet: leaf -> resource-seconds (harness.ledger.quantum)."""
         for leaf, amount in assumed.items():
-            self._accounts[leaf].assumed = amount
+            self.columns[ASSUMED, self._place[leaf]] = amount
 
     def counted(self) -> Mapping[str, float]:
         """f_i of every leaf, resource-seconds of the settings' resource (``dominant``: seconds of the cluster)."""
-        return {leaf: a.counted + a.pseudo + a.assumed for leaf, a in self._accounts.items()}
+        columns = self.columns
+        return dict(zip(self.leaves, (columns[COUNTED] + columns[PSEUDO] + columns[ASSUMED]).tolist(), strict=True))
 
     def surplus(self) -> Mapping[str, float]:
         """What every leaf got beyond its due (negative: less) since the round began; 0 where dues are not counted."""
-        return {leaf: account.surplus for leaf, account in self._accounts.items()}
+        return dict(zip(self.leaves, self.columns[SURPLUS].tolist(), strict=True))
 
     def plain(self) -> Mapping[str, float]:
         """The integral of the allocation since the start, eq. (1), without discount, rounds or pseudo resources."""
-        return {leaf: account.plain for leaf, account in self._accounts.items()}
+        return dict(zip(self.leaves, self.columns[PLAIN].tolist(), strict=True))
 
     @property
     def start_s(self) -> float:
@@ -268,7 +324,7 @@ class Ledger:
             "time_s": self.time_s,
             "capacity": [self._capacity.memory_mb, self._capacity.vcores],
             "weights": dict(self._weights),
-            "accounts": {leaf: account.state() for leaf, account in self._accounts.items()},
+            "accounts": {leaf: account.state() for leaf, account in self._held().items()},
             "departed": {leaf: account.state() for leaf, account in self._departed.items()},
         }
 
@@ -290,7 +346,7 @@ class Ledger:
         ledger._round = (
             int(state["round"]) if same_rounds else 0 if settings.round_s is None else int(elapsed // settings.round_s)
         )
-        ledger._accounts = {leaf: _Account.restored(state["accounts"][leaf]) for leaf in state["weights"]}
+        ledger._hold({leaf: _Account.restored(state["accounts"][leaf]) for leaf in state["weights"]})
         ledger._departed = {leaf: _Account.restored(account) for leaf, account in state["departed"].items()}
         return ledger
 
@@ -302,50 +358,43 @@ class Ledger:
             total = float(self._capacity.memory_mb if resource == "memory" else self._capacity.vcores)
         return total * self._weights[leaf] / self._weight_sum
 
-    def _measure(self, usage: tuple[float, float]) -> float:
-        memory, vcores = usage
-        if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
-            raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds is out of range")
-        resource = self.settings.resource
+    def _measured(self, usage: Any, checked: bool) -> Any:
+        """What was used, in the settings' resource. ValueError where it is out of range."""
+        if not checked and not (usage.min(initial=0.0) >= 0 and usage.max(initial=0.0) < math.inf):
+            for memory, vcores in usage.tolist():
+                if not (0 <= memory < math.inf and 0 <= vcores < math.inf):
+                    raise ValueError(f"a usage of {memory} MiB-seconds and {vcores} vcore-seconds is out of range")
+        resource, memory, vcores = self.settings.resource, usage[:, 0], usage[:, 1]
         if resource == "memory":
             return memory
         if resource == "vcores":
             return vcores
         r = self._capacity
-        return max(memory / r.memory_mb if r.memory_mb else 0.0, vcores / r.vcores if r.vcores else 0.0)
-
-    def _discounted(self, amount: float, due: float) -> float:
-        discount = self.settings.discount
-        if discount == 1.0 or amount <= due:
-            return amount
-        return due + (amount - due) * discount
+        nothing = np.zeros(len(usage))
+        return np.maximum(memory / r.memory_mb if r.memory_mb else nothing, vcores / r.vcores if r.vcores else nothing)
 
     def _join(self, active: Collection[str]) -> None:
         """What leaves that are new to the ledger begin with: as much for their weight as the most that another active
         leaf has counted; of all leaves where no other is active."""
-        accounts, weights = self._accounts, self._weights
-        late = [leaf for leaf in active if accounts[leaf].late]
+        place, weights, is_late = self._place, self._weights, self._late
+        late = [leaf for leaf in active if is_late[place[leaf]]]
         if not late:
             return
-        known = [leaf for leaf in accounts if not accounts[leaf].late]
-        among = [leaf for leaf in active if not accounts[leaf].late] or known
-        highest = max(
-            ((accounts[k].counted + accounts[k].pseudo + accounts[k].assumed) / weights[k] for k in among), default=0.0
-        )
+        known = [leaf for leaf in self.leaves if not is_late[place[leaf]]]
+        among = [leaf for leaf in active if not is_late[place[leaf]]] or known
+        counted = self.counted()
+        highest = max((counted[leaf] / weights[leaf] for leaf in among), default=0.0)
         for leaf in late:
-            accounts[leaf].late, accounts[leaf].arrived = False, True
-            accounts[leaf].pseudo = weights[leaf] * highest
+            is_late[place[leaf]], self._arrived[place[leaf]] = False, True
+            self.columns[PSEUDO, place[leaf]] = weights[leaf] * highest
 
     def _arrive(self, active: Collection[str]) -> None:
-        accounts, weights = self._accounts, self._weights
-        newcomers = [leaf for leaf in active if not accounts[leaf].arrived]
+        place, weights, arrived = self._place, self._weights, self._arrived
+        newcomers = [leaf for leaf in active if not arrived[place[leaf]]]
         if not newcomers:
             return
-        earlier = [leaf for leaf in active if accounts[leaf].arrived]
-        highest = max(
-            ((accounts[k].counted + accounts[k].pseudo + accounts[k].assumed) / weights[k] for k in earlier),
-            default=0.0,
-        )
+        counted = self.counted()
+        highest = max((counted[leaf] / weights[leaf] for leaf in active if arrived[place[leaf]]), default=0.0)
         for leaf in newcomers:
-            accounts[leaf].arrived = True
-            accounts[leaf].pseudo = weights[leaf] * highest
+            arrived[place[leaf]] = True
+            self.columns[PSEUDO, place[leaf]] = weights[leaf] * highest

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.model.resources import UNBOUNDED, ZERO, Resource
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,32 @@ class Snapshot:
         return [queue for queue in self.queues.values() if queue.parent == name]
 
 
-#: Columns of the figures that a simulation's views are made of. Times in ms, -1: None; sums over the tasks that ended.
-#: `harness.sim.observe` has them compiled in: a change here wants one there.
+#: Columns of a simulation's figures. Times in ms, -1: None; sums over the tasks that ended; what was used since the
+#: start, MiB x ms and vcores x ms. `harness.sim.observe` and `harness.policies.weights_kernel` have them compiled in: a
+#: change here wants one there.
 MB, VC, PENDING_MB, PENDING_VC, PENDING_N, APPS, BACKLOG, LAST_START, OLDEST, TASKS, TASK_MS = range(11)
+WAITING, APPS_DONE, MB_MS, VC_MS = range(TASK_MS + 1, TASK_MS + 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All queues of a simulation at one instant, as a table: what a snapshot's views would be made of.
+
+    ``shape`` as of `LateViews`. ``table``: a row a queue, columns as above, overwritten at the look after the next;
+    ``rows``: which one is whose, by the order of ``shape``; ``leaves``: those of the leaves.
+    """
+
+    time_s: float
+    capacity: Resource
+    shape: tuple[Any, ...]
+    table: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    leaves: npt.NDArray[np.int64]
+
+    def counters(self) -> npt.NDArray[np.float64]:
+        """(leaves, 2): MiB-seconds and vcore-seconds since the start."""
+        used: npt.NDArray[np.float64] = self.table.take(self.leaves, axis=0)[:, MB_MS : VC_MS + 1] / 1000.0
+        return used
 
 
 class LateViews(Mapping[str, QueueView]):

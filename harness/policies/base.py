@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from harness.base.errors import CallError, nearest
 from harness.model.plan import LedgerSettings, Plan
-from harness.model.snapshot import Snapshot
+from harness.model.snapshot import Figures, Snapshot
 
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
@@ -131,6 +131,15 @@ class Policy(ABC):
         ``order`` is for inside the scheduler and on paper, ``weights`` and the other attributes for the stock Fair
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
+
+    def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
+        """The weights of `plan`, told from a simulation's figures, where these are all that it would answer.
+
+        ``columns``: the ledger's (`harness.ledger.Ledger.columns`). ``before``: weights, a number a queue in the order
+        of the figures' shape. Returns ``before`` itself where nothing would change, other weights otherwise, None where
+        `plan` has to be asked.
+        """
+        return None
 
     def dues_are_flat(self) -> bool:
         """`ignores_tree`, by the settings: whether a leaf's due is its own weight's part of all leaves'."""

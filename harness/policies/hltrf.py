@@ -30,6 +30,7 @@ class Hltrf(LongTermPolicy):
     """
 
     name = "hltrf"
+    weighs = True
     Settings = HierarchicalSettings
     settings: HierarchicalSettings
 

@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness.base.errors import CallError
 from harness.base.sums import added
@@ -25,14 +25,25 @@ from harness.model.snapshot import (
     TASK_MS,
     TASKS,
     VC,
+    Figures,
     LateViews,
     QueueView,
     Snapshot,
 )
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.limits import SMALLEST_MB, limit_of
-from harness.policies.tree import Tree, entitled_tree
-from harness.policies.weights import leaf_parts, lift, long_term_shares, named, share_weights, usage_of
+from harness.policies.tree import Tree, entitled_tree, entitled_tree_by
+from harness.policies.weights import (
+    GRID_MAX,
+    GRID_MIN,
+    leaf_parts,
+    lift,
+    long_term_shares,
+    named,
+    share_weights,
+    usage_of,
+    weighing,
+)
 
 #: From outside the horizon is this many mean task lengths (docs/decisions/horizon.md).
 HORIZON_TASKS = 4.0
@@ -126,8 +137,12 @@ class LongTermPolicy(Policy):
     Settings: ClassVar[type] = LongTermSettings
     settings: LongTermSettings
     gives_back: ClassVar[bool] = True
+    #: Whether `weigh` may answer. Each class says so of itself: a subclass may plan otherwise.
+    weighs: ClassVar[bool] = False
     #: The last answer's order: it changes only with T_wait.
     _order: Order | None = None
+    #: Of the last figures: shape, capacity, the compiled call and what it takes that does not change.
+    _weighing: tuple[Any, ...] = (None, None)
 
     @abstractmethod
     def affinity(self) -> float:
@@ -223,6 +238,47 @@ class LongTermPolicy(Policy):
         return Plan(
             order=order, weights=named(tree, weights), min_shares=min_shares, scheduling_policies=drf, reasons=reasons
         )
+
+    def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
+        known = self._weighing
+        if known[0] is not figures.shape or known[1] is not figures.capacity:
+            known = self._weighing = figures.shape, figures.capacity, *self._prepared(figures)
+        if len(known) == 2:
+            return None
+        _, _, (call, integers, reals, found), fixed, t_wait_s = known
+        since_ms = -math.inf
+        if t_wait_s is not None:
+            # As `starved`, a millisecond aside.
+            since_ms = (figures.time_s - (t_wait_s - min(period_s, t_wait_s) / 2)) * 1000.0 + 1.0
+        code = call(
+            integers,
+            reals,
+            figures.table,
+            figures.rows,
+            columns,
+            before,
+            *fixed,
+            period_s,
+            since_ms,
+            GRID_MIN,
+            GRID_MAX,
+        )
+        return (before, found, None)[code]
+
+    def _prepared(self, figures: Figures) -> tuple[Any, ...]:
+        """What of `weigh` stays the same; nothing where `plan` has to be asked."""
+        settings, t_wait = self.settings, getattr(self.settings, "t_wait", math.inf)
+        if not vars(type(self)).get("weighs") or settings.resource == "dominant" or type(t_wait) is str:
+            return ()
+        horizon = -1.0 if settings.horizon_s == "auto" else float(settings.horizon_s)
+        made = weighing(entitled_tree_by(figures.shape, settings.shares))
+        if made is None or horizon in (0.0, math.inf):
+            return ()
+        columns = (MB, PENDING_MB) if settings.resource == "memory" else (VC, PENDING_VC)
+        total = figures.capacity.memory_mb if settings.resource == "memory" else figures.capacity.vcores
+        means = (LONGEST_TASK_S, HORIZON_TASKS, TASK_S_AT_FIRST)
+        fixed = (*columns, float(max(total, 1)), horizon, *means, float(self.affinity()))
+        return made, fixed, None if t_wait == math.inf else float(t_wait)
 
     def _shares(
         self,

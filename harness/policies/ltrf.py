@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings
-from harness.model.snapshot import Snapshot
+from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, LedgerView, number
 from harness.policies.longterm import LongTermPolicy, LongTermSettings, capacity_of, mean_task_s
 from harness.policies.reserve import reserve_shares
@@ -45,12 +46,16 @@ class Ltrf(LongTermPolicy):
     """
 
     name = "ltrf"
+    weighs = True
     ignores_tree = True
     Settings = LtrfSettings
     settings: LtrfSettings
 
     def affinity(self) -> float:
         return 0.0
+
+    def _prepared(self, figures: Figures) -> tuple[Any, ...]:
+        return () if self.settings.reserve_s != 0 else super()._prepared(figures)
 
     def ledger_settings(self) -> LedgerSettings:
         base = super().ledger_settings()

@@ -12,6 +12,7 @@ class NaiveHltrf(LongTermPolicy):
     """
 
     name = "naive-hltrf"
+    weighs = True
 
     def affinity(self) -> float:
         return 1.0

@@ -63,10 +63,15 @@ def tree_of(snapshot: Snapshot) -> Tree:
         rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
         # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
         shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
+    tree = _tree_by(shape)
+    _seen[:] = (snapshot,)
+    return tree
+
+
+def _tree_by(shape: tuple[Any, ...]) -> Tree:
     # As at the last tick, mostly: comparing is cheaper than hashing.
     if not _last or _last[0] != shape:
         _last[:] = shape, _build(*shape)
-    _seen[:] = (snapshot,)
     tree: Tree = _last[1]
     return tree
 
@@ -83,7 +88,16 @@ def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
     With ``levels`` every queue's entitlement is its part of the cluster level by level: siblings stand to each other as
     their weights do, and leaves anywhere in the tree as what they are due.
     """
-    tree = tree_of(snapshot)
+    return _entitled(tree_of(snapshot), shares)
+
+
+def entitled_tree_by(shape: tuple[Any, ...], shares: str) -> Tree:
+    """`entitled_tree` of a shape (see `harness.model.snapshot.LateViews`)."""
+    _seen.clear()
+    return _entitled(_tree_by(shape), shares)
+
+
+def _entitled(tree: Tree, shares: str) -> Tree:
     if shares != "levels":
         return tree
     if len(_last) == 2:

@@ -304,6 +304,14 @@ def compiled_shares(
     return found
 
 
+def weighing(tree: Tree) -> tuple[Any, ...] | None:
+    """(compiled `weights_kernel.weigh`, its two tables, where it answers) for a tree; None: nothing is compiled."""
+    if not _kernel or type(tree.entitlement[-1]) is not float or not tree.leaves:
+        return None
+    kernel, (integers, reals) = _kernel[0], _tables(tree)
+    return kernel.weigh, integers, reals, reals[kernel.WEIGHTS]
+
+
 def plain_shares(
     tree: Tree,
     used: Sequence[float],

@@ -1,4 +1,4 @@
-"""Parts of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
+"""Parts and weights of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
 
 The same sums in the same order, so the same parts to the last bit (tests/policies/test_weights_kernel.py). For
 0 < H < infinity and floats; other horizons and fractions are the plain functions'. All is in one file, because numba
@@ -12,7 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit
+
+from harness.model.snapshot import BACKLOG, LAST_START, PENDING_MB, PENDING_N, PENDING_VC, TASK_MS, TASKS
 
 #: Rows of the integers, a column a queue and one more: parent; where its children begin; all children, one family after
 #: the other; leaves; queues with children from the root down; then room to work in. The last column of the rows of
@@ -22,7 +25,7 @@ _SHORT, _KEPT, _ORDER, _SPARE, _ENDS, INTEGERS = range(5, 11)
 #: Rows of the reals: w_i; its part of the cluster, level by level; u_i; demand; whether it waits; the answer, by leaves
 #: flat or by levels; then room to work in.
 ENTITLEMENT, SHARE, USED, DEMAND, WAITING, FLAT, LEVELS = range(7)
-_X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D, _E, _F, REALS = range(7, 22)
+_X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D, _E, _F, WEIGHTS, REALS = range(7, 23)
 
 _MANY, _MOST_FOR_IDLE = 16, 100
 _LEVEL_SUM, _BITS, _SCALE = 1000.0, 12, 4096.0
@@ -301,3 +304,63 @@ def parts_of_tree(N, T, capacity, horizon, affinity):
                 T[LEVELS, q] = flat
             elif flat == flat:
                 T[LEVELS, q] = affinity * T[LEVELS, q] + (1 - affinity) * flat
+
+
+@njit(**_OPTIONS)
+def _waits_since_ms(figures, row):
+    """`longterm._begins_ms`."""
+    backlog, last = figures[row, BACKLOG], figures[row, LAST_START]
+    if backlog < 0 and (figures[row, PENDING_N] <= 0 or last < 0):
+        return math.inf
+    return float(max(backlog, last))
+
+
+@njit(**_OPTIONS)
+def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon, most_mean, tasks, at_first, affinity,
+          period, since_ms, lowest, highest):  # fmt: skip
+    """Weights by a simulation's figures and a ledger's columns, as `LongTermPolicy.plan` has them, in the row WEIGHTS.
+
+    0: they are those of ``before``; 1: they are not; 2: a leaf may have waited since ``since_ms``, nothing is said.
+    ``held``, ``pending``: columns of the figures. ``horizon`` below 0: ``tasks`` mean task lengths (``at_first`` before
+    any; means from ``most_mean`` on are not believed), at least the ``period``. ``lowest``, ``highest``: weights are
+    within these.
+    """
+    n = N.shape[1] - 1
+    for q in range(n):
+        row = rows[q]
+        T[DEMAND, q] = float(figures[row, held] + figures[row, pending])
+        T[WAITING, q] = 1.0 if figures[row, PENDING_MB] > 0 or figures[row, PENDING_VC] > 0 else 0.0
+        T[USED, q] = 0.0
+    total = 0.0
+    known = 0
+    for k in range(N[LEAF, n]):
+        q = N[LEAF, k]
+        row = rows[q]
+        if _waits_since_ms(figures, row) <= since_ms:
+            return 2
+        used = columns[0, k] + columns[1, k] + columns[2, k]
+        T[USED, q] = used if 0.0 <= used < math.inf else 0.0
+        if figures[row, TASKS] != 0:
+            mean = figures[row, TASK_MS] / (1000.0 * figures[row, TASKS])
+            if 0.0 < mean < most_mean:
+                total += mean
+                known += 1
+    for q in range(n - 1, 0, -1):
+        T[USED, N[PARENT, q]] += T[USED, q]
+    if horizon < 0.0:
+        horizon = max(tasks * (total / known if known > 0 else at_first), period)
+    parts_of_tree(N, T, capacity, horizon, affinity)
+    T[WEIGHTS, 0] = 1.0
+    for q in range(1, n):
+        wanted = _LEVEL_SUM * T[LEVELS, q]
+        if not wanted > lowest:
+            T[WEIGHTS, q] = lowest
+        elif wanted >= highest:
+            T[WEIGHTS, q] = highest
+        else:
+            mantissa, exponent = math.frexp(wanted)
+            T[WEIGHTS, q] = math.ldexp(np.rint(mantissa * _SCALE), exponent - _BITS)
+    for q in range(1, n):
+        if T[WEIGHTS, q] != before[q]:
+            return 1
+    return 0

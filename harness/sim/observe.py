@@ -16,9 +16,11 @@ from harness.model.queues import QueueTree
 from harness.model.resources import Resource
 from harness.model.snapshot import (
     APPS,
+    APPS_DONE,
     BACKLOG,
     LAST_START,
     MB,
+    MB_MS,
     OLDEST,
     PENDING_MB,
     PENDING_N,
@@ -26,6 +28,9 @@ from harness.model.snapshot import (
     TASK_MS,
     TASKS,
     VC,
+    VC_MS,
+    WAITING,
+    Figures,
     LateViews,
     QueueView,
     Snapshot,
@@ -39,12 +44,11 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 from harness.sim.world import W as World
 
 _COLUMNS = 16
-_WAITING, _APPS_DONE, _MB_MS, _VC_MS = range(TASK_MS + 1, TASK_MS + 5)
 #: What a `QueueView` is made of; the others go on while nothing happens.
-_VIEWED = _MB_MS
+_VIEWED = MB_MS
 
 
-_view, _resource, _snapshot = quick(QueueView), quick(Resource), quick(Snapshot)
+_view, _resource, _snapshot, _figures = quick(QueueView), quick(Resource), quick(Snapshot), quick(Figures)
 
 _FAIR, _CAPACITY, _W = at_address(FairState), at_address(CapacityState), at_address(World)
 
@@ -84,7 +88,7 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
         wanted = 0
         if job.am_ms == NEVER:
             wanted = 1
-            ints[job.queue, _WAITING] += 1
+            ints[job.queue, WAITING] += 1
         elif job.kind == SPARK:
             wanted = job.ex_wanted
         else:
@@ -103,7 +107,7 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
         ints[leaf, LAST_START] = x.last_start_ms
         counted = total_of(S, leaf, now)
         ahead = max(x.ahead_a - now * x.ahead_b, 0.0) if x.ahead_b > 0.0 else 0.0
-        ints[leaf, _APPS_DONE] = x.apps_done
+        ints[leaf, APPS_DONE] = x.apps_done
         pending_n = ints[leaf, PENDING_N]
         i = leaf
         while i >= 0:
@@ -114,8 +118,8 @@ def _look(S: Any, W: Any, ints: Any, reals: Any, now: int) -> Any:
             ints[i, APPS] += q.n_run if i == leaf else 0
             ints[i, TASKS] += x.tasks_done
             ints[i, TASK_MS] += x.task_ms
-            ints[i, _MB_MS] += x.mb_ms
-            ints[i, _VC_MS] += x.vc_ms
+            ints[i, MB_MS] += x.mb_ms
+            ints[i, VC_MS] += x.vc_ms
             reals[i, 0] += counted
             reals[i, 1] += ahead
             if i != leaf:
@@ -134,15 +138,19 @@ class Observer:
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
         self._static: list[Any] = []
         self._capacity: Resource | None = None
-        self._ints = np.zeros((size + 1, _COLUMNS), np.int64)  # the last row: the cluster's MiB and vcores
+        #: The figures of the last look and of the one before; the last row: the cluster's MiB and vcores.
+        self._ints, self._before = np.zeros((2, size + 1, _COLUMNS), np.int64)
         self._reals = np.zeros((size, 2))
         self.leaves = [q.path for q in tree if q.leaf]
         self._order = order
+        self._rows_at = np.array(order, np.int64)
+        self._leaves_at = np.array([index for q, index in zip(tree, order, strict=True) if q.leaf], np.int64)
         self._names = {path: place for place, (path, *_) in enumerate(self._queues)}
         rows = tuple([(parent, leaf, weight) for _, parent, leaf, weight, _ in self._queues])
         self._shape = tuple(self._names), rows, "float"
-        #: The figures of the last look.
-        self._last: list[list[int]] = self._ints.tolist()
+        #: The figures of the last look and of the one before, row by row, if somebody wanted them so.
+        self._rows: list[list[int]] | None = None
+        self._rows_before: list[list[int]] | None = None
         #: What the last views were made of, and the views: a queue in which nothing happened keeps its own.
         self._viewed: dict[str, list[int]] = {}
         self._views: dict[str, QueueView] = {}
@@ -154,13 +162,13 @@ class Observer:
         self._limits[path] = (old[0] if least is None else least, old[1] if limit is None else limit)
         self._capacity = None
 
-    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
-        """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
+    def look(self, S: Any, W: Any, now_ms: int) -> Figures:
+        """The figures of this instant."""
+        self._ints, self._before = self._before, self._ints
+        self._rows, self._rows_before = None, self._rows
         look = look_at_capacity if isinstance(S, CapacityState) else look_at
         look(S.address, W.address, self._ints, self._reals, now_ms)
-        rows, before = self._ints.tolist(), self._last
-        self._last = rows
-        memory, vcores = rows[-1][:2]
+        memory, vcores = self._ints[-1, :2].tolist()
         capacity = self._capacity
         if capacity is None or capacity.memory_mb != memory or capacity.vcores != vcores:
             capacity = self._capacity = Resource(memory, vcores)
@@ -168,13 +176,23 @@ class Observer:
                 (path, parent, leaf, weight, index, self._limits[path][0], self._limits[path][1].resolve(capacity))
                 for path, parent, leaf, weight, index in self._queues
             ]
+        return _figures(now_ms / 1000.0, capacity, self._shape, self._ints, self._rows_at, self._leaves_at)  # type: ignore[no-any-return]
+
+    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
+        """(snapshot, rows of integers, counted and ahead in measure x ms) by the scheduler's queue index."""
+        return self.seen(self.look(S, W, now_ms), period_s)
+
+    def seen(self, figures: Figures, period_s: float) -> tuple[Snapshot, list[list[int]], Any]:
+        """`snapshot` of the figures of the last look."""
+        rows = self._rows = self._ints.tolist()
+        before = self._rows_before or self._before.tolist()
         queues = LateViews(
             self._shape,
             self._names,
             [rows[i] for i in self._order],
             partial(self._views_at, self._static, rows, before),
         )
-        return _snapshot(now_ms / 1000.0, capacity, queues, period_s), rows, self._reals
+        return _snapshot(figures.time_s, figures.capacity, queues, period_s), rows, self._reals
 
     def _views_at(self, static: list[Any], rows: list[list[int]], rows_before: list[list[int]]) -> dict[str, QueueView]:
         """The views of a look, of which the figures and those of the look before are given."""
@@ -186,7 +204,7 @@ class Observer:
             # Ends are those since the look before, so they are compared too.
             made_of = viewed[path] = [
                 *row[:_VIEWED],
-                row[_APPS_DONE] - last[_APPS_DONE],
+                row[APPS_DONE] - last[APPS_DONE],
                 row[TASKS] - last[TASKS],
             ]
             if made_of == before.get(path):
@@ -209,7 +227,7 @@ class Observer:
                 row[LAST_START] / 1000.0 if row[LAST_START] >= 0 else None,
                 row[TASK_MS] / (1000.0 * row[TASKS]) if row[TASKS] else None,
                 row[OLDEST] / 1000.0 if row[OLDEST] >= 0 else None,
-                row[_WAITING],
+                row[WAITING],
                 ended_apps,
                 ended_tasks,
                 None,
@@ -220,7 +238,7 @@ class Observer:
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:
         """Leaf -> MiB-seconds and vcore-seconds since the start."""
         return {
-            path: (rows[index][_MB_MS] / 1000.0, rows[index][_VC_MS] / 1000.0)
+            path: (rows[index][MB_MS] / 1000.0, rows[index][VC_MS] / 1000.0)
             for path, _, leaf, _, index in self._queues
             if leaf
         }

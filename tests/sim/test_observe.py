@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from harness.control import virtual
+from harness.control.core import ControlCore
 from harness.control.virtual import simulate_outside
-from harness.model.snapshot import LateViews, Snapshot
+from harness.model.snapshot import Figures, LateViews, Snapshot
+from harness.policies import weights
 from harness.policies.base import CountedLedger
 from harness.policies.registry import make_policy
 from harness.sim.observe import Observer
@@ -87,3 +91,52 @@ def test_ends_are_those_since_the_snapshot_before(cases: Any, seen: list[Snapsho
         # What ends after the last look is in none.
         assert 0.9 * sum(result.jobs["tasks"][i] for i in mine) <= ended
         assert len(mine) - 1 <= jobs <= len(mine)
+
+
+@pytest.mark.parametrize(
+    ("name", "sets"),
+    [
+        ("ltrf", {}),
+        ("ltrf", {"resource": "vcores", "half_life": "60"}),
+        ("ltrf", {"horizon_s": "40", "round": "100", "discount": "0.5"}),
+        ("ltrf", {"window": "90"}),
+        ("naive-hltrf", {"shares": "levels"}),
+        ("hltrf", {"affinity": "0.4", "t_wait": "5"}),
+        ("hltrf", {"lift": "weight", "t_wait": "2"}),
+    ],
+)
+def test_what_is_decided_by_figures_is_what_is_decided_by_views(
+    cases: Any, monkeypatch: pytest.MonkeyPatch, name: str, sets: dict[str, str]
+) -> None:
+    told: Counter[str] = Counter()
+    ours = ControlCore.decide
+
+    def decide(self: ControlCore, figures: Figures) -> Any:
+        actions = ours(self, figures)
+        told["views are asked for" if actions is None else "written" if actions else "as it was"] += 1
+        return actions
+
+    monkeypatch.setattr(ControlCore, "decide", decide)
+    monkeypatch.setattr(weights, "_kernel", [])
+    found = []
+    for many in (10**9, 3):
+        monkeypatch.setattr(virtual, "MANY_LOOKS", many)
+        result = simulate_outside(cases.mixed(policy=make_policy(name, sets), mode="outside", period_s=1.0))
+        # With each decision the counted resources of all leaves.
+        found.append((result.decisions, result.writes, str(result.jobs["finished_s"].tolist()), result.ticks))
+        assert bool(told) == (many == 3)
+    assert found[0] == found[1]
+    assert told["written"] > 10
+    assert told["as it was"] > 3
+    # As nodes come and go, and with whoever may be starved.
+    assert (told["views are asked for"] > 10) == (name == "hltrf")
+
+
+def test_nothing_is_told_of_a_policy_that_plans_by_itself(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(type(make_policy("ltrf", {}))):  # type: ignore[misc]
+        def plan(self, snapshot: Snapshot, ledger: Any) -> Any:
+            return replace(super().plan(snapshot, ledger), weights={name: 7.0 for name in list(snapshot.queues)[1:]})
+
+    monkeypatch.setattr(virtual, "MANY_LOOKS", 3)
+    result = simulate_outside(cases.mixed(policy=Own(), mode="outside", period_s=1.0))
+    assert [set(weights.values()) for _, weights in result.writes] == [{7.0}]
