@@ -68,6 +68,7 @@ def enforce(
         raise click.UsageError("--resume goes with --config alone: it only tells the controller to go on")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
+    _load_numpy()
     from harness.control.config import read_config
     from harness.control.telemetry import Log
 
@@ -347,6 +348,14 @@ def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Si
 
 #: timeout(1) and shells signal the process and its group: what comes together is one request, not two.
 _ONE_REQUEST_S = 0.5
+
+
+def _load_numpy() -> None:
+    """numpy begins threads as it is loaded. They take no signals: one of these would end the controller out of turn."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _Signals.WANTED)
+    import numpy  # noqa: F401
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Signals:

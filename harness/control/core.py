@@ -314,7 +314,7 @@ class ControlCore:
             self._leaves = leaves
             self._last = np.array([used or (0.0, 0.0) for used in seen], np.float64).reshape(-1, 2)
             self._shown_once = np.array([used is not None for used in seen], np.bool_)
-        shown = [consumed.get(leaf) for leaf in leaves]
+        shown: list[Any] = [consumed.get(leaf) for leaf in leaves]
         here = None
         if None in shown:
             here = np.array([used is not None for used in shown], np.bool_)

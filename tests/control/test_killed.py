@@ -62,6 +62,23 @@ def test_killed_and_stopped_at_fifty_moments(yarn: Site) -> None:  # noqa: F811
     killed(yarn, 50, seed=2)
 
 
+def test_no_thread_takes_a_signal_but_the_one_that_waits(yarn: Site) -> None:  # noqa: F811
+    """numpy begins threads as it is loaded: one that takes SIGTERM ends the controller, and nothing is given back."""
+    service = Service(yarn.folder / "signals", yarn.rest, yarn.file, period_s=0.2)
+    service.start()
+    try:
+        until(lambda: service.events("begin"), "it begins")
+        assert service.process is not None
+        tasks = Path(f"/proc/{service.process.pid}/task")
+        blocked = [(task / "status").read_text().split("SigBlk:")[1].split()[0] for task in tasks.iterdir()]
+        wanted = 1 << (signal.SIGTERM - 1) | 1 << (signal.SIGINT - 1)
+        # While a thread waits for them, they are not among those that it has blocked.
+        assert [int(mask, 16) & wanted for mask in blocked].count(0) == 1
+        assert len(blocked) >= 2
+    finally:
+        service.end()
+
+
 def test_a_stop_that_comes_twice_at_once_is_one_stop(yarn: Site) -> None:  # noqa: F811
     """timeout(1) signals the process and then its group: the second signal must not cut the giving back off."""
     service = Service(yarn.folder / "twice", yarn.rest, yarn.file, period_s=0.2)

@@ -135,7 +135,7 @@ def test_what_is_decided_by_figures_is_what_is_decided_by_views(
 def test_nothing_is_told_of_a_policy_that_plans_by_itself(cases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(type(make_policy("ltrf", {}))):  # type: ignore[misc]
         def plan(self, snapshot: Snapshot, ledger: Any) -> Any:
-            return replace(super().plan(snapshot, ledger), weights={name: 7.0 for name in list(snapshot.queues)[1:]})
+            return replace(super().plan(snapshot, ledger), weights=dict.fromkeys(list(snapshot.queues)[1:], 7.0))
 
     monkeypatch.setattr(virtual, "MANY_LOOKS", 3)
     result = simulate_outside(cases.mixed(policy=Own(), mode="outside", period_s=1.0))
