@@ -13,6 +13,7 @@ as numba does it, with the same results, in twice the time.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
+from numba.core.funcdesc import default_mangler
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
@@ -111,6 +113,12 @@ class Whole(JITCodeLibrary):
         return self.name, "object", (self._get_compiled_object(), ll.parse_assembly(str(names)).as_bitcode())
 
 
+def _name_in_code(name: str, arguments: Any, *, abi_tags: Any = (), uid: Any = None) -> str:
+    """A function's name there, of its arguments' types as text."""
+    kinds = hashlib.blake2b(" ".join(map(str, arguments)).encode(), digest_size=8).hexdigest()
+    return str(default_mangler(name, (), abi_tags=(*abi_tags, kinds), uid=uid))
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerPart(NativeLowering):
     _name = "kernel_part"
@@ -118,9 +126,15 @@ class _LowerPart(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.of = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
-        # Part of the name in the code. numba counts in each process; here two processes have to find the same.
+        # Parts of the name in the code. numba counts functions, and types of records, in each process; here two
+        # processes have to find the same.
         state.func_id.unique_id = state.func_id.func.__code__.co_firstlineno
-        super().run_pass(state)
+        context = state.targetctx
+        context.mangler = _name_in_code
+        try:
+            super().run_pass(state)
+        finally:
+            del context.mangler
         state.library._ensure_finalized()
         state.cr = state.cr._replace(cfunc=state.library)
         state.targetctx.insert_user_function(state.library, state.cr.fndesc, [state.library])
