@@ -4,8 +4,8 @@ numba by itself puts all that a function calls into its code, optimises that and
 below ten others is optimised eleven times. Here a kernel has two sides. What other kernels call (`Part`) is its own
 code alone, not optimised. What Python calls (`Whole`) has the parts below it, each once. Both are kept on disk.
 
-This stands on parts of numba that are not its public face. Where they are not there (ImportError), kernels are compiled
-as numba does it, with the same results, in twice the time.
+This stands on parts of numba that are not its public face, so it is only for releases that it has been tried with. With
+any other (ImportError) kernels are compiled as numba does it, with the same results, in twice the time.
 """
 
 # numba's classes are untyped.
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import llvmlite.binding as ll  # type: ignore[import-untyped]
+import numba
 from llvmlite import ir
 from numba.core import compiler
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
@@ -29,8 +30,10 @@ from numba.core.funcdesc import default_mangler
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-if not hasattr(JITCodeLibrary, "_get_module_for_linking"):
-    raise ImportError("another numba")
+#: Releases of numba that tests/sim/test_whole.py has passed with.
+TRIED = ("0.68",)
+if numba.__version__.rpartition(".")[0] not in TRIED:
+    raise ImportError(f"not tried with numba {numba.__version__}")
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 #: A named tuple, of a subclass that takes the same fields.
