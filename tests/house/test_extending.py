@@ -277,20 +277,32 @@ def test_a_metric_is_a_rule_and_a_line(tmp_path: Path) -> None:
 def test_a_policy_that_needs_a_new_figure_of_the_ledger_is_four_files(tmp_path: Path) -> None:
     """The figure in the ledger, a field of what policies read of it, the policy, and its line in the registry."""
     entry = edited(
+        ("harness.ledger.ledger", "PLAIN, SURPLUS = range(5)", "PLAIN, SURPLUS, USED_S = range(6)"),
         (
             "harness.ledger.ledger",
-            "    late: bool = False  #",
-            "    used_s: float = 0.0\n    late: bool = False  #",
+            "has not been active yet\n\n",
+            "has not been active yet\n    used_s: float = 0.0\n\n",
         ),
         (
             "harness.ledger.ledger",
-            "            account.plain += amount\n",
-            "            account.plain += amount\n            account.used_s += counted_s if amount else 0.0\n",
+            "a.surplus] for a in held]).reshape(-1, 5)",
+            "a.surplus, a.used_s] for a in held]).reshape(-1, 6)",
+        ),
+        ("harness.ledger.ledger", "surplus, window, late)\n", "surplus, window, late, used_s)\n"),
+        (
+            "harness.ledger.ledger",
+            "(counted, pseudo, assumed, plain, surplus)",
+            "(counted, pseudo, assumed, plain, surplus, used_s)",
+        ),
+        (
+            "harness.ledger.ledger",
+            "        columns[PLAIN] += amounts\n",
+            "        columns[PLAIN] += amounts\n        columns[USED_S] += np.where(amounts > 0, counted_s, 0.0)\n",
         ),
         (
             "harness.ledger.ledger",
             "    @property\n    def start_s(self)",
-            "    def used_s(self):\n        return {name: own.used_s for name, own in self._accounts.items()}\n\n"
+            "    def used_s(self):\n        return dict(zip(self.leaves, self.columns[USED_S].tolist()))\n\n"
             "    @property\n    def start_s(self)",
         ),
         (
