@@ -106,7 +106,7 @@ class Lease:
                 )
         if self._renewed_s is None and self.words_lost:
             self.said, self._silent = {}, True
-        self._renew(now)
+        self._renew(now, data)
 
     def holder(self) -> str:
         """Who holds the lease, in words; '' for nobody. InputError where it cannot be read."""
@@ -119,7 +119,7 @@ class Lease:
 
         Raises HeldByAnother, or what keeps it from being read or written (InputError).
         """
-        _, found = self._read()
+        data, found = self._read()
         holder = found.get("owner", "")
         if holder and holder != self.owner:
             self._renewed_s = None
@@ -131,10 +131,10 @@ class Lease:
             # A copy, as whoever reads it has it: the owner goes on changing its own.
             self.said, self.said_by, self.released = json.loads(json.dumps(dict(said))), self.owner, new
             self._silent = False
-            self._renew(self._clock())
+            self._renew(self._clock(), data)
         elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
             # What is written next is to be over before the lease is.
-            self._renew(self._clock())
+            self._renew(self._clock(), data)
 
     def lasts(self) -> None:
         """InputError where the lease may be over by now: what is under way took too long."""
@@ -145,9 +145,22 @@ class Lease:
                 mend="the next round tries it again; where this lasts, make lease_s longer",
             )
 
-    def _renew(self, now: float) -> None:
+    def _renew(self, now: float, before: bytes) -> None:
+        """Signs, unless somebody else has signed since ``before`` was read: over a network that takes a while."""
+
+        def unchanged() -> None:
+            data, found = self._read()
+            if data != before:
+                if found.get("owner", "") not in ("", self.owner):
+                    self._renewed_s = None
+                raise HeldByAnother(
+                    "another controller has just signed the lease",
+                    where=self.place.name,
+                    mend="the next round looks again",
+                )
+
         self._count += 1
-        self.place.write(self._document(self.owner))
+        self.place.write(self._document(self.owner), still=unchanged)
         self._renewed_s, self._seen = now, None
         self._watch(now)
 

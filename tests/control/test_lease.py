@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,31 @@ def test_what_a_killed_spare_has_left_is_removed_with_the_lease(tmp_path: Path) 
     left.write_bytes(b"{")
     one.end()
     assert not left.exists()
+
+
+@pytest.mark.parametrize("late", ["spare", "holder"])
+def test_who_signs_late_over_a_slow_network_replaces_nothing_newer(late: str, tmp_path: Path) -> None:
+    """A holder that comes back and a spare that takes over look at the same old lease; one of them is slower."""
+    one, two, time = pair(tmp_path)
+    one.hold()
+    with pytest.raises(HeldByAnother):
+        two.hold()
+    time.now = 31.0
+    slow, fast = (two, one) if late == "spare" else (one, two)
+
+    class Slow(LocalPlace):
+        def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
+            fast.hold()  # while this is on its way
+            super()._put_over(data, before, still)
+
+    place = slow.place
+    assert isinstance(place, LocalPlace)
+    slow.place = Slow(place.path)
+    with pytest.raises(HeldByAnother, match="another controller has just signed the lease"):
+        slow.hold()
+    assert json.loads(place.read())["owner"] == fast.owner
+    slow.place = place
+    time.now = 32.0
+    with pytest.raises(HeldByAnother):
+        slow.keep({})
+    fast.keep({})
