@@ -75,6 +75,8 @@ class Lease:
         self.other_lives = False
         #: What the holder says of the file (`keep`), as it was last read or written.
         self.said: dict[str, Any] = {}
+        #: Whether that is still to be written: a write of it failed.
+        self._unsaid = False
         #: Who said that; whether the lease that was read last of another holder, or of nobody, says anything of it.
         self.said_by, self.heard = "", False
         #: Whether it took over with words that are older than what the holder before did: it passes on none.
@@ -127,10 +129,10 @@ class Lease:
                 f"another controller has taken over ({_who(found)})", where=self.place.name, mend="stop one of them"
             )
         new = None if released is None else dict(released)
-        if dict(said) != self.said or self.said_by != self.owner or new != self.released:
+        if self._unsaid or dict(said) != self.said or self.said_by != self.owner or new != self.released:
             # A copy, as whoever reads it has it: the owner goes on changing its own.
             self.said, self.said_by, self.released = json.loads(json.dumps(dict(said))), self.owner, new
-            self._silent = False
+            self._silent, self._unsaid = False, True
             self._renew(self._clock(), data)
         elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
             # What is written next is to be over before the lease is.
@@ -161,7 +163,7 @@ class Lease:
 
         self._count += 1
         self.place.write(self._document(self.owner), still=unchanged)
-        self._renewed_s, self._seen = now, None
+        self._renewed_s, self._seen, self._unsaid = now, None, False
         self._watch(now)
 
     def give_back(self) -> None:

@@ -145,3 +145,21 @@ def test_who_signs_late_over_a_slow_network_replaces_nothing_newer(late: str, tm
     with pytest.raises(HeldByAnother):
         slow.keep({})
     fast.keep({})
+
+
+def test_what_could_not_be_said_is_said_before_the_file_is_written(tmp_path: Path) -> None:
+    one, _, _ = pair(tmp_path)
+    one.hold()
+
+    class Full(LocalPlace):
+        def _put_over(self, data: bytes, before: bytes | None, still: Callable[[], None]) -> None:
+            raise InputError("No space left on device")
+
+    place = one.place
+    assert isinstance(place, LocalPlace)
+    one.place = Full(place.path)
+    with pytest.raises(InputError, match="No space left"):
+        one.keep({"baseline": {"root.a": {"weight": 2.0}}})
+    one.place = place
+    one.keep({"baseline": {"root.a": {"weight": 2.0}}})
+    assert json.loads(place.read())["said"] == {"baseline": {"root.a": {"weight": 2.0}}}
