@@ -111,7 +111,7 @@ def is_clusters(top: Mapping[str, object]) -> bool:
 
 def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
     """A scenario of MR-clusters from its fields."""
-    _known(reader, top, _TOP, "the scenario")
+    reader.only(top, _TOP, "the scenario")
     for name in ("nodes", "clusters"):
         if name not in top:
             raise reader.fail(None, f"has no {name}", "a scenario of MR-clusters has nodes and clusters")
@@ -121,7 +121,7 @@ def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
         if not name or not name.isprintable() or len(name) > 100:
             raise reader.fail(key, f"{shown(name)} is not an MR-cluster's name", "give 1 to 100 printable characters")
         given = reader.mapping(body, f"MR-cluster {shown(name)}")
-        _known(reader, given, _CLUSTER, f"MR-cluster {shown(name)}")
+        reader.only(given, _CLUSTER, f"MR-cluster {shown(name)}")
         if "core" not in given:
             raise reader.fail(key, f"MR-cluster {shown(name)} has no core", "give its minimum number of nodes")
         core = reader.whole(given["core"][1], f"core of {shown(name)}", least=1)
@@ -147,12 +147,6 @@ def read_clusters(reader: Reader, top: Fields) -> ClustersScenario:
     return ClustersScenario(nodes, tuple(found), sample_s, until_s, sample_at)
 
 
-def _known(reader: Reader, given: Mapping[str, tuple[yaml.Node, yaml.Node]], known: Sequence[str], what: str) -> None:
-    for name, (key, _) in given.items():
-        if name not in known:
-            raise reader.fail(key, f"unknown field {shown(name)} of {what}", f"it has {', '.join(known)}")
-
-
 def _time(reader: Reader, node: yaml.Node, what: str) -> Fraction:
     value = reader.number(node, what)
     if not 0 <= value <= 10**9:
@@ -167,7 +161,7 @@ def _metrics(reader: Reader, node: yaml.Node, cluster: str) -> tuple[tuple[Fract
     found: list[tuple[Fraction, Metrics]] = []
     for item in node.value:
         given = reader.mapping(item, f"metrics of {shown(cluster)}")
-        _known(reader, given, ("from_s", *METRICS), f"metrics of {shown(cluster)}")
+        reader.only(given, ("from_s", *METRICS), f"metrics of {shown(cluster)}")
         since = _time(reader, given["from_s"][1], "from_s") if "from_s" in given else Fraction(0)
         if found and since <= found[-1][0]:
             raise reader.fail(item, f"metrics of {shown(cluster)} are not in the order of from_s", "sort them")

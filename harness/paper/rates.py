@@ -27,10 +27,7 @@ def is_rates(top: Fields) -> bool:
 
 def read_rates(reader: Reader, top: Fields) -> RatesScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    known = ("node_types", "jobs", "description")
-    for name, (key, _) in top.items():
-        if name not in known:
-            raise reader.fail(key, f"unknown field {shown(name)}", f"a scenario of rates has {', '.join(known)}")
+    reader.only(top, ("node_types", "jobs", "description"), "a scenario of rates")
     if "jobs" not in top:
         raise reader.fail(None, "has no jobs", "give every job its tasks, seconds and rates")
     types = []
@@ -51,26 +48,15 @@ def read_rates(reader: Reader, top: Fields) -> RatesScenario:
 
 def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list[NodeType]) -> RateJob:
     fields = reader.mapping(body, f"job {shown(name)}")
-    for field, (field_key, _) in fields.items():
-        if field not in JOB_FIELDS:
-            raise reader.fail(
-                field_key, f"unknown field {shown(field)} of job {shown(name)}", f"a job has {', '.join(JOB_FIELDS)}"
-            )
+    reader.only(fields, JOB_FIELDS, f"job {shown(name)}")
     for field in ("tasks", "seconds", "rates"):
         if field not in fields:
             raise reader.fail(key, f"job {shown(name)} has no {field}")
-
-    def above_zero(field: str, node: yaml.Node) -> Fraction:
-        value = reader.number(node, f"{field} of {shown(name)}")
-        if value <= 0:
-            raise reader.fail(node, f"{field} of {shown(name)} is {shown(node.value)}", "give a number above 0")
-        return value
-
     rates: dict[str, Fraction] = {}
     for kind, (kind_key, value) in reader.mapping(fields["rates"][1], f"rates of {shown(name)}").items():
         if kind not in {node_type.name for node_type in types}:
             raise reader.fail(kind_key, f"{shown(kind)} is not a node type", "name those of node_types")
-        rates[kind] = above_zero(f"the rate on {kind}", value)
+        rates[kind] = reader.above_zero(value, f"the rate on {kind} of {shown(name)}")
     missing = [kind.name for kind in types if kind.name not in rates]
     if missing:
         raise reader.fail(fields["rates"][0], f"job {shown(name)} has no rate on {', '.join(missing)}")
@@ -88,9 +74,9 @@ def _job(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, types: list
     return RateJob(
         name=name,
         tasks=reader.whole(fields["tasks"][1], f"tasks of {shown(name)}", least=0),
-        work_s=above_zero("seconds", fields["seconds"][1]),
+        work_s=reader.above_zero(fields["seconds"][1], f"seconds of {shown(name)}"),
         rates=rates,
-        weight=above_zero("weight", fields["weight"][1]) if "weight" in fields else Fraction(1),
+        weight=reader.weight(fields, name),
         submit_s=submit,
         min_share=least,
     )

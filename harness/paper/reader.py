@@ -6,6 +6,7 @@ The format: docs/reference/scenario.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from typing import Any
 
@@ -60,6 +61,24 @@ class Reader:
                 raise self.fail(key, f"{shown(key.value)} appears twice in {what}")
             found[key.value] = (key, value)
         return found
+
+    def only(self, fields: Fields, known: Collection[str], what: str) -> None:
+        """Raises InputError for a field that `what` does not have."""
+        for name, (key, _) in fields.items():
+            if name not in known:
+                raise self.fail(key, f"unknown field {shown(name)} of {what}", f"it has {', '.join(known)}")
+
+    def weight(self, fields: Fields, name: str) -> Fraction:
+        """The ``weight`` of a queue or job called `name`: above 0, 1 where none is written."""
+        if "weight" not in fields:
+            return Fraction(1)
+        return self.above_zero(fields["weight"][1], f"the weight of {shown(name)}", "weights are above 0")
+
+    def above_zero(self, node: yaml.Node, what: str, mend: str = "give a number above 0") -> Fraction:
+        value = self.number(node, what)
+        if value <= 0:
+            raise self.fail(node, f"{what} is {shown(str(node.value))}", mend)
+        return value
 
     def number(self, node: yaml.Node, what: str) -> Fraction:
         """A number exactly as written, 0 or of a size between 10^-60 and 10^60. InputError for anything else."""

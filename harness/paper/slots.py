@@ -39,9 +39,7 @@ def is_slots(top: Fields) -> bool:
 
 def read_slots(reader: Reader, top: Fields) -> SlotsScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    for name, (key, _) in top.items():
-        if name not in ("slots", "queues", "jobs", "description"):
-            raise reader.fail(key, f"unknown field {shown(name)}", "a scenario of slots has slots, queues, jobs")
+    reader.only(top, ("slots", "queues", "jobs", "description"), "a scenario of slots")
     cluster = _cluster(reader, top["slots"][1])
     weights, minimums = _pools(reader, top["queues"][1]) if "queues" in top else ({}, {})
     jobs_node = top["jobs"][1]
@@ -58,10 +56,7 @@ def read_slots(reader: Reader, top: Fields) -> SlotsScenario:
 
 def _cluster(reader: Reader, node: yaml.Node) -> SlotCluster:
     fields = reader.mapping(node, "slots")
-    known = ("map", "reduce", "nodes", "map_weight", "reduce_weight")
-    for name, (key, _) in fields.items():
-        if name not in known:
-            raise reader.fail(key, f"unknown field {shown(name)} of slots", f"slots has {', '.join(known)}")
+    reader.only(fields, ("map", "reduce", "nodes", "map_weight", "reduce_weight"), "slots")
     found = {}
     for name in ("map", "reduce"):
         if name not in fields:
@@ -91,17 +86,10 @@ def _cluster(reader: Reader, node: yaml.Node) -> SlotCluster:
 def _pools(reader: Reader, node: yaml.Node) -> tuple[dict[str, Fraction], dict[str, tuple[int, int]]]:
     """The pools' weights, and the minimums of those that have one."""
     weights, minimums = {}, {}
-    for name, (key, body) in reader.mapping(node, "queues").items():
+    for name, (_, body) in reader.mapping(node, "queues").items():
         fields = reader.mapping(body, f"queue {shown(name)}")
-        for field, (field_key, _) in fields.items():
-            if field not in ("weight", "min_slots"):
-                what = f"unknown field {shown(field)}"
-                raise reader.fail(field_key, what, "a pool of slots has a weight and min_slots")
-        weights[name] = Fraction(1)
-        if "weight" in fields:
-            weights[name] = reader.number(fields["weight"][1], f"the weight of {shown(name)}")
-        if weights[name] <= 0:
-            raise reader.fail(key, f"the weight of {shown(name)} is not above 0", "weights are above 0")
+        reader.only(fields, ("weight", "min_slots"), f"queue {shown(name)}")
+        weights[name] = reader.weight(fields, name)
         if "min_slots" in fields:
             minimums[name] = _minimum(reader, fields["min_slots"][1], name)
     return weights, minimums
@@ -109,9 +97,7 @@ def _pools(reader: Reader, node: yaml.Node) -> tuple[dict[str, Fraction], dict[s
 
 def _minimum(reader: Reader, node: yaml.Node, pool: str) -> tuple[int, int]:
     fields = reader.mapping(node, f"min_slots of {shown(pool)}")
-    for field, (key, _) in fields.items():
-        if field not in ("map", "reduce"):
-            raise reader.fail(key, f"unknown field {shown(field)} of min_slots", "give map, reduce")
+    reader.only(fields, ("map", "reduce"), "min_slots")
     maps, reduces = (
         reader.whole(fields[kind][1], f"the {kind} slots of {shown(pool)}", least=0) if kind in fields else 0
         for kind in ("map", "reduce")
@@ -122,9 +108,7 @@ def _minimum(reader: Reader, node: yaml.Node, pool: str) -> tuple[int, int]:
 def _job(reader: Reader, node: yaml.Node, weights: dict[str, Fraction]) -> SlotJob:
     fields = reader.mapping(node, "a job")
     known = ("name", "queue", "maps", "map_seconds", "reduces", "reduce_seconds", "submit_seconds", "slow_start")
-    for name, (key, _) in fields.items():
-        if name not in known:
-            raise reader.fail(key, f"unknown field {shown(name)} of a job", f"a job has {', '.join(known)}")
+    reader.only(fields, known, "a job")
     if "name" not in fields:
         raise reader.fail(node, "a job has no name", "give name")
 

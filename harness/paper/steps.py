@@ -98,10 +98,7 @@ def read_scenario(text: str, source: str) -> StepsScenario:
 
 def read_steps(reader: Reader, top: Fields) -> StepsScenario:
     """A scenario of steps from its fields."""
-    known = ("capacity", "queues", "arrivals", "steps", "description")
-    for name, (key, _) in top.items():
-        if name not in known:
-            raise reader.fail(key, f"unknown field {shown(name)}", f"a scenario has {', '.join(known)}")
+    reader.only(top, ("capacity", "queues", "arrivals", "steps", "description"), "a scenario of steps")
     for name in ("capacity", "queues", "arrivals"):
         if name not in top:
             raise reader.fail(None, f"has no {name}", "a scenario of steps has capacity, queues and arrivals")
@@ -137,19 +134,8 @@ def _queues(reader: Reader, node: yaml.Node, what: str, above: tuple[yaml.Node, 
         if not name or "." in name:
             raise reader.fail(key, f"{shown(name)} is not a queue name", "a name is not empty and has no dot")
         fields = reader.mapping(body, f"queue {shown(name)}")
-        for field, (field_key, _) in fields.items():
-            if field not in ("weight", "children"):
-                raise reader.fail(
-                    field_key, f"unknown field {shown(field)} of queue {shown(name)}", "a queue has weight and children"
-                )
-        weight = Fraction(1)
-        if "weight" in fields:
-            weight_node = fields["weight"][1]
-            weight = reader.number(weight_node, f"the weight of {shown(name)}")
-            if weight <= 0:
-                raise reader.fail(
-                    weight_node, f"the weight of {shown(name)} is {shown(weight_node.value)}", "weights are above 0"
-                )
+        reader.only(fields, ("weight", "children"), f"queue {shown(name)}")
+        weight = reader.weight(fields, name)
         children: tuple[ScenarioQueue, ...] = ()
         if "children" in fields:
             children = _queues(reader, fields["children"][1], f"children of {shown(name)}", (*above, node))

@@ -23,11 +23,7 @@ def is_vectors(top: Fields) -> bool:
 
 def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
     """The scenario from its fields. InputError for whatever is wrong with it."""
-    for name, (key, _) in top.items():
-        if name not in ("capacity", "queues", "description"):
-            raise reader.fail(
-                key, f"unknown field {shown(name)}", "a scenario of several resources has capacity, queues, description"
-            )
+    reader.only(top, ("capacity", "queues", "description"), "a scenario of several resources")
     if "queues" not in top:
         raise reader.fail(None, "has no queues", "give every queue its task (docs/reference/scenario.md)")
     capacity = {}
@@ -36,9 +32,7 @@ def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
             raise reader.fail(
                 key, f"{shown(name)} is not a resource name", "the answer uses it: call it something else"
             )
-        capacity[name] = reader.number(value, f"the capacity of {shown(name)}")
-        if capacity[name] <= 0:
-            raise reader.fail(value, f"the capacity of {shown(name)} is {shown(value.value)}", "capacities are above 0")
+        capacity[name] = reader.above_zero(value, f"the capacity of {shown(name)}", "capacities are above 0")
     if not capacity:
         raise reader.fail(
             top["capacity"][1], "capacity names no resource", "for example {vcores: 200, memory_gb: 1000}"
@@ -56,23 +50,10 @@ def read_vectors(reader: Reader, top: Fields) -> VectorScenario:
 
 def _user(reader: Reader, name: str, key: yaml.Node, body: yaml.Node, resources: list[str]) -> VectorUser:
     fields = reader.mapping(body, f"queue {shown(name)}")
-    for field, (field_key, _) in fields.items():
-        if field not in ("weight", "task", "tasks"):
-            raise reader.fail(
-                field_key,
-                f"unknown field {shown(field)} of queue {shown(name)}",
-                "with several resources a queue has weight, task and tasks",
-            )
+    reader.only(fields, ("weight", "task", "tasks"), f"queue {shown(name)}")
     if "task" not in fields:
         raise reader.fail(key, f"queue {shown(name)} has no task", f"give task: {{{resources[0]}: 1, ...}}")
-    weight = Fraction(1)
-    if "weight" in fields:
-        weight_node = fields["weight"][1]
-        weight = reader.number(weight_node, f"the weight of {shown(name)}")
-        if weight <= 0:
-            raise reader.fail(
-                weight_node, f"the weight of {shown(name)} is {shown(weight_node.value)}", "weights are above 0"
-            )
+    weight = reader.weight(fields, name)
     demand = dict.fromkeys(resources, Fraction(0))
     for resource, (resource_key, value) in reader.mapping(fields["task"][1], f"task of {shown(name)}").items():
         if resource not in demand:
