@@ -62,6 +62,22 @@ class Sizing:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramRun:
+    """One run of a workload's program. ``count``: numbers of tasks and executors as they are scaled."""
+
+    program: ProgramSpec
+    inputs: tuple[DataSpec, ...]
+    sizing: Sizing
+    queue: str
+    identity: str
+    count: Callable[[int], int] = lambda number: number
+
+    @property
+    def name(self) -> str:
+        return self.program.type or self.program.application
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramJob:
     """One application of YARN's that computes.
 
@@ -233,19 +249,8 @@ class Engine(ABC):
         """Raises CallError for what of a workload's program cannot be run."""
 
     @abstractmethod
-    def jobs(
-        self,
-        program: ProgramSpec,
-        inputs: tuple[DataSpec, ...],
-        sizing: Sizing,
-        queue: str,
-        identity: str,
-        count: Callable[[int], int],
-    ) -> list[ProgramJob]:
-        """The jobs of one run of a program, in turn; when the first is submitted is not said yet.
-
-        ``count``: numbers of tasks and executors as they are scaled.
-        """
+    def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        """The jobs of one run of a program, in turn; when the first is submitted is not said yet."""
 
     @abstractmethod
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> EnginePrograms:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.base.errors import CallError, InputError
 from harness.clusters.shared import LocalFolder
-from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, Site, Sizing
+from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, ProgramRun, Site, Sizing
 from harness.jobs.engines.cluster import Sizes, on_this_machine
 from harness.jobs.hive import catalogue
 from harness.jobs.hive.programs import HivePrograms
 from harness.jobs.hive.server import BOTH_MB
-from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.spec import ProgramSpec
 from harness.model.jobs import JobSpec, Stage
 
 
@@ -34,20 +34,13 @@ class Hive(Engine):
         if program.maps is None or program.executors is not None:
             raise CallError(f"{program.application} is Hive's", mend="give maps, and no executors")
 
-    def jobs(
-        self,
-        program: ProgramSpec,
-        inputs: tuple[DataSpec, ...],
-        sizing: Sizing,
-        queue: str,
-        identity: str,
-        count: Callable[[int], int],
-    ) -> list[ProgramJob]:
+    def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        program, sizing = run.program, run.sizing
         demand = program.map_demand.resource() if program.map_demand else sizing.task
-        stage, name = Stage("tasks", 1, demand, UNKNOWN), program.type or program.application
-        spec = JobSpec(identity, queue, "dag", sizing.am, (stage,), name=name)
-        maps, reduces = count(program.maps or 0), count(program.reduces or 1)
-        return [ProgramJob(self.name, spec, program, inputs, sizing, maps, reduces, 0, 1, 1, identity)]
+        stage = Stage("tasks", 1, demand, UNKNOWN)
+        spec = JobSpec(run.identity, run.queue, "dag", sizing.am, (stage,), name=run.name)
+        maps, reduces = run.count(program.maps or 0), run.count(program.reduces or 1)
+        return [ProgramJob(self.name, spec, program, run.inputs, sizing, maps, reduces, 0, 1, 1, run.identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> HivePrograms:
         here = site.output is not None or on_this_machine(site.rest)

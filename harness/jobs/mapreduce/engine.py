@@ -12,12 +12,12 @@ from harness.clusters import jars
 from harness.clusters.shared import ContainerFolder
 from harness.jobs.data.generate import read_manifest
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
-from harness.jobs.engines.base import Engine, Program, ProgramJob, Request, Site, Sizing
+from harness.jobs.engines.base import Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
 from harness.jobs.mapreduce.catalogue import APPLICATIONS, settings_of
 from harness.jobs.mapreduce.places import ContainerPlace, HdfsPlace, LocalPlace, place_of
 from harness.jobs.mapreduce.programs import MapReducePrograms, Staged, jobs_of
 from harness.jobs.spark.site import ContainerSite, check_limit
-from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.spec import ProgramSpec
 from harness.model.data import data_path
 
 
@@ -48,16 +48,8 @@ class MapReduce(Engine):
         if program.reduces and not found.reduces and found.name != "fbgrep":
             raise CallError(f"{found.name} has no reduces", mend="leave them out")
 
-    def jobs(
-        self,
-        program: ProgramSpec,
-        inputs: tuple[DataSpec, ...],
-        sizing: Sizing,
-        queue: str,
-        identity: str,
-        count: Callable[[int], int],
-    ) -> list[ProgramJob]:
-        return jobs_of(program, inputs, sizing, queue, identity, count)
+    def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        return jobs_of(run)
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
         if site.output is not None:

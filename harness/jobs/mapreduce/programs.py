@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from harness.base.errors import CallError, InputError
 from harness.jobs.data.targets import HdfsTarget, Target, target_of
 from harness.jobs.engines.attempts import Attempt, Verdict
-from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, Sizing
+from harness.jobs.engines.base import UNKNOWN, EnginePrograms, ProgramJob, ProgramRun
 from harness.jobs.engines.cluster import cluster_properties, container_log, last_lines, told_of
 from harness.jobs.mapreduce import staging
 from harness.jobs.mapreduce.answers import CHECKS, output_files
@@ -25,7 +25,7 @@ from harness.jobs.mapreduce.history import read_history, record_of
 from harness.jobs.mapreduce.places import StagingPlace
 from harness.jobs.mapreduce.storage import check_path, fetch, open_data, part_sizes, uri_of
 from harness.jobs.replay import JobRecord, stages_in_order
-from harness.jobs.spec import DataSpec, ProgramSpec
+from harness.jobs.spec import DataSpec
 from harness.model.data import data_path
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.yarn.answers import AppStatus
@@ -47,17 +47,11 @@ _HADOOPS_OWN = ",".join(
 )
 
 
-def jobs_of(
-    program: ProgramSpec,
-    inputs: tuple[DataSpec, ...],
-    sizing: Sizing,
-    queue: str,
-    identity: str,
-    count: Callable[[int], int] = lambda number: number,
-) -> list[ProgramJob]:
+def jobs_of(run: ProgramRun) -> list[ProgramJob]:
     """A program's jobs, one a Hadoop job: Grep and the join are two, ``x`` and ``x.2`` (`Engine.jobs`)."""
-    found, name = APPLICATIONS[program.application.lower()], program.type or program.application
-    maps, reduces = count(program.maps or 0), count(program.reduces)
+    program, sizing, identity = run.program, run.sizing, run.identity
+    found = APPLICATIONS[program.application.lower()]
+    maps, reduces = run.count(program.maps or 0), run.count(program.reduces)
     map_demand = program.map_demand.resource() if program.map_demand else sizing.task
     reduce_demand = program.reduce_demand.resource() if program.reduce_demand else sizing.task
     jobs: list[ProgramJob] = []
@@ -71,8 +65,8 @@ def jobs_of(
             stages.append(Stage("reduce", reduces, reduce_demand, UNKNOWN, after, slow_start, priority=10))
         before = jobs[-1].spec.id if jobs else None
         own = identity if step == 1 else f"{identity}.{step}"
-        spec = JobSpec(own, queue, "mapreduce", sizing.am, tuple(stages), name=name, after_job=before)
-        one = ProgramJob("mapreduce", spec, program, inputs, sizing, maps, reduces, 0, step, found.steps, identity)
+        spec = JobSpec(own, run.queue, "mapreduce", sizing.am, tuple(stages), name=run.name, after_job=before)
+        one = ProgramJob("mapreduce", spec, program, run.inputs, sizing, maps, reduces, 0, step, found.steps, identity)
         jobs.append(one)
     return jobs
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.base.errors import CallError
 from harness.clusters.shared import LocalFolder
-from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, Request, Site, Sizing
+from harness.jobs.engines.base import UNKNOWN, Engine, Program, ProgramJob, ProgramRun, Request, Site, Sizing
 from harness.jobs.spark import catalogue
 from harness.jobs.spark.plan import SparkSizes
 from harness.jobs.spark.programs import SparkPrograms, sizes_of
 from harness.jobs.spark.site import site_of
-from harness.jobs.spec import DataSpec, DemandSpec, ExecutorsSpec, ProgramSpec
+from harness.jobs.spec import DemandSpec, ExecutorsSpec, ProgramSpec
 from harness.model.jobs import JobSpec, Stage
 from harness.yarn.rest import RestClient
 
@@ -34,31 +34,23 @@ class Spark(Engine):
             raise CallError(f"{program.application} is Spark's", mend="give executors")
         sizes_of(program, sizing, 1)
 
-    def jobs(
-        self,
-        program: ProgramSpec,
-        inputs: tuple[DataSpec, ...],
-        sizing: Sizing,
-        queue: str,
-        identity: str,
-        count: Callable[[int], int],
-    ) -> list[ProgramJob]:
-        asked = program.executors
+    def jobs(self, run: ProgramRun) -> list[ProgramJob]:
+        program, sizing, asked = run.program, run.sizing, run.program.executors
         assert asked is not None
-        executors, demand = count(asked.count), asked.demand.resource()
+        executors, demand = run.count(asked.count), asked.demand.resource()
         spec = JobSpec(
-            identity,
-            queue,
+            run.identity,
+            run.queue,
             "spark",
             sizing.am,
             (Stage("tasks", 1, demand, UNKNOWN),),
-            name=program.type or program.application,
+            name=run.name,
             executors=executors,
             executor_demand=demand,
             executor_slots=asked.slots,
         )
-        maps, reduces = count(program.maps or 4), count(program.reduces or 2)
-        return [ProgramJob(self.name, spec, program, inputs, sizing, maps, reduces, executors, 1, 1, identity)]
+        maps, reduces = run.count(program.maps or 4), run.count(program.reduces or 2)
+        return [ProgramJob(self.name, spec, program, run.inputs, sizing, maps, reduces, executors, 1, 1, run.identity)]
 
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> SparkPrograms:
         if isinstance(site.shared, LocalFolder):

@@ -18,7 +18,7 @@ from harness.base.documents import Name, Positive
 from harness.base.errors import CallError, InputError
 from harness.jobs.data.generate import read_size
 from harness.jobs.engines import ENGINES, engine, engine_of, members
-from harness.jobs.engines.base import Answers, ProgramJob, Sizing
+from harness.jobs.engines.base import Answers, ProgramJob, ProgramRun, Sizing
 from harness.jobs.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload, arrival_times, milliseconds
 from harness.model.jobs import JobSpec
@@ -165,4 +165,5 @@ def jobs_of_program(
 ) -> list[ProgramJob]:
     """The jobs of one run of a program, in turn; when the first is submitted is not said yet."""
     inputs = tuple(spec.data[data] for data in program.input)
-    return engine_of(program.application).jobs(program, inputs, spec.sizing(), queue, identity, by.count)
+    run = ProgramRun(program, inputs, spec.sizing(), queue, identity, by.count)
+    return engine_of(program.application).jobs(run)
