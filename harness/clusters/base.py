@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from harness.base.errors import InputError
 from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.inventory import Inventory
 from harness.clusters.shared import SharedFolder
-from harness.clusters.state import ClusterSpec, ClusterState, StateFolder
+from harness.clusters.state import ClusterSpec, ClusterState, StateFolder, not_ended
 from harness.clusters.status import ClusterStatus
 from harness.yarn.files import AllocationPlace, LocalPlace
 
@@ -78,6 +79,29 @@ class Cluster(ABC):
             if not left:
                 self.folder.remove()
             return left
+
+    def _make_way(self, mend: str = "again, or end it by hand") -> None:
+        """Cleans away what an earlier cluster left in the folder, for `up`.
+
+        Raises InputError where one runs there, or where what is left cannot be ended (``mend``: what to do then).
+        """
+        before = self.folder.load()
+        if before is None:
+            return
+        if before.running_s is not None and self._runs(before):
+            raise InputError(
+                "a cluster runs here already",
+                where=str(self.folder.folder),
+                mend="run `yarnfair cluster down` first, or give another --state",
+            )
+        self._progress("cleaning away what an earlier cluster left")
+        if left := self._clean(before):
+            raise not_ended(left, self.folder, mend=mend)
+
+    def _runs(self, state: ClusterState) -> bool:
+        """Whether a cluster that came up once still does its work."""
+        found = self.status()
+        return found is not None and found.up
 
     def _check_own(self, state: ClusterState | None) -> None:
         """Raises InputError for a cluster that is not ended, because it was not brought up."""

@@ -29,7 +29,7 @@ from harness.clusters.base import Cluster, Finding
 from harness.clusters.daemons import SCHEDULERS
 from harness.clusters.local import check_ports, free_ports, port_taken
 from harness.clusters.shared import ContainerFolder, SharedFolder
-from harness.clusters.state import ClusterSpec, ClusterState, not_ended
+from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, look, wait_for_nodes
 from harness.model.data import data_path
 from harness.yarn.rmclient import RmAddress
@@ -107,18 +107,7 @@ class DockerCluster(Cluster):
         """
         self._check_tools()
         with self.folder.lock():
-            before = self.folder.load()
-            if before is not None:
-                seen = self._look(before)
-                if before.running_s is not None and seen is not None and seen.up:
-                    raise InputError(
-                        "a cluster runs here already",
-                        where=str(self.folder.folder),
-                        mend="run `yarnfair cluster down` first, or give another --state",
-                    )
-                self._progress("cleaning away what an earlier cluster left")
-                if left := self._clean(before):
-                    raise not_ended(left, self.folder)
+            self._make_way()
             try:
                 check_ports(spec)
             except InputError:

@@ -66,11 +66,6 @@ def free_ports(names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _complete(state: ClusterState) -> bool:
-    """Whether it came up and every part of it still runs: anything less is a crash's remains."""
-    return state.running_s is not None and all(process.alive for process in state.processes.values())
-
-
 class _PortLost(InputError):
     """Between choosing a free port and binding it, somebody else took it."""
 
@@ -132,17 +127,7 @@ class LocalCluster(Cluster):
         java = java_program()
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
-            before = self.folder.load()
-            if before is not None and _complete(before):
-                raise InputError(
-                    "a cluster runs here already",
-                    where=str(self.folder.folder),
-                    mend="run `yarnfair cluster down` first, or give another --state",
-                )
-            if before is not None:
-                self._progress("cleaning away what an earlier cluster left")
-                if left := self._clean(before):
-                    raise not_ended([f"process {pid}" for pid in left], self.folder)
+            self._make_way()
             start = time.monotonic()
             try:
                 check_ports(spec)
@@ -156,7 +141,7 @@ class LocalCluster(Cluster):
                     return self._wait(state, start, timeout_s)
                 except _PortLost as error:
                     if left := self._clean(self.folder.load() or state):
-                        raise not_ended([f"process {pid}" for pid in left], self.folder) from None
+                        raise not_ended(left, self.folder) from None
                     if attempt + 1 == _PORT_ATTEMPTS:
                         self.folder.remove()
                         raise
@@ -213,8 +198,12 @@ class LocalCluster(Cluster):
             raise InputError("no local cluster here", where=str(self.folder.folder))
         return state
 
-    def _clean(self, state: ClusterState) -> list[int]:
-        left = processes.stop(list(state.processes.values()), state.mark)
+    def _runs(self, state: ClusterState) -> bool:
+        # Anything less than every part is a crash's remains.
+        return all(process.alive for process in state.processes.values())
+
+    def _clean(self, state: ClusterState) -> list[str]:
+        left = [f"process {pid}" for pid in processes.stop(list(state.processes.values()), state.mark)]
         for item in self.folder.folder.iterdir():
             if item.is_dir() and not item.is_symlink():
                 shutil.rmtree(item, ignore_errors=True)

@@ -41,7 +41,7 @@ from harness.clusters.remote_host import (
     words_of,
 )
 from harness.clusters.shared import SharedFolder
-from harness.clusters.state import ClusterSpec, ClusterState, not_ended
+from harness.clusters.state import ClusterSpec, ClusterState
 from harness.clusters.status import ClusterStatus, Part, last_words, look, scheduler_of, wait_for_nodes
 from harness.yarn.errors import reason
 from harness.yarn.files import MAX_BYTES, AllocationPlace, always
@@ -128,17 +128,7 @@ class SshCluster(Cluster):
             raise InputError(f"no host has the role {missing}", where="--inventory", mend="give roles: [rm], [nm]")
         lib = jars.find(progress=self._progress)
         with self.folder.lock():
-            before = self.folder.load()
-            if before is not None and before.running_s is not None and self._status(before).up:
-                raise InputError(
-                    "a cluster runs here already",
-                    where=str(self.folder.folder),
-                    mend="run `yarnfair cluster down` first, or give another --state",
-                )
-            if before is not None:
-                self._progress("cleaning away what an earlier cluster left")
-                if left := self._clean(before):
-                    raise not_ended(left, self.folder, mend="when the host answers, or end it there")
+            self._make_way(mend="when the host answers, or end it there")
             start = time.monotonic()
             state = ClusterState(
                 self.backend,
