@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from harness.cli.output import options
+
 #: What becomes of them: arguments of harness.yarn.http.HttpOptions.
 Access = dict[str, Any]
 
@@ -38,13 +40,9 @@ def access_options(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--config has `http` for this: leave --kerberos, --keytab and --ca-file out")
         return function(*given, access=access, **named)
 
-    options = [
+    return options(
         click.option("--kerberos", is_flag=True, help="Authenticate with the ticket that kinit got."),
         click.option("--principal", metavar="NAME", help="Authenticate as this Kerberos principal, by its keytab."),
         click.option("--keytab", metavar="FILE", type=click.Path(), help="The keytab of --principal."),
         click.option("--ca-file", metavar="FILE", type=click.Path(), help="Who signed the RM's certificate (PEM)."),
-    ]
-    found: Callable[..., Any] = with_access
-    for option in reversed(options):
-        found = option(found)
-    return found
+    )(with_access)

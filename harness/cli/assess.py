@@ -9,7 +9,7 @@ import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import Span, cluster_option, echo_wrapped, json_option, print_json
+from harness.cli.output import Span, cluster_option, echo_wrapped, jobs_option, json_option, print_json
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 @access_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder [./runs/assess-NAME].")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+@jobs_option
 @json_option
 def assess(
     trace: Path | None,

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.access import Access, access_options
-from harness.cli.output import Number, json_option, named_values, print_json
+from harness.cli.output import Number, json_option, named_values, options, print_json, scheduler_option
 from harness.clusters.backends import BACKENDS, backend_class, check_jars, make_cluster
 
 if TYPE_CHECKING:
     from harness.clusters.accelerators import Accelerators
     from harness.clusters.base import Cluster, Finding
     from harness.clusters.status import ClusterStatus
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _backend = click.option(
     "--backend",
@@ -37,28 +34,27 @@ _state = click.option(
 )
 
 
-def _settings(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what a cluster shall be."""
-    options: list[Decorator] = [
-        click.option("--nodes", type=int, default=2, show_default=True, help="NodeManagers."),
-        click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB."),
-        click.option("--vcores", type=int, default=4, show_default=True, help="What a node advertises."),
-        click.option("--minimum-allocation-mb", type=int, default=256, show_default=True, help="Smallest container."),
-        click.option("--rm-heap-mb", type=int, default=256, show_default=True, help="The RM's heap (local)."),
-        click.option("--nm-heap-mb", type=int, default=128, show_default=True, help="A NodeManager's heap (local)."),
-        click.option("--http-port", type=click.IntRange(1, 65535), help="The RM's REST port (default: a free one)."),
-        click.option("--client-port", type=click.IntRange(1, 65535), help="The RM's client RPC port."),
-        click.option("--admin-port", type=click.IntRange(1, 65535), help="The RM's admin RPC port."),
-        click.option(
-            "--allocations",
-            type=click.Path(),
-            help="Scheduler's file to start with (allocation file, or capacity-scheduler.xml).",
-        ),
-        click.option("--disk-checks", is_flag=True, help="Nodes with disks 90 % full become UNHEALTHY."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+#: What a cluster shall be.
+_settings = options(
+    click.option("--nodes", type=int, default=2, show_default=True, help="NodeManagers."),
+    click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB."),
+    click.option("--vcores", type=int, default=4, show_default=True, help="What a node advertises."),
+    click.option("--minimum-allocation-mb", type=int, default=256, show_default=True, help="Smallest container."),
+    click.option("--rm-heap-mb", type=int, default=256, show_default=True, help="The RM's heap (local)."),
+    click.option("--nm-heap-mb", type=int, default=128, show_default=True, help="A NodeManager's heap (local)."),
+    click.option("--http-port", type=click.IntRange(1, 65535), help="The RM's REST port (default: a free one)."),
+    click.option("--client-port", type=click.IntRange(1, 65535), help="The RM's client RPC port."),
+    click.option("--admin-port", type=click.IntRange(1, 65535), help="The RM's admin RPC port."),
+    click.option(
+        "--allocations",
+        type=click.Path(),
+        help="Scheduler's file to start with (allocation file, or capacity-scheduler.xml).",
+    ),
+    click.option("--disk-checks", is_flag=True, help="Nodes with disks 90 % full become UNHEALTHY."),
+)
+_docker = click.option(
+    "--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only."
+)
 
 
 def _progress(text: str) -> None:
@@ -91,13 +87,7 @@ def cluster() -> None:
 @_state
 @_inventory
 @_settings
-@click.option(
-    "--scheduler",
-    type=click.Choice(["fair", "capacity"]),
-    default="fair",
-    show_default=True,
-    help="The RM's scheduler.",
-)
+@scheduler_option
 @click.option("--preemption", is_flag=True, help="Switch the scheduler's preemption on.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Written into yarn-site.xml.")
 @click.option("--jar", "jars", multiple=True, type=click.Path(), help="Added to the RM's class path.")
@@ -302,7 +292,7 @@ def _accelerators(state: str | None) -> Accelerators:
 
 
 @cluster.command(short_help="Let nodes of a type join the Docker cluster.")
-@click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
+@_docker
 @_state
 @click.option("--type", "kind", required=True, help="Name of the node type; nodes are called TYPE-1, TYPE-2 ...")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many join.")
@@ -340,7 +330,7 @@ def grow(
 
 @cluster.command(short_help="Let nodes that `grow` has added leave again.")
 @click.argument("nodes", nargs=-1)
-@click.option("--backend", type=click.Choice(["docker"]), default="docker", help="Clusters of containers only.")
+@_docker
 @_state
 @click.option("--type", "kind", help="Nodes of this type, instead of names: the latest ones.")
 @click.option("--count", type=click.IntRange(1, 100), help="With --type: how many (default: all).")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from harness.base.errors import CallError
-from harness.cli.access import Access
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import echo_wrapped, json_option, print_json
 from harness.model.queues import ensure_root_prefix
@@ -15,25 +14,12 @@ from harness.model.queues import ensure_root_prefix
 @click.argument("queue")
 @source_options
 @json_option
-def explain(
-    queue: str,
-    rms: tuple[str, ...],
-    config_file: str | None,
-    ledger: str | None,
-    run_folder: str | None,
-    at_s: float | None,
-    access: Access,
-    as_json: bool,
-) -> None:
+def explain(queue: str, source: Source, as_json: bool) -> None:
     """Why QUEUE gets what it gets: from a running cluster and the controller's ledger, or from a run."""
     from harness.control.explain import document, moment
     from harness.control.explain import explain as words
 
-    source = Source(rms, config_file, ledger, run_folder, at_s, access)
-    try:
-        view = source.view()
-    finally:
-        source.close()
+    view = source.view()
     path = ensure_root_prefix(queue)
     if path not in view.queues:
         known = ", ".join(list(view.queues)[:12])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import click
 
 from harness.base.errors import CallError
 from harness.cli.access import Access, access_options
+from harness.cli.output import options
 
 if TYPE_CHECKING:
     from harness.control.view import View
@@ -18,18 +21,30 @@ if TYPE_CHECKING:
 
 
 def source_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--rm, --config, --ledger, --run, --at, and those of harness.cli.access."""
-    options = [
+    """--rm, --config, --ledger, --run, --at, and those of harness.cli.access, as one argument `source`."""
+
+    @functools.wraps(function)
+    def with_source(
+        *given: Any,
+        rms: tuple[str, ...],
+        config_file: str | None,
+        ledger: str | None,
+        run_folder: str | None,
+        at_s: float | None,
+        access: Access,
+        **named: Any,
+    ) -> Any:
+        with contextlib.closing(Source(rms, config_file, ledger, run_folder, at_s, access)) as source:
+            return function(*given, source=source, **named)
+
+    return options(
         click.option("--rm", "rms", multiple=True, metavar="URL", help="The RM's REST address."),
         click.option("--config", "config_file", metavar="FILE", type=click.Path(), help="The controller's file."),
         click.option("--ledger", metavar="FILE", type=click.Path(), help="The controller's ledger."),
         click.option("--run", "run_folder", metavar="DIR", type=click.Path(), help="A run directory instead."),
         click.option("--at", "at_s", type=float, metavar="SECONDS", help="The moment of the run (default: its end)."),
-    ]
-    function = access_options(function)
-    for option in reversed(options):
-        function = option(function)
-    return function
+        access_options,
+    )(with_source)
 
 
 class Source:

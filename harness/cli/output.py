@@ -152,6 +152,17 @@ def all_seeds(_context: click.Context, _parameter: click.Parameter, value: tuple
     return tuple(seed for part in value for seed in part)
 
 
+def options(*those: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Several options as one decorator, in this order."""
+
+    def all_of_them(command: _Command) -> _Command:
+        for option in reversed(those):
+            command = option(command)
+        return command
+
+    return all_of_them
+
+
 def seed_option(what: str) -> Callable[[_Command], _Command]:
     """``--seed``, any number of times: all of them as one tuple ``seeds``."""
     return click.option("--seed", "seeds", multiple=True, type=Seeds(), callback=all_seeds, metavar="N|A-B", help=what)
@@ -162,5 +173,14 @@ cluster_option = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
+)
+jobs_option = click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+no_report_option = click.option("--no-report", is_flag=True, help="Write no HTML report.")
+scheduler_option = click.option(
+    "--scheduler",
+    type=click.Choice(["fair", "capacity"]),
+    default="fair",
+    show_default=True,
+    help="The RM's scheduler.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")

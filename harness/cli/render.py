@@ -9,7 +9,7 @@ import click
 
 from harness.base.files import write_bytes
 from harness.base.quick import without_collector
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, scheduler_option
 
 if TYPE_CHECKING:
     from harness.model.queues import AllocationFile
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("queues", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write there instead of to standard output.")
-@click.option(
-    "--scheduler",
-    type=click.Choice(["fair", "capacity"]),
-    default="fair",
-    show_default=True,
-    help="The RM's scheduler.",
-)
+@scheduler_option
 @json_option
 def render(queues: Path, output: Path | None, scheduler: str, as_json: bool) -> None:
     """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.

@@ -12,8 +12,10 @@ from harness.cli.output import (
     Number,
     cluster_option,
     echo_sentences,
+    jobs_option,
     json_option,
     named_values,
+    no_report_option,
     print_json,
     seed_option,
 )
@@ -61,8 +63,8 @@ def name_of(trace: Path) -> str:
     metavar="N",
     help="Phases of heartbeats and control that make the band of each figure; 0: none [20, fewer of long traces].",
 )
-@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
-@click.option("--no-report", is_flag=True, help="Write no HTML report.")
+@jobs_option
+@no_report_option
 @json_option
 def replay(
     trace: Path,

@@ -11,7 +11,16 @@ import click
 from harness.base.errors import CallError, RunInvalid, RunTimedOut
 from harness.cli import names
 from harness.cli.access import Access, access_options
-from harness.cli.output import echo_sentences, echo_wrapped, json_option, named_values, print_json, seed_option
+from harness.cli.output import (
+    echo_sentences,
+    echo_wrapped,
+    jobs_option,
+    json_option,
+    named_values,
+    no_report_option,
+    print_json,
+    seed_option,
+)
 from harness.cli.progress import RunProgress
 
 if TYPE_CHECKING:
@@ -63,9 +72,9 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 )
 @seed_option("Instead of the file's: a number, or a range like 1-10.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the run directories [./runs/NAME-HASH].")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+@jobs_option
 @click.option("--resume", is_flag=True, help="Keep the runs in --out that have ended; run only the others.")
-@click.option("--no-report", is_flag=True, help="Write no HTML report.")
+@no_report_option
 @click.option("--rm", metavar="URL", help="With a real backend: this ResourceManager, instead of bringing one up.")
 @click.option("--admin", metavar="HOST:PORT", help="Its admin RPC [what the RM says].")
 @click.option("--client", metavar="HOST:PORT", help="Its client RPC [what the RM says].")

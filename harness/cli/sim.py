@@ -18,7 +18,7 @@ import click
 
 from harness.base.errors import CallError, InputError
 from harness.cli import names
-from harness.cli.output import json_option, print_json
+from harness.cli.output import json_option, print_json, scheduler_option
 
 if TYPE_CHECKING:
     from harness.sim.setup import SchedulerName
@@ -78,13 +78,7 @@ def _listening(host: str, option: str, port: int) -> Iterator[None]:
 @_port("--client-port", CLIENT_PORT, "Client RPC (getQueueInfo)")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--speed", type=float, default=1.0, show_default=True, help="Virtual seconds in one of the wall clock.")
-@click.option(
-    "--scheduler",
-    type=click.Choice(["fair", "capacity"]),
-    default="fair",
-    show_default=True,
-    help="The RM's scheduler.",
-)
+@scheduler_option
 @click.option(
     "--store",
     type=click.Choice(["memory", "file"]),

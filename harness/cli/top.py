@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import YarnfairError
-from harness.cli.access import Access
 from harness.cli.live_view import Source, source_options
 from harness.cli.output import Number, json_option, print_json
 
@@ -36,36 +35,21 @@ _WIDTH = 80
     help="A live page there instead [this machine alone, a free port].",
 )
 @json_option
-def top(
-    rms: tuple[str, ...],
-    config_file: str | None,
-    ledger: str | None,
-    run_folder: str | None,
-    at_s: float | None,
-    access: Access,
-    every: float,
-    once: bool,
-    serve: str | None,
-    as_json: bool,
-) -> None:
+def top(source: Source, every: float, once: bool, serve: str | None, as_json: bool) -> None:
     """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
     if serve is not None and once:
         raise click.UsageError("give either --serve or --once")
-    source = Source(rms, config_file, ledger, run_folder, at_s, access)
-    try:
-        if serve is not None:
-            _serve(source, serve, every, as_json)
-        elif as_json:
-            _print_document(source.view())
-        elif once or not sys.stdout.isatty():
-            from rich.console import Console
+    if serve is not None:
+        _serve(source, serve, every, as_json)
+    elif as_json:
+        _print_document(source.view())
+    elif once or not sys.stdout.isatty():
+        from rich.console import Console
 
-            # 80 columns wherever it goes; a wide terminal shows no more.
-            Console(width=_WIDTH, highlight=False).print(frame(source.view()))
-        else:
-            _live(source, every)
-    finally:
-        source.close()
+        # 80 columns wherever it goes; a wide terminal shows no more.
+        Console(width=_WIDTH, highlight=False).print(frame(source.view()))
+    else:
+        _live(source, every)
 
 
 def _serve(source: Source, address: str, every: float, as_json: bool) -> None:
