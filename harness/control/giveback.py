@@ -63,7 +63,8 @@ def adopt(owner: Owner, store: LedgerStore, lease: Lease) -> None:
     """
     if lease.said and not (lease.said_by == store.identity and owner.baseline):
         try:
-            owner.adopt(lease.said, lives=lease.other_lives)
+            # Who goes on after a moment takes the file as one who never ended.
+            owner.adopt(lease.said, lives=lease.other_lives or lease.goes_on)
         except Nonsense:
             lease.forget_said()
             if not owner.baseline:

@@ -73,6 +73,8 @@ class Lease:
         #: What stood there at the last look, of another holder; whether one has given a sign of life since the first.
         self._stood: bytes | None = None
         self.other_lives = False
+        #: Whether it was its own when it was read last before it was signed: a holder that was killed goes on.
+        self.goes_on = False
         #: What the holder says of the file (`keep`), as it was last read or written.
         self.said: dict[str, Any] = {}
         #: Whether that is still to be written: a write of it failed.
@@ -92,6 +94,7 @@ class Lease:
         data, found = self._read()
         holder = found.get("owner", "")
         if self._renewed_s is None or holder not in ("", self.owner):
+            self.goes_on = holder == self.owner
             self._take_words(found)
         if holder and holder != self.owner:
             self._renewed_s = None

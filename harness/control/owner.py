@@ -20,7 +20,9 @@ from harness.control.values import (
     depart,
     entitlement,
     finite,
+    is_round,
     limit_of,
+    remember_named,
     resource_of,
     values_of,
 )
@@ -84,6 +86,7 @@ class FileOwner:
     #: Ad hoc queues that the controller has named in the file -> when each was last seen with applications.
     named: dict[str, float] = field(default_factory=dict)
     #: Queues that have gone from the file -> their baseline and what was ours, for when they come back as they went.
+    #: Named ones also while they are there: with the weights they had, so that an older copy of the file is known.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Queue -> attribute -> what the administrator wrote between its tags, byte for byte (as latin-1; None: nothing);
     #: `OPENED`: the queue's element was an empty tag.
@@ -114,9 +117,14 @@ class FileOwner:
         self._leaving.clear()
         for gone in sorted(self.baseline.keys() - names):
             self._depart(gone)
+        older = any(
+            values_of(file.settings.get(path))["weight"] not in ours.get("weight", [])
+            for path, ours in self.ours.items()
+            if path in names and ours.get("weight")
+        )
         for path in sorted(names):
             said = values_of(file.settings.get(path))
-            if path not in self.baseline and self._come_back(path, said):
+            if path not in self.baseline and self._come_back(path, said, older):
                 # The weight is of the time when it went.
                 found.append(Foreign(path, "weight", str(said["weight"])))
             known = self.baseline.setdefault(path, {"weight": said["weight"]})
@@ -206,11 +214,22 @@ class FileOwner:
             depart(self.departed, path, kept)
         self._forget(path)
 
-    def _come_back(self, path: str, said: Values) -> bool:
-        """A queue that comes back with the weight that was ours has its own entitlement; whether it did."""
+    def _come_back(self, path: str, said: Values, older: bool) -> bool:
+        """A queue that comes back with a weight that was ours has its own entitlement; whether it did.
+
+        One that the controller had named is the controller's again: unless its weight is a round number, which a person
+        may have written too, and nothing else in the file is ``older`` than what was written last.
+        """
+        named = "named" in self.departed.get(path, {})
+        if named and not older and is_round(said["weight"]):
+            return False
         kept = come_back(self.departed, path, "weight", said["weight"])
         if kept is None:
             return False
+        if named:
+            self.departed[path], self.named[path] = kept, kept["named"]
+            self.baseline[path], self.ours[path] = {"weight": None}, {"weight": [said["weight"]]}
+            return True
         self.baseline[path], self.ours[path] = kept["baseline"], kept["ours"]
         self.texts[path] = kept.get("texts", {})
         return True
@@ -276,8 +295,13 @@ class FileOwner:
             data, file = grown.document, grown.says
             self._remember(grown)
         for path in old:
-            # What somebody else has put settings into is his from now on.
-            self._leaving.add(path) if path in gone else self.named.pop(path)
+            if path in gone:
+                self._leaving.add(path)
+            else:
+                # What somebody else has put settings into is his from now on.
+                self.named.pop(path)
+                if "named" in self.departed.get(path, {}):
+                    del self.departed[path]
         for path in new:
             self.named[path] = now_s
             self.baseline[path] = {"weight": None}
@@ -315,6 +339,8 @@ class FileOwner:
                 problems.append(f"{path} is not in the file: its limits cannot be set")
         edited = edit_parsed(self._base(), self._file, self._changes(wanted), source=self.place.name)
         self._remember(edited)
+        for path in self.named.keys() & wanted.keys():
+            remember_named(self.departed, path, self.named[path], wanted[path].get("weight"))
         in_force = {path: float32(values["weight"]) for path, values in wanted.items() if "weight" in values}
         return Prepared(self._data, edited.document, edited.says, in_force, ad_hoc, tuple(problems))
 

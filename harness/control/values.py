@@ -74,8 +74,9 @@ class Said:
     departed: dict[str, dict[str, Any]] | None
 
 
-#: So many queues that have gone are remembered.
-MOST_DEPARTED = 1000
+#: So many queues that have gone are remembered, and so many weights of those that a controller had named: of each the
+#: last ones.
+MOST_DEPARTED, MOST_WEIGHTS = 1000, 10_000
 
 
 def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any]) -> None:
@@ -89,6 +90,24 @@ def come_back(departed: dict[str, dict[str, Any]], path: str, attribute: str, va
     """What was kept of a queue that comes back (commented out for a while) with a value that was a controller's."""
     kept = departed.pop(path, None)
     return kept if kept is not None and value in kept["ours"].get(attribute, []) else None
+
+
+def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: Any) -> None:
+    """A queue that the controller has named gets this weight; ``seen_s``: when it last had applications.
+
+    Where the administrator had it before, and it went, his baseline stays.
+    """
+    kept = departed.pop(path, None) or {"baseline": {"weight": None}, "ours": {}, "texts": {}, "named": seen_s}
+    if "named" in kept:
+        kept["named"] = seen_s
+    weights = [known for known in kept["ours"].get("weight", []) if known != weight] + [weight]
+    kept["ours"]["weight"] = weights[-max(MOST_WEIGHTS // (len(departed) + 1), 1) :]
+    depart(departed, path, kept)
+
+
+def is_round(weight: Any) -> bool:
+    """Whether a person may have written this weight: three digits at most."""
+    return not isinstance(weight, float) or float(f"{weight:.3g}") == weight
 
 
 class Nonsense(InputError):
@@ -142,8 +161,9 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _departed(kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+    found = {
         "baseline": _values(kept["baseline"]),
         "ours": _ours(kept["ours"]),
         "texts": _texts(kept.get("texts", {})),
     }
+    return found | {"named": float(kept["named"])} if "named" in kept else found

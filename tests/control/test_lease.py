@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from harness.base.errors import InputError
+from harness.control.giveback import adopt
 from harness.control.lease import HeldByAnother, Lease, lease_of, lease_place
+from harness.control.owner import FileOwner
 from harness.yarn.files import TEMPORARY, LocalPlace
 from harness.yarn.places import WebHdfsPlace
 from harness.yarn.sftp import SftpPlace
+from tests.control.rm_model import MemoryPlace
 
 
 class Time:
@@ -77,6 +81,28 @@ def test_no_folder_is_told(tmp_path: Path) -> None:
 def test_it_lies_beside_the_file_wherever_that_is() -> None:
     assert lease_place(SftpPlace("h", "/etc/fs.xml")).name == "sftp://h/etc/.fs.xml.lease"
     assert lease_place(WebHdfsPlace("http://nn:9870", "/conf/fs.xml")).name == "http://nn:9870/conf/.fs.xml.lease"
+
+
+def test_a_holder_without_a_ledger_that_goes_on_keeps_the_entitlements_of_before(tmp_path: Path) -> None:
+    """It had taken over, could not keep its ledger, and was killed; meanwhile somebody wrote a weight (real faults)."""
+    one, two, time = pair(tmp_path)
+    place = MemoryPlace(b"<allocations><queue name='a'><weight>5</weight></queue></allocations>")
+    said = {"baseline": {"root.a": {"weight": 2.0}}, "ours": {"root.a": {"weight": [5.0]}}, "named": {}}
+    one.hold()
+    one.keep(said)
+    with pytest.raises(HeldByAnother):
+        two.hold()
+    time.now = 31.0
+    two.hold()
+    place.data = place.data.replace(b"5", b"7")
+    for lease, expected in ((Lease(two.place, "two", 30.0, time), 2.0), (Lease(two.place, "three", 30.0, time), 7.0)):
+        if lease.owner == "three":
+            two.give_back()  # whoever comes after that takes what stands there for the administrator's
+        lease.hold()
+        owner = FileOwner(place)
+        adopt(owner, SimpleNamespace(identity=lease.owner), lease)  # type: ignore[arg-type]
+        owner.read()
+        assert owner.configured_weights()["root.a"] == expected
 
 
 def test_what_the_holder_says_of_the_file_is_known_to_the_next_one(tmp_path: Path) -> None:

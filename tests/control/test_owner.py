@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.base.errors import InputError
 from harness.control.events import Attributes
 from harness.control.owner import FileOwner
+from harness.control.values import MOST_DEPARTED, MOST_WEIGHTS, remember_named
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
 from harness.yarn.fair.parse import parse_allocations
@@ -238,6 +239,82 @@ def test_a_named_queue_is_the_controllers_until_the_file_without_it_is_written()
     place.fail = None
     own.write(own.original())
     assert place.data == FILE
+
+
+def with_older_copies() -> tuple[FileOwner, MemoryPlace, list[bytes]]:
+    """A queue was named, had three weights, and was taken out again; the file after each of these three."""
+    own, place = owner()
+    copies = []
+    own.name_queues({"root.zoe": True}, 1.0)
+    for at, weight in enumerate((201.1875, 199.625, 4.0)):
+        put(own, weights={"root.a": 5.0 + at, "root.zoe": weight})
+        copies.append(place.data)
+        own.read()
+    own.name_queues({"root.zoe": False}, 100.0)
+    put(own, weights={"root.a": 6.0})
+    assert "zoe" not in place.data.decode()
+    own.read()
+    return own, place, copies
+
+
+@pytest.mark.parametrize("copy", [0, 1, 2])
+@pytest.mark.parametrize("begun", ["goes on", "restarted", "taken over", "released"])
+def test_an_older_copy_of_the_file_brings_back_a_named_queue_as_the_controllers(copy: int, begun: str) -> None:
+    """Soak, seed 60125: its weight was taken for its entitlement, outweighed all, and stayed in the file."""
+    own, place, copies = with_older_copies()
+    if begun == "released":
+        own.write(own.original())
+        own.forget()
+    if begun in ("restarted", "released"):
+        own = restart(own)
+    elif begun == "taken over":
+        said = json.loads(json.dumps(own.document()))
+        own = FileOwner(place)
+        own.adopt(said)
+    if begun == "released":
+        # Nothing in the file but that queue's weight is a controller's: the others are not older than anything.
+        place.data = FILE.replace(b"</allocations>", copies[copy][copies[copy].index(b'<queue name="zoe"') :])
+    else:
+        place.data = copies[copy]
+    found = own.read()
+    if begun == "released" and copy == 2:
+        assert own.configured_weights()["root.zoe"] == 4.0  # as a person may have written it
+        return
+    assert "root.zoe" in {foreign.queue for foreign in found}
+    assert own.configured_weights()["root.zoe"] == 1.0
+    if begun != "released":
+        own.name_queues({"root.zoe": False}, 300.0)
+        put(own, weights={"root.a": 6.0})
+        assert "zoe" not in place.data.decode()
+    own.write(own.original())
+    assert place.data.split() == FILE.split()
+
+
+def test_a_queue_that_somebody_adds_is_his_though_the_controller_had_named_it() -> None:
+    own, place, _ = with_older_copies()
+    for weight in (b"3.0", b"201.5", b"4.0"):
+        place.data = place.data.replace(
+            b"</allocations>", b'<queue name="zoe"><weight>%b</weight></queue></allocations>' % weight
+        )
+        assert own.read() == []
+        assert own.configured_weights()["root.zoe"] == float(weight)
+        place.data = FILE.replace(b"3.0", b"6")
+        own.read()
+
+
+def test_the_weights_that_named_queues_had_are_bounded() -> None:
+    departed: dict[str, dict[str, object]] = {}
+    for number in range(30_000):
+        remember_named(departed, f"root.u{number % 500}", 1.0, 1.0 + number / 7)
+    assert len(departed) <= MOST_DEPARTED
+    assert sum(len(kept["ours"]["weight"]) for kept in departed.values()) <= 1.1 * MOST_WEIGHTS  # type: ignore[index]
+    assert departed["root.u499"]["ours"] == {
+        "weight": [1.0 + (29_999 - 500 * back) / 7 for back in reversed(range(20))]
+    }
+    # What the administrator had, and took out, stays known.
+    departed = {"root.a": {"baseline": {"weight": 3.0}, "ours": {"weight": [7.0]}, "texts": {}}}
+    remember_named(departed, "root.a", 1.0, 9.5)
+    assert departed["root.a"] == {"baseline": {"weight": 3.0}, "ours": {"weight": [7.0, 9.5]}, "texts": {}}
 
 
 def test_limits_of_ad_hoc_queues_are_problems_in_words() -> None:

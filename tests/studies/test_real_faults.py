@@ -23,7 +23,7 @@ from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.places import open_place
 from studies.real_faults import faults, server
 from studies.real_faults.controllers import Controller
-from studies.real_faults.guard import Guard
+from studies.real_faults.guard import Guard, Signed
 from studies.real_faults.measured import TABLES, measured, run_of
 from studies.real_faults.parts import MOST_TRIES, THEIRS, Parts
 from studies.real_faults.piece import beyond
@@ -152,6 +152,16 @@ def test_a_lease_that_is_taken_from_one_who_lives_is_told(tmp_path: Path) -> Non
         put(guard.lease, lease("two"))
         until(lambda: guard.signed[-1].owner == "two")
         assert len(told) == 1, "somebody has meddled with it"
+
+
+@pytest.mark.parametrize("silent_s", [LEASE_S, 5.0])
+def test_two_that_sign_in_the_moment_in_which_a_lease_ends_are_both_right(silent_s: float, tmp_path: Path) -> None:
+    """Over SFTP nobody can look and sign in one step: the last has it, and the other sees that (seed 201)."""
+    with watched(tmp_path) as (guard, told):
+        guard.signed = [Signed(time.monotonic() - silent_s, "one"), Signed(time.monotonic(), "one")]
+        put(guard.lease, json.dumps({"owner": "two"}).encode())
+        until(lambda: guard.signed[-1].owner == "two")
+        assert len(told) == (silent_s < LEASE_S)
 
 
 def _asked(relay: Relay) -> bytes:

@@ -233,9 +233,9 @@ class Checks:
             texts[text] = now_s
             process.warnings += 1
         kinds = {alarm.kind for alarm in report.alarms}
-        lasting = {" ".join(alarm.text.split()) for alarm in report.alarms}
-        for texts in said.values():
-            for text in texts.keys() - lasting:
+        lasting = {(alarm.kind, " ".join(alarm.text.split())) for alarm in report.alarms}
+        for kind, texts in said.items():
+            for text in [text for text in texts if (kind, text) not in lasting]:
                 del texts[text]
         for kind in kinds - said.keys():
             raise Violated(f"the alarm {kind} is not in the log of {process.name}")
