@@ -10,6 +10,7 @@ import ctypes
 import math
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX
 
@@ -39,6 +40,7 @@ def float32(value: float) -> float:
     return float(ctypes.c_float(value).value)
 
 
+@lru_cache(4096)
 def parse_double(text: str) -> float:
     """``Double.parseDouble``."""
     text = trim(text)

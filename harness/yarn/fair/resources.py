@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from harness.model.queues import JAVA_INT_MAX, JAVA_LONG_MAX, ResourceLimit
 from harness.model.resources import Resource
@@ -84,6 +85,7 @@ def _percentages(text: str) -> ResourceLimit:
     )
 
 
+@lru_cache(4096)  # thousands of queues have the same few
 def _old_style(text: str) -> ResourceLimit:
     lower = text.lower()
     parts = split(lower, ",")
