@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import os
 import re
 import shutil
 import sys
@@ -30,7 +29,6 @@ from harness.clusters.state import ClusterSpec, StateFolder
 from harness.control.capacity_owner import CapacityOwner
 from harness.control.events import Attributes
 from harness.model.resources import Resource
-from harness.results.store import machine
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.source import open_source
 from harness.yarn.files import LocalPlace
@@ -39,7 +37,7 @@ from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
 from studies.control_times import of
 from studies.pair import none_left
-from studies.result import in_one_line, write
+from studies.result import in_one_line, write_times
 
 QUEUES, KINDS = (10, 100, 1000), ("memory", "file")
 #: Applications whose master ends at once and is tried again, for ever: each attempt is an assignment.
@@ -152,9 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for kind in KINDS:
             found = values.setdefault(kind, {})[str(queues)] = measure(kind, queues, given.repeats)
             print(kind, queues, found, file=sys.stderr, flush=True)
-    loads = [round(load, 1) for load in os.getloadavg()]
-    values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
-    write(given.out, f"nice -n -13 python -m studies.capacity_times -o docs/records/{given.out.name}", values)
+    write_times(given.out, f"nice -n -13 python -m studies.capacity_times -o docs/records/{given.out.name}", values)
     return 0
 
 

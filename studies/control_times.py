@@ -34,13 +34,12 @@ from harness.control.wall import Controller
 from harness.ledger.store import LedgerStore
 from harness.model.resources import Resource
 from harness.policies import make_policy
-from harness.results.store import machine
 from harness.yarn.adminrpc import weights_differ
 from harness.yarn.files import LocalPlace
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import Submission
 from harness.yarn.rmclient import RmClient
-from studies.result import in_one_line, write
+from studies.result import in_one_line, write_times
 
 _OPENS = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -227,9 +226,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         sizes = [tuple(int(part) for part in text.split("x")) for text in given.sizes.split(",")]
         values = cost(sizes)  # type: ignore[arg-type]
-    loads = [round(load, 1) for load in os.getloadavg()]
-    values = {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]}
-    write(given.out, f"python -m studies.control_times {given.what} -o {given.out}", values)
+    write_times(given.out, f"python -m studies.control_times {given.what} -o {given.out}", values)
     return 0
 
 

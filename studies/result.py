@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -12,6 +13,7 @@ from typing import Any, ParamSpec
 import harness
 from harness.base.errors import YarnfairError
 from harness.base.files import plain, write_json
+from harness.results.store import machine
 
 P = ParamSpec("P")
 
@@ -24,6 +26,12 @@ def write(out: Path | None, command: str, values: Mapping[str, Any], version: st
         print()
     else:
         write_json(out, document)
+
+
+def write_times(out: Path, command: str, values: Mapping[str, Any]) -> None:
+    """`write` of times that were measured: with how busy this machine was, and its cores."""
+    loads = [round(load, 1) for load in os.getloadavg()]
+    write(out, command, {**values, "load_average_at_the_end": loads, "cores": machine()["cores"]})
 
 
 def in_one_line(study: str) -> Callable[[Callable[P, int]], Callable[P, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -39,16 +40,16 @@ class Log:
     """
 
     def __init__(self, stream: TextIO, log_format: LogFormat = "text") -> None:
-        self._stream, self._json = stream, log_format == "json"
+        self._stream, self.in_json = stream, log_format == "json"
 
     def __call__(self, level: str, event: str, text: str, **fields: Any) -> None:
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        if self._json:
+        if self.in_json:
             line = json.dumps({"time": stamp, "level": level, "event": event, "text": text, **fields}, default=str)
         else:
             line = f"{stamp} {level} {event}: {' '.join(text.split())}"
         line = without_secrets(line)
-        if not self._json:
+        if not self.in_json:
             line = fitted(line, self._stream)
         # Whoever reads the log may have gone; the cluster is still to be looked after.
         with contextlib.suppress(OSError, ValueError):
@@ -64,6 +65,8 @@ class TickLog:
         #: Kind -> what was said of it at the last tick (a kind of `_OF_A_KIND`: its own name) -> when.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
+        #: When it was last said that shares are as before.
+        self._same_s = -math.inf
 
     def __call__(self, report: TickReport) -> None:
         # Why comes before what was done about it.
@@ -82,9 +85,15 @@ class TickLog:
             more = f" and {len(told) - len(shown)} more" if len(told) > len(shown) else ""
             nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
-            self._weights = dict(weights)
-            if report.shadow and moved and not shown:
-                return  # nothing would be written that a reader could tell from what there is
+            if moved and not shown:
+                # A reader cannot tell this from what there was; who counts writes has the metrics, or the log in JSON.
+                now, said_s = self._clock(), self._same_s
+                if report.shadow or (now - said_s < REPEAT_S and not self._log.in_json):
+                    return
+                self._same_s = now
+            else:
+                # Small steps add up until they can be told.
+                self._weights = dict(weights)
             self._log(
                 "info",
                 "shadow" if report.shadow else "weights",

@@ -9,7 +9,7 @@ import pytest
 
 from harness.control.events import Attributes, Record
 from harness.control.reports import Alarm, TickReport
-from harness.control.telemetry import Log, Metrics, TickLog
+from harness.control.telemetry import Log, LogFormat, Metrics, TickLog
 from harness.model.resources import ZERO
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies import make_policy
@@ -148,6 +148,27 @@ def test_a_queue_whose_share_reads_as_before_is_not_told() -> None:
     assert stream.getvalue().splitlines()[-1].endswith("weights: shares as before")
     told(replace(decision({}, a=503.0, b=318.0, c=179.0), shadow=True))
     assert len(stream.getvalue().splitlines()) == 3, "a shadow would write nothing that a reader could tell"
+
+
+def test_small_steps_add_up_until_they_are_told() -> None:
+    stream = io.StringIO()
+    told = TickLog(Log(stream), make_policy("fair"))
+    for step in range(9):
+        told(decision({}, a=500.0 + 4.0 * step, b=500.0 - 4.0 * step))
+    assert "a 50 -> 51 %, b 50 -> 49 %" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("log_format", "said"), [("text", 2), ("json", 10)])
+def test_that_shares_are_as_before_is_said_every_five_minutes_and_in_json_each_time(
+    log_format: LogFormat, said: int
+) -> None:
+    stream, now = io.StringIO(), [0.0]
+    told = TickLog(Log(stream, log_format), make_policy("fair"), lambda: now[0])
+    told(decision({}, a=500.0, b=300.0, c=200.0))
+    for step in range(10):
+        now[0] += 40.0
+        told(decision({}, a=500.0 + step % 2, b=300.0, c=200.0))
+    assert stream.getvalue().count("shares as before") == said
 
 
 def test_why_comes_before_what_was_done_and_a_note_has_no_end() -> None:
