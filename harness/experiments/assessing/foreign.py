@@ -55,7 +55,8 @@ def cluster_file(path: Path) -> Header:
         return validated(Header, document)
     except InputError as error:
         mend = "correct it (docs/how-to/assess.md shows such a file)"
-        raise InputError(error.what, where=error.where, mend=mend) from None
+        close = error.mend if error.mend and error.mend.startswith("did you mean") else None
+        raise InputError(error.what, where=error.where, mend=close or mend) from None
 
 
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
