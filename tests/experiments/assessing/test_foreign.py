@@ -11,7 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from harness.cli import main
-from harness.experiments.assessing.foreign import Lacks, any_trace
+from harness.experiments.assessing.foreign import Lacks, any_trace, cluster_file
 from harness.jobs.recorded import Header, NodeLine, QueueLine, Trace
 
 CLUSTER = Header(
@@ -195,6 +195,14 @@ def test_nodes_and_queues_may_be_a_file_of_the_users(tmp_path: Path, capsys: pyt
     assert stop.value.code == 1
     told = capsys.readouterr().err
     assert "'a' is not a queue's full path (root.a.b); correct it (docs/how-to/assess.md shows such a file)" in told
+
+
+def test_a_mistyped_key_of_the_file_has_its_nearest_name(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes: [{count: 40, memory_mb: 8192, vcores: 8}]\nqueus: {root.a: {weight: 2}}\n")
+    with pytest.raises(InputError) as told:
+        cluster_file(cluster)
+    assert told.value.mend == "did you mean 'queues'?"
 
 
 def history(folder: Path) -> Path:
