@@ -173,12 +173,19 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [found for part in get_args(annotation) for found in _models_in(part)]
 
 
+def _mistypes(found: Mapping[str, Any], lacking: Mapping[str, Any]) -> bool:
+    """Whether an unknown key is the one that is missing beside it, mistyped: two findings of one mistake."""
+    if (found["type"], lacking["type"]) != ("extra_forbidden", "missing") or found["loc"][:-1] != lacking["loc"][:-1]:
+        return False
+    return bool(nearest(str(found["loc"][-1]), [str(lacking["loc"][-1])]))
+
+
 def input_error(
     error: ValidationError, document: YamlDocument, at: KeyPath = (), model: type[BaseModel] | None = None
 ) -> InputError:
     """The first finding of pydantic as the line that users see; ``model``: for the nearest name of a mistyped key."""
     findings = error.errors(include_url=False, include_context=False)
-    first = findings[0]
+    first = next((one for one in findings if _mistypes(one, findings[0])), findings[0])
     location: KeyPath = (*at, *first["loc"])
     # Names of union members are pydantic's, not keys of the file.
     shown = [str(part) for part in location if not str(part).startswith(("function-", "tagged-"))]
