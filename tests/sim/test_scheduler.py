@@ -112,6 +112,27 @@ def test_new_weights_are_those_of_a_reload() -> None:
     assert weighed.S.q[weighed.queue_index("root.a")]["fair_mb"] == 6449  # 8192 x 3.7 / 4.7
 
 
+def test_a_reload_computes_steady_shares_before_ad_hoc_queues_have_their_limit() -> None:
+    # Hadoop's class decides so on random script 655 (test_decisions.py): applyChildDefaults follows the shares.
+    file = parse_allocations(
+        '<allocations><queue name="g" type="parent"><maxChildResources>1024 mb, 1 vcores</maxChildResources></queue>'
+        '<queue name="a"/></allocations>'
+    )
+    sched = Scheduler({}, file, [Node("n0"), Node("n1")])
+    nodes.add_node(sched.S, 0, 0)
+    assert sched.leaf_index("g.new") is not None
+
+    def shown() -> tuple[int, int]:
+        record = sched.S.q[sched.queue_index("root.g.new")]
+        return int(record["steady_mb"]), int(record["max_mb"])
+
+    assert shown() == (1024, 1024)
+    sched.reload(file)
+    assert shown() == (4096 // 2, 1024)
+    nodes.add_node(sched.S, 1, 0)
+    assert shown() == (1024, 1024)
+
+
 def fill(sched: Scheduler, heartbeats: int) -> list[str]:
     for beat in range(heartbeats):
         assert nodes.heartbeat(sched.S, beat % 2, beat) >= 0

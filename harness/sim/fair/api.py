@@ -318,6 +318,9 @@ class Scheduler:
             return
         self.manager.load(allocations, is_empty=self.is_empty)
         self._sync()
+        if self.manager.limit_ad_hoc():
+            # Hadoop has computed the steady shares before that.
+            self._sync_but_steady()
         for name, slot in self.users.items():
             self.S.u[slot]["max_apps"] = self._user_limit(name)
         let_run_after_reload(self.S)
@@ -333,6 +336,9 @@ class Scheduler:
         if self.manager.created() == before:
             return
         # Hadoop leaves steady shares as they are here, until a node or the file changes.
+        self._sync_but_steady()
+
+    def _sync_but_steady(self) -> None:
         steady = {
             path: self.S.q[slot][["steady_mb", "steady_vcores"]].item() for path, slot in self.queue_slots.items()
         }

@@ -67,6 +67,7 @@ class QueueManager:
         self._waiting: list[tuple[str, bool]] = []
         self._refused: dict[str, str] = {}
         self.load(allocations)
+        self.limit_ad_hoc()
 
     def load(self, allocations: AllocationFile, *, is_empty: Callable[[str], bool] = lambda path: True) -> None:
         """A (re)load of the allocation file (AllocationReloadListener.onReload)."""
@@ -87,9 +88,17 @@ class QueueManager:
         for name in before - set(allocations.configured_leaves) - set(allocations.configured_parents):
             if name in self._nodes:
                 self._nodes[name].dynamic = True
+
+    def limit_ad_hoc(self) -> bool:
+        """What follows a load: parents' `maxChildResources` hold for their ad hoc queues; whether there are such.
+
+        In between Hadoop computes the steady shares (FairScheduler.AllocationReloadListener, applyChildDefaults).
+        """
+        found = False
         for node in self._nodes.values():
-            if node.parent is not None and not allocations.configured(node.path) and node.parent.max_child_limit:
-                node.max_limit = node.parent.max_child_limit
+            if node.parent is not None and not self.allocations.configured(node.path) and node.parent.max_child_limit:
+                node.max_limit, found = node.parent.max_child_limit, True
+        return found
 
     def leaf(self, name: str, *, create: bool = True) -> str | None:
         """The path of a leaf by its name, made if it does not exist; None if it is a parent or cannot be made."""
