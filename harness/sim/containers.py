@@ -16,6 +16,8 @@ from harness.sim.kernel import kernel
 
 #: The order of hash tables is switched off (for the tests that must notice); the bit is the same in both schedulers.
 MUT_HASHORDER = 1 << 16
+#: There is no such live thing; nothing was changed.
+IGNORED = -4
 
 
 @kernel
@@ -126,6 +128,189 @@ def node_release(s: Any, c: int, by_node: bool) -> None:
         s.c[x.n_next].n_prev = x.n_prev
     else:
         node.c_tail = x.n_prev
+
+
+@kernel
+def settle_given(s: Any, r: int) -> None:
+    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
+    e = s.r[r]
+    if e.given >= 0:
+        if s.c[e.given].serial == e.given_serial:
+            s.c[e.given].ask_count = e.count
+        e.given = -1
+
+
+@kernel
+def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
+    """A log record about a node's reservation."""
+    node = s.n[ni]
+    k = log(s, now, kind, node.res_app, ni)
+    e = s.log[k]
+    e.serial, e.cid, e.mb, e.vcores, e.priority = (
+        node.res_serial,
+        node.res_cid,
+        node.res_mb,
+        node.res_vcores,
+        node.res_priority,
+    )
+
+
+@kernel
+def node_maximum(s: Any) -> None:
+    """ClusterNodeTracker's largest node, per resource."""
+    g = s.g[0]
+    g.node_max_mb, g.node_max_vcores, g.node_max_known = -1, -1, 0
+    for k in range(len(s.n)):
+        if s.n[k].alive == 1:
+            g.node_max_known = 1
+            g.node_max_mb = max(g.node_max_mb, s.n[k].total_mb)
+            g.node_max_vcores = max(g.node_max_vcores, s.n[k].total_vcores)
+
+
+@kernel
+def container_exit(s: Any, c: int) -> int:
+    """A container exits by itself; its node reports it at its next heartbeat, before that one assigns."""
+    x = s.c[c]
+    if x.alive == 0 or x.live == 0 or x.finishing == 1 or x.acquired == 0:
+        return IGNORED
+    if is_launched(s, c):
+        x.launched = 1
+    x.finishing = 1
+    report_done(s, c, 1)
+    return 0
+
+
+@kernel
+def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
+    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    g, x = s.g[0], s.a[i]
+    r = g.free_r
+    g.free_r = s.r[r].next
+    g.n_free_r -= 1
+    e = s.r[r]
+    e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
+    e.seq, e.given = g.req_seq, -1
+    g.req_seq += 1
+    before, p = -1, x.req_head
+    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
+        before, p = p, s.r[p].next
+    e.next = p
+    if before < 0:
+        x.req_head = r
+    else:
+        s.r[before].next = r
+    x.n_req += 1
+    return r
+
+
+@kernel
+def unlink_ask(s: Any, i: int, r: int) -> None:
+    """An ask out of an application's list, its slot free again."""
+    settle_given(s, r)
+    x = s.a[i]
+    if x.req_head == r:
+        x.req_head = s.r[r].next
+    else:
+        p = x.req_head
+        while s.r[p].next != r:
+            p = s.r[p].next
+        s.r[p].next = s.r[r].next
+    x.n_req -= 1
+    s.r[r].next = s.g[0].free_r
+    s.g[0].free_r = r
+    s.g[0].n_free_r += 1
+
+
+@kernel
+def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
+    """A container of application i that runs on a node from now on; the caller has made sure of room."""
+    g, x, node = s.g[0], s.a[i], s.n[ni]
+    c = g.free_c
+    e = s.c[c]
+    g.free_c = e.free_next
+    g.n_free_c -= 1
+    g.serial += 1
+    g.n_running += 1
+    x.n += 1
+    x.started = 1
+    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
+    e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
+    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
+    e.app_id, e.attempt = x.id, x.attempt
+    e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
+    e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
+    e.acq_hb = node.hb
+    if e.acquired == 1 and g.launch == 1:
+        node.n_launch += 1
+    e.a_prev, e.a_next = x.live_tail, -1
+    if x.live_tail >= 0:
+        s.c[x.live_tail].a_next = c
+    else:
+        x.live_head = c
+    x.live_tail = c
+    x.n_live += 1
+    while 4 * x.n_live >= 3 * x.live_cap:
+        x.live_cap *= 2
+    e.n_prev, e.n_next = node.c_tail, -1
+    if node.c_tail >= 0:
+        s.c[node.c_tail].n_next = c
+    else:
+        node.c_head = c
+    node.c_tail = c
+    node.n_c += 1
+    while 4 * node.n_c > 3 * node.map_cap:
+        node.map_cap *= 2
+    node.avail_mb -= mb
+    node.avail_vcores -= vcores
+    return c
+
+
+@kernel
+def end_container(s: Any, c: int) -> None:
+    """A live container lives no longer: it is out of its application's list, and on its node until that is told."""
+    x = s.c[c]
+    a = s.a[x.app]
+    if is_launched(s, c):
+        x.launched = 1
+    x.live = 0
+    s.g[0].n_running -= 1
+    a.n_live -= 1
+    if x.a_prev >= 0:
+        s.c[x.a_prev].a_next = x.a_next
+    else:
+        a.live_head = x.a_next
+    if x.a_next >= 0:
+        s.c[x.a_next].a_prev = x.a_prev
+    else:
+        a.live_tail = x.a_prev
+
+
+@kernel
+def forget_reports(s: Any, ni: int, n: int) -> None:
+    """What a lost node had to report; its `n` containers in `work` are recycled."""
+    node = s.n[ni]
+    while node.done_head >= 0:
+        c = node.done_head
+        node.done_head = s.c[c].d_next
+        s.c[c].done = 0
+        free_if_gone(s, c)
+    for k in range(n):
+        free_if_gone(s, s.work[k])
+    node.done_tail, node.n_done = -1, 0
+
+
+@kernel
+def join(s: Any, ni: int) -> None:
+    """A node is one of the cluster's, empty."""
+    g, node = s.g[0], s.n[ni]
+    node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
+    node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
+    node.done_head, node.done_tail, node.n_done, node.res_app = -1, -1, 0, -1
+    node.seq = g.node_seq
+    g.node_seq += 1
+    g.n_nodes += 1
+    g.cluster_mb += node.total_mb
+    g.cluster_vcores += node.total_vcores
 
 
 @kernel

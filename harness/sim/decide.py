@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.sim.containers import container_exit
 from harness.sim.fair import apps as fs_apps
 from harness.sim.fair import nodes as fs_nodes
 from harness.sim.fair import preempt as fs_preempt
@@ -401,7 +402,7 @@ class Decider:
         elif not self.sched.S.c[c]["acquired"]:
             self._skip(event.raw, "container not yet acquired")
         else:
-            self._call(self.k_nodes.container_exit, c)
+            self._call(container_exit, c)
 
     def _on_release(self, event: Event) -> None:
         app, c, state = self._container(event, "release")

@@ -17,6 +17,7 @@ from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, s
 from harness.sim.arrays import at_address
 from harness.sim.calls import C_EXIT, C_HEARTBEAT, C_JOIN, C_LEAVE, C_UPDATE, most_calls, note
 from harness.sim.capacity.state import S as CapacityState
+from harness.sim.containers import container_exit
 from harness.sim.ends import ended_by
 from harness.sim.events import (
     E_ACT,
@@ -116,7 +117,7 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
     """The processes on a node that have ended by now exit, in the order in which they did."""
     for i in range(ended_by(W, node, now)):
         c = W.scratch[i]
-        if either.container_exit(S, c) == 0:
+        if container_exit(S, c) == 0:
             note(W, now, C_EXIT, S.a[S.c[c].app].id, S.c[c].n, 0, 0, 0)
 
 

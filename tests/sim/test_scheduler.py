@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import harness.sim.decide as decide_module
 from harness.base.errors import InputError
 from harness.cli.decide import decide
+from harness.sim.containers import container_exit
 from harness.sim.decide import Decider
 from harness.sim.fair import apps, nodes, shares
 from harness.sim.fair import state as st
@@ -88,7 +89,7 @@ def test_memory_grows_with_what_runs() -> None:
             assert nodes.heartbeat(s, slot, now) >= 0
         for record in s.log[: s.g[0]["n_log"]]:
             if record["kind"] == st.ASSIGNED:
-                nodes.container_exit(s, record["c"])
+                container_exit(s, record["c"])
         s.g[0]["n_log"] = 0
         assert apps.end_app(s, app, now) == 0
         s.g[0]["n_log"] = 0

@@ -16,7 +16,6 @@ from harness.sim.capacity.containers import (
     drop_reservation,
     forget_app,
     put_ask,
-    settle_given,
 )
 from harness.sim.capacity.order import (
     drop_stale,
@@ -41,7 +40,7 @@ from harness.sim.capacity.state import (
     S,
 )
 from harness.sim.capacity.users import count_apps, ensure_user, forget_user, show_headroom, sleep, wake
-from harness.sim.containers import by_hash, find_ask, free_if_gone
+from harness.sim.containers import by_hash, find_ask, free_if_gone, settle_given
 from harness.sim.kernel import kernel
 
 

@@ -18,7 +18,18 @@ from harness.sim.capacity.state import (
     S,
 )
 from harness.sim.capacity.users import sleep, use, wake
-from harness.sim.containers import find_ask, is_launched, log, log_container, node_release, report_done
+from harness.sim.containers import (
+    end_container,
+    find_ask,
+    link_ask,
+    log_container,
+    log_reservation,
+    new_container,
+    node_release,
+    report_done,
+    settle_given,
+    unlink_ask,
+)
 from harness.sim.fair.longterm import usage_changed
 from harness.sim.kernel import kernel
 
@@ -43,35 +54,10 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def settle_given(s: S, r: int) -> None:
-    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
-    e = s.r[r]
-    if e.given >= 0:
-        if s.c[e.given].serial == e.given_serial:
-            s.c[e.given].ask_count = e.count
-        e.given = -1
-
-
-@kernel
 def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
-    g, x = s.g[0], s.a[i]
-    r = g.free_r
-    g.free_r = s.r[r].next
-    g.n_free_r -= 1
-    e = s.r[r]
-    e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
-    e.seq, e.given = g.req_seq, -1
-    g.req_seq += 1
-    before, p = -1, x.req_head
-    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
-        before, p = p, s.r[p].next
-    e.next = p
-    if before < 0:
-        x.req_head = r
-    else:
-        s.r[before].next = r
-    x.n_req += 1
+    x = s.a[i]
+    r = link_ask(s, i, priority, alloc_id)
     if x.n_req == 1:
         place_app(s, i)
     s.q[x.q].stuck = 0
@@ -81,20 +67,8 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
 @kernel
 def drop_ask(s: S, i: int, r: int) -> None:
     """Remove an ask from an application's list."""
-    settle_given(s, r)
-    x = s.a[i]
-    if x.req_head == r:
-        x.req_head = s.r[r].next
-    else:
-        p = x.req_head
-        while s.r[p].next != r:
-            p = s.r[p].next
-        s.r[p].next = s.r[r].next
-    x.n_req -= 1
-    s.r[r].next = s.g[0].free_r
-    s.g[0].free_r = r
-    s.g[0].n_free_r += 1
-    if x.n_req == 0:
+    unlink_ask(s, i, r)
+    if s.a[i].n_req == 0:
         place_app(s, i)
 
 
@@ -131,20 +105,6 @@ def find_held(s: S, i: int, priority: int, alloc_id: int) -> int:
             return h
         h = s.h[h].next
     return -1
-
-
-@kernel
-def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
-    node = s.n[ni]
-    k = log(s, now, kind, node.res_app, ni)
-    e = s.log[k]
-    e.serial, e.cid, e.mb, e.vcores, e.priority = (
-        node.res_serial,
-        node.res_cid,
-        node.res_mb,
-        node.res_vcores,
-        node.res_priority,
-    )
 
 
 @kernel
@@ -189,14 +149,14 @@ def reserve(s: S, i: int, ni: int, priority: int, alloc_id: int, mb: int, vcores
         s.q[p].reserved_mb += mb
         s.q[p].reserved_vcores += vcores
         p = s.q[p].parent
-    _log_reservation(s, now, RESERVED, ni)
+    log_reservation(s, now, RESERVED, ni)
 
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
     """Give up a node's reservation; what queue and user use is not changed here."""
     g, node = s.g[0], s.n[ni]
-    _log_reservation(s, now, UNRESERVED, ni)
+    log_reservation(s, now, UNRESERVED, ni)
     i, h = node.res_app, node.res_h
     x, e = s.a[i], s.h[h]
     before, p = -1, e.head
@@ -266,46 +226,13 @@ def _change_usage(s: S, i: int, mb: int, vcores: int, now: int) -> None:
 @kernel
 def place_container(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
     """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
-    g, x, ask, node = s.g[0], s.a[i], s.r[r], s.n[ni]
+    g, x, ask = s.g[0], s.a[i], s.r[r]
     ask_mb, ask_vcores = ask.mb, ask.vcores
-    c = g.free_c
+    c = new_container(s, i, ni, mb, vcores, now)
     e = s.c[c]
-    g.free_c = e.free_next
-    g.n_free_c -= 1
-    g.serial += 1
-    g.n_running += 1
-    x.n += 1
-    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
-    e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
-    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
-    e.app_id, e.attempt, e.cid, e.from_reservation = x.id, x.attempt, cid, 1 if reserved else 0
+    e.cid, e.from_reservation = cid, 1 if reserved else 0
     e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = ask.priority, ask.alloc_id, ask_mb, ask_vcores, 1
-    e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
-    x.am_running, x.started = 1, 1
-    e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
-    e.acq_hb = node.hb
-    if e.acquired == 1 and g.launch == 1:
-        node.n_launch += 1
-    e.a_prev, e.a_next = x.live_tail, -1
-    if x.live_tail >= 0:
-        s.c[x.live_tail].a_next = c
-    else:
-        x.live_head = c
-    x.live_tail = c
-    x.n_live += 1
-    while 4 * x.n_live >= 3 * x.live_cap:
-        x.live_cap *= 2
-    e.n_prev, e.n_next = node.c_tail, -1
-    if node.c_tail >= 0:
-        s.c[node.c_tail].n_next = c
-    else:
-        node.c_head = c
-    node.c_tail = c
-    node.n_c += 1
-    while 4 * node.n_c > 3 * node.map_cap:
-        node.map_cap *= 2
-    node.avail_mb -= mb
-    node.avail_vcores -= vcores
+    x.am_running = 1
     _change_usage(s, i, mb, vcores, now)
     ask.count -= 1
     if ask.count == 0:
@@ -326,20 +253,8 @@ def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
     if x.live == 1:
         i = x.app
         a = s.a[i]
-        if is_launched(s, c):
-            x.launched = 1
-        x.live = 0
-        g.n_running -= 1
+        end_container(s, c)
         _change_usage(s, i, -x.mb, -x.vcores, now)
-        a.n_live -= 1
-        if x.a_prev >= 0:
-            s.c[x.a_prev].a_next = x.a_next
-        else:
-            a.live_head = x.a_next
-        if x.a_next >= 0:
-            s.c[x.a_next].a_prev = x.a_prev
-        else:
-            a.live_tail = x.a_prev
         log_container(s, now, COMPLETED, c, why)
         if killed and x.acquired == 1 and x.launched == 1 and x.done == 0:
             report_done(s, c, g.cleanup_heartbeats)

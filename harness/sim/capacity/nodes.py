@@ -11,20 +11,8 @@ from harness.sim.capacity.containers import complete, drop_reservation
 from harness.sim.capacity.resources import has_room, positive
 from harness.sim.capacity.state import ASSIGNED, FINISHED, IGNORED, LOST, NEED_ROOM, RELEASED, S
 from harness.sim.capacity.users import show_headroom
-from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
+from harness.sim.containers import by_hash, forget_reports, free_if_gone, join, node_maximum, node_release, report_done
 from harness.sim.kernel import kernel
-
-
-@kernel
-def _node_maximum(s: S) -> None:
-    """ClusterNodeTracker's largest node, per resource."""
-    g = s.g[0]
-    g.node_max_mb, g.node_max_vcores, g.node_max_known = -1, -1, 0
-    for k in range(len(s.n)):
-        if s.n[k].alive == 1:
-            g.node_max_known = 1
-            g.node_max_mb = max(g.node_max_mb, s.n[k].total_mb)
-            g.node_max_vcores = max(g.node_max_vcores, s.n[k].total_vcores)
 
 
 @kernel
@@ -44,16 +32,9 @@ def add_node(s: S, ni: int, now: int) -> int:
         return IGNORED
     if not refresh_room(s, 2):
         return NEED_ROOM
-    node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
-    node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
-    node.done_head, node.done_tail, node.n_done, node.res_app = -1, -1, 0, -1
-    node.seq = g.node_seq
-    g.node_seq += 1
-    g.n_nodes += 1
-    g.cluster_mb += node.total_mb
-    g.cluster_vcores += node.total_vcores
+    join(s, ni)
     g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
-    _node_maximum(s)
+    node_maximum(s)
     refresh(s, now)
     return 0
 
@@ -74,20 +55,13 @@ def remove_node(s: S, ni: int, now: int) -> int:
         c = s.work[k]
         complete(s, c, LOST, now, True)
         node_release(s, c, True)
-    while node.done_head >= 0:
-        c = node.done_head
-        node.done_head = s.c[c].d_next
-        s.c[c].done = 0
-        free_if_gone(s, c)
-    for k in range(n):
-        free_if_gone(s, s.work[k])
-    node.done_tail, node.n_done = -1, 0
+    forget_reports(s, ni, n)
     if node.res_app >= 0:
         drop_reservation(s, ni, now)
     node.alive = 0
     g.n_nodes -= 1
     g.cluster_mb, g.cluster_vcores = g.label_mb, g.label_vcores
-    _node_maximum(s)
+    node_maximum(s)
     refresh(s, now)
     return 0
 
@@ -160,19 +134,6 @@ def heartbeat(s: S, ni: int, now: int) -> int:
                 show_headroom(s, s.log[k].app)
             elif s.log[k].kind == ASSIGNED and s.log[k].am == 1:
                 pull(s, s.log[k].app)
-    return 0
-
-
-@kernel
-def container_exit(s: S, c: int) -> int:
-    """A container exits by itself; its node reports it at its next heartbeat, before that one assigns."""
-    x = s.c[c]
-    if x.alive == 0 or x.live == 0 or x.finishing == 1 or x.acquired == 0:
-        return IGNORED
-    if is_launched(s, c):
-        x.launched = 1
-    x.finishing = 1
-    report_done(s, c, 1)
     return 0
 
 

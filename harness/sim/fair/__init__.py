@@ -11,7 +11,7 @@ Use: ``sched = Scheduler(conf, allocations, nodes)`` (``api.py``) holds ``sched.
 - ``apps.ask(S, app, priority, alloc_id, count, mb, vcores, now)``, ``apps.end_app(S, app, now)``,
   ``apps.restart_app(S, app, am_mb, am_vcores, now)``
 - ``nodes.heartbeat(S, node, now)`` -> number of containers assigned; ``nodes.can_skip(S, node)``
-- ``nodes.container_exit(S, c)``, ``nodes.release(S, c, now)``, ``nodes.pull(S, app)``
+- ``harness.sim.containers.container_exit(S, c)``, ``nodes.release(S, c, now)``, ``nodes.pull(S, app)``
 - ``shares.update(S, now)``; ``preempt.preempt_pass(S, now)``, ``preempt.next_kill_ms(S)``,
   ``preempt.run_kills(S, now)``
 

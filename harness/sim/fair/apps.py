@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.containers import app_hash, by_hash, find_ask, free_if_gone
+from harness.sim.containers import app_hash, by_hash, find_ask, free_if_gone, settle_given
 from harness.sim.fair.containers import (
     change_pending,
     complete,
@@ -20,7 +20,6 @@ from harness.sim.fair.containers import (
     lower_bounds,
     mark_dirty,
     put_ask,
-    settle_given,
     unreserve,
 )
 from harness.sim.fair.order import place

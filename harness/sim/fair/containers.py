@@ -9,7 +9,18 @@ node frees a container that it has been told is launched only when the node itse
 
 from __future__ import annotations
 
-from harness.sim.containers import find_ask, is_launched, log, log_container, node_release, report_done
+from harness.sim.containers import (
+    end_container,
+    find_ask,
+    link_ask,
+    log_container,
+    log_reservation,
+    new_container,
+    node_release,
+    report_done,
+    settle_given,
+    unlink_ask,
+)
 from harness.sim.fair.longterm import demand_changed, usage_changed
 from harness.sim.fair.order import place
 from harness.sim.fair.state import (
@@ -66,102 +77,21 @@ def change_pending(s: S, i: int, now: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def settle_given(s: S, r: int) -> None:
-    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
-    e = s.r[r]
-    if e.given >= 0:
-        if s.c[e.given].serial == e.given_serial:
-            s.c[e.given].ask_count = e.count
-        e.given = -1
-
-
-@kernel
 def drop_ask(s: S, i: int, r: int) -> None:
     """Remove an ask from an application's list (its count and size have been taken off already)."""
-    settle_given(s, r)
-    x = s.a[i]
-    if x.req_head == r:
-        x.req_head = s.r[r].next
-    else:
-        p = x.req_head
-        while s.r[p].next != r:
-            p = s.r[p].next
-        s.r[p].next = s.r[r].next
-    x.n_req -= 1
-    s.r[r].next = s.g[0].free_r
-    s.g[0].free_r = r
-    s.g[0].n_free_r += 1
-    s.q[x.q].asks_dirty = 1
+    unlink_ask(s, i, r)
+    s.q[s.a[i].q].asks_dirty = 1
 
 
 @kernel
 def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
     """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
-    g, x = s.g[0], s.a[i]
-    r = g.free_r
-    g.free_r = s.r[r].next
-    g.n_free_r -= 1
-    e = s.r[r]
-    e.app, e.priority, e.alloc_id, e.count, e.mb, e.vcores = i, priority, alloc_id, 0, 0, 0
-    e.seq, e.given = g.req_seq, -1
-    g.req_seq += 1
-    before, p = -1, x.req_head
-    while p >= 0 and (s.r[p].priority, s.r[p].alloc_id) < (priority, alloc_id):
-        before, p = p, s.r[p].next
-    e.next = p
-    if before < 0:
-        x.req_head = r
-    else:
-        s.r[before].next = r
-    x.n_req += 1
+    x = s.a[i]
+    r = link_ask(s, i, priority, alloc_id)
     # The hash table that Hadoop keeps asks in: its size decides the order in which preemption looks at them.
     while 4 * x.n_req >= 3 * x.req_cap:
         x.req_cap *= 2
     return r
-
-
-@kernel
-def _new_container(s: S, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
-    g, x, node = s.g[0], s.a[i], s.n[ni]
-    c = g.free_c
-    e = s.c[c]
-    g.free_c = e.free_next
-    g.n_free_c -= 1
-    g.serial += 1
-    g.n_running += 1
-    g.least_mb, g.least_vcores = min(g.least_mb, mb), min(g.least_vcores, vcores)
-    x.n += 1
-    x.started = 1
-    e.alive, e.app, e.app_serial, e.n, e.node, e.mb, e.vcores = 1, i, x.serial, x.n, ni, mb, vcores
-    e.start_ms, e.live, e.on_node, e.finishing, e.done, e.launched = now, 1, 1, 0, 0, 0
-    e.marked, e.node_marked, e.kill_due, e.serial, e.tag, e.hb_left = 0, 0, 0, g.serial, 0, 0
-    e.app_id, e.attempt = x.id, x.attempt
-    e.am = 1 if x.managed == 1 and x.am_running == 0 else 0
-    e.acquired = 1 if g.manual_acquire == 0 or e.am == 1 else 0
-    e.acq_hb = node.hb
-    if e.acquired == 1 and g.launch == 1:
-        node.n_launch += 1
-    e.a_prev, e.a_next = x.live_tail, -1
-    if x.live_tail >= 0:
-        s.c[x.live_tail].a_next = c
-    else:
-        x.live_head = c
-    x.live_tail = c
-    x.n_live += 1
-    while 4 * x.n_live >= 3 * x.live_cap:
-        x.live_cap *= 2
-    e.n_prev, e.n_next = node.c_tail, -1
-    if node.c_tail >= 0:
-        s.c[node.c_tail].n_next = c
-    else:
-        node.c_head = c
-    node.c_tail = c
-    node.n_c += 1
-    while 4 * node.n_c > 3 * node.map_cap:
-        node.map_cap *= 2
-    node.avail_mb -= mb
-    node.avail_vcores -= vcores
-    return c
 
 
 @kernel
@@ -203,7 +133,8 @@ def allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     ask_mb, ask_vcores, priority, alloc_id = mb, vcores, ask.priority, ask.alloc_id
     if reserved:
         mb, vcores = node.res_mb, node.res_vcores
-    c = _new_container(s, i, ni, mb, vcores, now)
+    g.least_mb, g.least_vcores = min(g.least_mb, mb), min(g.least_vcores, vcores)
+    c = new_container(s, i, ni, mb, vcores, now)
     e = s.c[c]
     e.priority, e.alloc_id, e.ask_mb, e.ask_vcores, e.ask_count = priority, alloc_id, ask_mb, ask_vcores, 1
     if reserved:
@@ -242,32 +173,18 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
     node.res_mb, node.res_vcores, node.res_priority, node.res_alloc_id = ask.mb, ask.vcores, ask.priority, ask.alloc_id
     x.n_reserved += 1
     place(s, i)
-    _log_reservation(s, now, RESERVED, ni)
+    log_reservation(s, now, RESERVED, ni)
 
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
     """Give up a node's reservation."""
     node = s.n[ni]
-    _log_reservation(s, now, UNRESERVED, ni)
+    log_reservation(s, now, UNRESERVED, ni)
     i = node.res_app
     s.a[i].n_reserved -= 1
     node.res_app = -1
     place(s, i)
-
-
-@kernel
-def _log_reservation(s: S, now: int, kind: int, ni: int) -> None:
-    node = s.n[ni]
-    k = log(s, now, kind, node.res_app, ni)
-    e = s.log[k]
-    e.serial, e.cid, e.mb, e.vcores, e.priority = (
-        node.res_serial,
-        node.res_cid,
-        node.res_mb,
-        node.res_vcores,
-        node.res_priority,
-    )
 
 
 @kernel
@@ -277,19 +194,7 @@ def complete(s: S, c: int, why: int, now: int, killed: bool) -> None:
     if x.live == 1:
         i = x.app
         a = s.a[i]
-        if is_launched(s, c):
-            x.launched = 1
-        x.live = 0
-        g.n_running -= 1
-        a.n_live -= 1
-        if x.a_prev >= 0:
-            s.c[x.a_prev].a_next = x.a_next
-        else:
-            a.live_head = x.a_next
-        if x.a_next >= 0:
-            s.c[x.a_next].a_prev = x.a_prev
-        else:
-            a.live_tail = x.a_prev
+        end_container(s, c)
         if x.marked == 1:
             x.marked = 0
             a.preempt_mb -= x.mb

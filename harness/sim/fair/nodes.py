@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.containers import by_hash, free_if_gone, is_launched, node_release, report_done
+from harness.sim.containers import by_hash, forget_reports, free_if_gone, join, node_maximum, node_release, report_done
 from harness.sim.fair.assign import attempt
 from harness.sim.fair.containers import complete, unlink_preempted, unreserve
 from harness.sim.fair.order import place_all
@@ -49,35 +49,16 @@ def cluster_changed(s: S) -> None:
 
 
 @kernel
-def _node_maximum(s: S) -> None:
-    """ClusterNodeTracker's largest node, per resource."""
-    g = s.g[0]
-    g.node_max_mb, g.node_max_vcores, g.node_max_known = -1, -1, 0
-    for k in range(len(s.n)):
-        if s.n[k].alive == 1:
-            g.node_max_known = 1
-            g.node_max_mb = max(g.node_max_mb, s.n[k].total_mb)
-            g.node_max_vcores = max(g.node_max_vcores, s.n[k].total_vcores)
-
-
-@kernel
 def add_node(s: S, ni: int, now: int) -> int:
     """A node registers (or is back, empty). Shares change at the next update."""
     g, node = s.g[0], s.n[ni]
     if node.alive == 1:
         return IGNORED
-    node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
-    node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
-    node.done_head, node.done_tail, node.n_done, node.res_app = -1, -1, 0, -1
+    join(s, ni)
     node.pre_head, node.pre_mb, node.pre_vcores = -1, 0, 0
-    node.seq = g.node_seq
-    g.node_seq += 1
-    g.n_nodes += 1
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
-    g.cluster_mb += node.total_mb
-    g.cluster_vcores += node.total_vcores
     if g.node_max_known == 0:
-        _node_maximum(s)
+        node_maximum(s)
     g.node_max_mb, g.node_max_vcores = max(g.node_max_mb, node.total_mb), max(g.node_max_vcores, node.total_vcores)
     root = s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
@@ -99,14 +80,7 @@ def remove_node(s: S, ni: int, now: int) -> int:
         c = s.work[k]
         complete(s, c, LOST, now, True)
         node_release(s, c, True)
-    while node.done_head >= 0:
-        c = node.done_head
-        node.done_head = s.c[c].d_next
-        s.c[c].done = 0
-        free_if_gone(s, c)
-    for k in range(n):
-        free_if_gone(s, s.work[k])
-    node.done_tail, node.n_done = -1, 0
+    forget_reports(s, ni, n)
     if node.res_app >= 0:
         unreserve(s, ni, now)
     while node.pre_head >= 0:
@@ -115,7 +89,7 @@ def remove_node(s: S, ni: int, now: int) -> int:
     g.n_nodes -= 1
     g.cluster_mb -= node.total_mb
     g.cluster_vcores -= node.total_vcores
-    _node_maximum(s)
+    node_maximum(s)
     root = s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
     cluster_changed(s)
@@ -185,19 +159,6 @@ def heartbeat(s: S, ni: int, now: int) -> int:
             if s.log[k].kind == ASSIGNED and s.log[k].am == 1:
                 pull(s, s.log[k].app)
     return count
-
-
-@kernel
-def container_exit(s: S, c: int) -> int:
-    """A container exits by itself; its node reports it at its next heartbeat, before that one assigns."""
-    x = s.c[c]
-    if x.alive == 0 or x.live == 0 or x.finishing == 1 or x.acquired == 0:
-        return IGNORED
-    if is_launched(s, c):
-        x.launched = 1
-    x.finishing = 1
-    report_done(s, c, 1)
-    return 0
 
 
 @kernel

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from harness.sim.arrays import Arrays
+from harness.sim.containers import IGNORED as IGNORED
 from harness.sim.containers import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.fair.longstate import XG, X
 
@@ -18,7 +19,6 @@ from harness.sim.fair.longstate import XG, X
 NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
 REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
 INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
-IGNORED = -4  # no such live thing; nothing was changed
 
 # Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
 FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
